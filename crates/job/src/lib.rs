@@ -1,0 +1,26 @@
+//! The domain of ODE: what a job is, which state may follow which, who holds it, and when it is tried again.
+//!
+//! Everything here is pure. There is no SQL, HTTP, file, clock or random number in this crate: time and
+//! chance are parameters. The store carries out what is decided here, and the worker asks here what to do.
+
+pub mod breaker;
+pub mod failure;
+pub mod id;
+pub mod lease;
+pub mod new;
+pub mod pipeline;
+pub mod record;
+pub mod retry;
+pub mod settle;
+pub mod state;
+
+pub use breaker::{Breaker, BreakerPolicy};
+pub use failure::{ErrorCode, Failure, FailureKind};
+pub use id::{JobId, JobRef, Owner, WorkerId};
+pub use lease::{Claimed, Lease};
+pub use new::{Invalid, NewJob};
+pub use pipeline::{Context, Handler, Limits, Registry};
+pub use record::{Artifact, EventRecord, JobRecord, LogLevel, LogLine, Progress, WorkerRecord};
+pub use retry::RetryPolicy;
+pub use settle::{Attempt, Ended, Settled, Step, Verdict, settle};
+pub use state::{Event, Lane, Phase, Pipeline, Refused, State};

@@ -1,0 +1,173 @@
+-- Who may do what on PostgreSQL, the seeds' reading views, and enqueueing from SQL.
+--
+-- The engine connects as the owner of these tables. A process that serves organisations may connect as a
+-- member of `ode_api` instead: it then sees and makes only what belongs to the organisation named by the
+-- setting `ode.organisation`, which it sets at the start of each transaction (SET LOCAL).
+
+DO $$ BEGIN
+    CREATE ROLE ode_api NOLOGIN;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+END $$;
+
+CREATE FUNCTION ode_organisation() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT nullif(current_setting('ode.organisation', true), '')::uuid
+$$;
+
+ALTER TABLE job ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_live ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_journal ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_artifact ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_key ENABLE ROW LEVEL SECURITY;
+ALTER TABLE owner ENABLE ROW LEVEL SECURITY;
+ALTER TABLE api_key ENABLE ROW LEVEL SECURITY;
+ALTER TABLE worker ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY see_own ON job FOR SELECT TO ode_api USING (organisation_id = ode_organisation());
+CREATE POLICY create_own ON job FOR INSERT TO ode_api
+    WITH CHECK (organisation_id = ode_organisation() AND state IS NULL);
+CREATE POLICY cancel_own ON job FOR UPDATE TO ode_api
+    USING (organisation_id = ode_organisation() AND state IS NULL)
+    WITH CHECK (organisation_id = ode_organisation() AND state = 'cancelled');
+CREATE POLICY see_own ON job_live FOR SELECT TO ode_api USING (owner = ode_organisation());
+CREATE POLICY create_own ON job_live FOR INSERT TO ode_api
+    WITH CHECK (owner = ode_organisation() AND worker IS NULL AND fence = 0);
+CREATE POLICY cancel_own ON job_live FOR DELETE TO ode_api
+    USING (owner = ode_organisation() AND worker IS NULL AND state IN ('pending', 'queued'));
+CREATE POLICY see_own ON job_artifact FOR SELECT TO ode_api
+    USING (EXISTS (SELECT 1 FROM job WHERE job.id = job_id));
+CREATE POLICY see_own ON job_log FOR SELECT TO ode_api
+    USING (EXISTS (SELECT 1 FROM job WHERE job.id = job_id));
+CREATE POLICY see_own ON job_key FOR SELECT TO ode_api USING (owner = ode_organisation());
+CREATE POLICY create_own ON job_key FOR INSERT TO ode_api WITH CHECK (owner = ode_organisation());
+-- An entry may tell of many owners' jobs, so the role reads none directly: `ode_history` picks out one job's.
+CREATE POLICY tell_own ON job_journal FOR INSERT TO ode_api
+    WITH CHECK (NOT EXISTS (
+        SELECT 1 FROM unnest(jobs) AS told (id) WHERE NOT EXISTS (SELECT 1 FROM job WHERE job.id = told.id)));
+
+-- The history of one job, for those who may see the job.
+CREATE FUNCTION ode_history(job_id uuid)
+RETURNS TABLE (seq bigint, event_type text, from_state text, to_state text, actor text, meta jsonb, at timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT e.seq, e.event_type, e.from_state, e.to_state, e.actor, e.meta, e.at
+    FROM job_events e JOIN job j ON j.id = e.job_id
+    WHERE e.job_id = ode_history.job_id AND (
+        j.organisation_id = ode_organisation() OR NOT pg_has_role(session_user, 'ode_api', 'member')
+        OR pg_has_role(session_user, (SELECT tableowner FROM pg_tables
+            WHERE schemaname = current_schema() AND tablename = 'job'), 'member'))
+    ORDER BY e.place
+$$;
+REVOKE ALL ON FUNCTION ode_history(uuid) FROM PUBLIC;
+
+GRANT SELECT, INSERT ON job, job_live, job_key TO ode_api;
+GRANT UPDATE (state, finished_at, updated_at, history) ON job TO ode_api;
+GRANT DELETE ON job_live TO ode_api;
+GRANT SELECT ON job_artifact, job_log TO ode_api;
+GRANT INSERT ON job_journal TO ode_api;
+GRANT EXECUTE ON FUNCTION ode_history(uuid) TO ode_api;
+
+-- Creates a job in the caller's own transaction: it exists when that transaction commits, and not otherwise.
+-- Answers the job's id. A second call with the same external_id for the same organisation is a unique violation.
+CREATE FUNCTION ode_enqueue(
+    pipeline text, type text, input jsonb DEFAULT '{}', organisation_id uuid DEFAULT NULL,
+    external_id text DEFAULT NULL, priority integer DEFAULT 0, run_at timestamptz DEFAULT NULL,
+    config jsonb DEFAULT NULL, metadata jsonb DEFAULT NULL, max_retries integer DEFAULT 3,
+    created_by uuid DEFAULT NULL, timeout_ms bigint DEFAULT NULL)
+RETURNS uuid LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+    new_id uuid := ode_new_id();
+    seqs bigint[] := ARRAY[ode_new_seq(), ode_new_seq()];
+    born text;
+    waiting text;
+    line text;
+    is_due boolean := coalesce(run_at <= now(), TRUE);
+BEGIN
+    SELECT m.born, m.waiting, m.line INTO born, waiting, line FROM (VALUES
+        ('xml', 'uploaded', 'queued', 'xml'), ('html', 'pending', 'pending', 'html'),
+        ('print', 'pending_export', 'pending_export', 'print.export'), ('script', 'pending', 'queued', 'script')
+    ) AS m (pipeline, born, waiting, line) WHERE m.pipeline = pipeline;
+    IF born IS NULL THEN
+        RAISE EXCEPTION 'There is no pipeline called "%". Use one of: xml, html, print, script.', pipeline
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF octet_length(input::text) > 1048576 THEN
+        RAISE EXCEPTION 'The input has % bytes and the limit is 1048576. Store the content as a file and refer to it.',
+            octet_length(input::text) USING ERRCODE = 'program_limit_exceeded';
+    END IF;
+    -- A script whose time has not come stays as it was born.
+    IF pipeline = 'script' AND NOT is_due THEN
+        waiting := born;
+    END IF;
+    INSERT INTO job (id, pipeline, kind, organisation_id, created_by, external_id, priority, timeout_ms, input,
+        config, metadata)
+    VALUES (new_id, pipeline, type, organisation_id, created_by, external_id, priority, timeout_ms, input,
+        config, metadata);
+    INSERT INTO job_live (id, owner, rank, retries_max, pipeline, lane, state, history, run_at, queued_at)
+    VALUES (new_id, coalesce(organisation_id, '00000000-0000-0000-0000-000000000000'), -priority, max_retries,
+        pipeline, CASE WHEN is_due THEN line END, waiting,
+        CASE WHEN born = waiting THEN seqs[1]::text ELSE seqs[1] || ',' || seqs[2] END,
+        CASE WHEN NOT is_due THEN run_at END, CASE WHEN is_due THEN now() END);
+    INSERT INTO job_journal (seq, event, to_state, actor, jobs) VALUES (seqs[1], 'created', born, 'sql', ARRAY[new_id]);
+    IF born <> waiting THEN
+        INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
+        VALUES (seqs[2], 'queued', born, waiting, 'sql', ARRAY[new_id]);
+    END IF;
+    IF is_due THEN
+        PERFORM pg_notify('ode_ready', line);
+    END IF;
+    RETURN new_id;
+END $$;
+
+-- A journal number made by the database: in order of time, with a random tail.
+CREATE FUNCTION ode_new_seq() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1577836800000) * 4194304
+        + floor(random() * 4194304)::bigint
+$$;
+
+-- The names under which earlier systems know these relations.
+CREATE VIEW print_jobs WITH (security_invoker) AS
+SELECT id, state, created_at, updated_at, error_message AS error FROM jobs WHERE pipeline = 'print';
+
+CREATE VIEW script_jobs WITH (security_invoker) AS
+SELECT id, reference AS job_id, type AS job_type, state AS status, input AS input_payload, result, error_message,
+    error_code, error_detail AS error_stack, retry_count, max_retries, 5000 AS retry_delay_ms,
+    CASE WHEN state = 'pending' AND retry_count > 0 THEN run_at END AS next_retry_at,
+    progress_percent, progress_message, current_step, total_steps, created_at, started_at,
+    finished_at AS completed_at, CASE WHEN state = 'cancelled' THEN finished_at END AS cancelled_at, updated_at,
+    timeout_at, worker_id::text AS worker_id, process_pid, organisation_id,
+    (metadata ->> 'restaurant_id')::uuid AS restaurant_id, created_by, priority, metadata
+FROM jobs WHERE pipeline = 'script';
+
+CREATE VIEW script_jobs_queue_status WITH (security_invoker) AS
+SELECT job_type, status, count(*) AS count,
+    avg(extract(epoch FROM completed_at - started_at)) AS avg_duration_seconds,
+    min(created_at) AS oldest_job, max(created_at) AS newest_job
+FROM script_jobs WHERE created_at > now() - interval '24 hours'
+GROUP BY job_type, status ORDER BY job_type, status;
+
+CREATE VIEW script_jobs_failed_summary WITH (security_invoker) AS
+SELECT id, job_id, job_type, error_message, error_code, retry_count, max_retries, created_at, completed_at,
+    organisation_id
+FROM script_jobs
+WHERE status = 'failed' AND (retry_count >= max_retries OR next_retry_at IS NULL)
+    AND created_at > now() - interval '7 days'
+ORDER BY created_at DESC;
+
+CREATE VIEW script_jobs_metrics WITH (security_invoker) AS
+SELECT job_type,
+    count(*) FILTER (WHERE status = 'completed') AS completed_count,
+    count(*) FILTER (WHERE status = 'failed') AS failed_count,
+    count(*) FILTER (WHERE status = 'in_progress') AS in_progress_count,
+    count(*) FILTER (WHERE status IN ('pending', 'queued')) AS queued_count,
+    round(100.0 * count(*) FILTER (WHERE status = 'completed')
+        / nullif(count(*) FILTER (WHERE status IN ('completed', 'failed')), 0), 2) AS success_rate_percent,
+    avg(extract(epoch FROM completed_at - started_at)) FILTER (WHERE status = 'completed') AS avg_duration_seconds
+FROM script_jobs WHERE created_at > now() - interval '24 hours' GROUP BY job_type;
+
+DO $$ BEGIN
+    IF current_setting('server_version_num')::int >= 150000 THEN
+        GRANT SELECT ON jobs, print_jobs, script_jobs, script_jobs_queue_status, script_jobs_failed_summary,
+            script_jobs_metrics TO ode_api;
+    END IF;
+END $$;

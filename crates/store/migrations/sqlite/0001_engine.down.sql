@@ -1,0 +1,12 @@
+DROP VIEW job_events;
+DROP VIEW jobs;
+DROP TABLE worker;
+DROP TABLE job_key;
+DROP TABLE job_log;
+DROP TABLE job_artifact;
+DROP TABLE job_journal;
+DROP TABLE retention_pass;
+DROP TABLE job_live;
+DROP TABLE job;
+DROP TABLE api_key;
+DROP TABLE owner;

@@ -1,0 +1,138 @@
+//! Files, on local disk or any S3-compatible store, durable before anything points to them.
+//!
+//! Names are made here and nowhere else: a job's id, the fence of the attempt that wrote the file, and a number.
+//! Nothing a caller typed becomes part of a path. The two characters in front spread the files over directories,
+//! so that none grows past a few thousand entries however many jobs there are.
+
+use crate::error::Error;
+use bytes::Bytes;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt as _};
+use ode_job::JobId;
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where files go.
+#[derive(Debug, Clone)]
+pub enum BlobsConfig {
+    /// Below this directory, which is made if need be.
+    Local(PathBuf),
+    /// In a bucket of an S3-compatible store, settings and keys from the environment (`AWS_…`).
+    S3 {
+        /// The bucket.
+        bucket: String,
+        /// Other than Amazon's: the address.
+        endpoint: Option<String>,
+    },
+}
+
+/// The store of files.
+#[derive(Debug, Clone)]
+pub struct Blobs {
+    store: Arc<dyn ObjectStore>,
+    storage: &'static str,
+    root: Option<PathBuf>,
+}
+
+/// A file that is safely stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// `local` or `s3`.
+    pub storage: &'static str,
+    /// Its name below the root.
+    pub path: String,
+    /// Its size.
+    pub bytes: i64,
+    /// Its digest, hexadecimal.
+    pub sha256: String,
+}
+
+impl Blobs {
+    /// Opens the file store.
+    pub fn open(config: &BlobsConfig) -> Result<Self, Error> {
+        match config {
+            BlobsConfig::Local(root) => {
+                std::fs::create_dir_all(root)
+                    .map_err(|error| Error::Blob(format!("{} cannot be made: {error}", root.display())))?;
+                let store = LocalFileSystem::new_with_prefix(root)?.with_fsync(true);
+                Ok(Blobs { store: Arc::new(store), storage: "local", root: Some(root.clone()) })
+            }
+            BlobsConfig::S3 { bucket, endpoint } => {
+                let mut builder = object_store::aws::AmazonS3Builder::from_env().with_bucket_name(bucket);
+                if let Some(endpoint) = endpoint {
+                    builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http:"));
+                }
+                Ok(Blobs { store: Arc::new(builder.build()?), storage: "s3", root: None })
+            }
+        }
+    }
+
+    /// Stores the `number`th file of an attempt. When this returns, the file survives a crash.
+    pub async fn put(
+        &self,
+        job: JobId,
+        fence: i64,
+        number: usize,
+        content: Vec<u8>,
+    ) -> Result<Stored, Error> {
+        if content.is_empty() {
+            return Err(Error::Blob("an empty file is not stored".into()));
+        }
+        let path = path(job, fence, number);
+        let (bytes, sha256) = (i64::try_from(content.len()).unwrap_or(i64::MAX), sha256_hex(&content));
+        self.store.put(&Path::from(path.as_str()), Bytes::from(content).into()).await?;
+        Ok(Stored { storage: self.storage, path, bytes, sha256 })
+    }
+
+    /// Reads a file, and checks that it is what was stored.
+    pub async fn get(&self, path: &str, sha256: &str) -> Result<Bytes, Error> {
+        let content = self.store.get(&Path::from(path)).await?.bytes().await?;
+        if sha256_hex(&content) != sha256 {
+            return Err(Error::Blob(format!("{path} is not what was stored: its digest differs")));
+        }
+        Ok(content)
+    }
+
+    /// Removes a file; one that is gone already is fine.
+    pub async fn delete(&self, path: &str) -> Result<(), Error> {
+        match self.store.delete(&Path::from(path)).await {
+            Err(object_store::Error::NotFound { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes, reads and removes a file: what `ode doctor` and readiness ask.
+    pub async fn check(&self) -> Result<(), Error> {
+        let path = Path::from(format!("check/{}", uuid::Uuid::new_v4()));
+        self.store.put(&path, Bytes::from_static(b"ode").into()).await?;
+        let content = self.store.get(&path).await?.bytes().await?;
+        self.store.delete(&path).await?;
+        if content.as_ref() == b"ode" {
+            Ok(())
+        } else {
+            Err(Error::Blob("what was written reads differently".into()))
+        }
+    }
+
+    /// The local directory, where there is one.
+    pub fn root(&self) -> Option<&std::path::Path> {
+        self.root.as_deref()
+    }
+}
+
+/// `ab/cd/<job>/<fence>-<number>`: the last digits of an id are the ones that differ between neighbours.
+fn path(job: JobId, fence: i64, number: usize) -> String {
+    let tail = job.tail();
+    format!("{:02x}/{:02x}/{job}/{fence}-{number}", tail & 0xff, (tail >> 8) & 0xff)
+}
+
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
+        write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
+        hex
+    })
+}

@@ -1,0 +1,159 @@
+//! Many jobs at once on PostgreSQL: COPY in its binary form, twice as fast as an insert.
+
+use crate::db::{Param, Tx, params};
+use crate::enqueue::{NewRow, Steps, owner_columns, unless_empty};
+use crate::error::Error;
+use crate::{Store, micros};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+const COPY_JOB: &str =
+    "COPY job (id, pipeline, kind, session_id, user_id, organisation_id, created_by, external_id,
+    priority, timeout_ms, input, config, metadata) FROM STDIN BINARY";
+const COPY_LIVE: &str =
+    "COPY job_live (id, owner, rank, retries_max, pipeline, lane, state, history, advance, run_at,
+    queued_at) FROM STDIN BINARY";
+const ENTRIES: &str = "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
+    SELECT r.seq, r.event, r.from_state, r.to_state, $2, $3
+    FROM {rows $1: g int, seq int, event text, from_state text, to_state text} WHERE r.g = $4";
+const NOTIFY: &str = "SELECT pg_notify('ode_ready', $1)";
+
+/// Writes all rows in one transaction.
+pub(crate) async fn copy(store: &Store, rows: &[NewRow]) -> Result<(), Error> {
+    let mut steps = Steps::new();
+    let (mut jobs, mut live) = (Copy::new(13), Copy::new(11));
+    let mut groups: BTreeMap<usize, Vec<Uuid>> = BTreeMap::new();
+    let mut lanes = Vec::new();
+    let now = Timestamp::now();
+    for row in rows {
+        let (group, history) = steps.group(&row.steps, || store.inner.mint.seq());
+        groups.entry(group).or_default().push(row.id.0);
+        write_job(&mut jobs, row);
+        write_live(&mut live, row, &history, now);
+        lanes.extend(row.lane.filter(|lane| !lanes.contains(lane)));
+    }
+    let mut tx = store.db().begin().await?;
+    send(&mut tx, COPY_JOB, jobs).await?;
+    send(&mut tx, COPY_LIVE, live).await?;
+    let steps = steps.into_json();
+    for (group, ids) in groups {
+        let group = i64::try_from(group).unwrap_or(i64::MAX);
+        let params =
+            [Param::Rows(steps.clone()), store.inner.actor.as_str().into(), ids.into(), group.into()];
+        tx.run(ENTRIES, &params).await?;
+    }
+    for lane in lanes {
+        tx.run(NOTIFY, params![lane.as_str()]).await?;
+    }
+    tx.commit().await
+}
+
+async fn send(tx: &mut Tx, statement: &str, copy: Copy) -> Result<(), Error> {
+    let Tx::Postgres(tx) = tx else { return Err(Error::Config("COPY is PostgreSQL's own".into())) };
+    let mut sink = tx.copy_in_raw(statement).await?;
+    sink.send(copy.finish()).await?;
+    sink.finish().await?;
+    Ok(())
+}
+
+fn write_job(copy: &mut Copy, row: &NewRow) {
+    let job = &row.job;
+    let [session, user, organisation] = owner_columns(job.owner);
+    copy.row();
+    copy.id(Some(row.id.0));
+    copy.text(Some(job.pipeline.as_str()));
+    copy.text(Some(&job.kind));
+    for id in [session, user, organisation, job.created_by] {
+        copy.id(id);
+    }
+    copy.text(job.external_id.as_deref());
+    copy.small(job.priority);
+    copy.big(job.timeout.map(|timeout| micros(timeout) / 1000));
+    copy.json(Some(&job.input));
+    copy.json(unless_empty(&job.config));
+    copy.json(unless_empty(&job.metadata));
+}
+
+fn write_live(copy: &mut Copy, row: &NewRow, history: &str, now: Timestamp) {
+    copy.row();
+    copy.id(Some(row.id.0));
+    copy.id(Some(row.job.owner.key()));
+    copy.small(-row.job.priority);
+    copy.small(i32::try_from(row.retries_max).unwrap_or(i32::MAX));
+    copy.text(Some(row.job.pipeline.as_str()));
+    copy.text(row.lane.map(ode_job::Lane::as_str));
+    copy.text(Some(row.state.as_str()));
+    copy.text(Some(history));
+    copy.bool(row.job.advance.then_some(true));
+    copy.moment(row.run_at);
+    copy.moment(row.lane.map(|_| now));
+}
+
+/// Rows in PostgreSQL's binary COPY form: a count of fields, then each field with its length.
+struct Copy {
+    bytes: Vec<u8>,
+    fields: i16,
+}
+
+const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+const PG_EPOCH_MICROS: i64 = 946_684_800_000_000;
+
+impl Copy {
+    fn new(fields: i16) -> Self {
+        Copy { bytes: SIGNATURE.to_vec(), fields }
+    }
+
+    fn row(&mut self) {
+        self.bytes.extend_from_slice(&self.fields.to_be_bytes());
+    }
+
+    fn field(&mut self, bytes: Option<&[u8]>) {
+        let length = bytes
+            .map_or(-1, |bytes| i32::try_from(bytes.len()).expect("requests are bounded far below 2 GB"));
+        self.bytes.extend_from_slice(&length.to_be_bytes());
+        self.bytes.extend_from_slice(bytes.unwrap_or_default());
+    }
+
+    fn id(&mut self, id: Option<Uuid>) {
+        self.field(id.as_ref().map(|id| id.as_bytes().as_slice()));
+    }
+
+    fn text(&mut self, text: Option<&str>) {
+        self.field(text.map(str::as_bytes));
+    }
+
+    fn small(&mut self, number: i32) {
+        let number = i16::try_from(number).expect("priorities and retries are checked at the door");
+        self.field(Some(&number.to_be_bytes()));
+    }
+
+    fn big(&mut self, number: Option<i64>) {
+        self.field(number.map(i64::to_be_bytes).as_ref().map(<[u8; 8]>::as_slice));
+    }
+
+    fn bool(&mut self, claim: Option<bool>) {
+        self.field(claim.map(|claim| [u8::from(claim)]).as_ref().map(<[u8; 1]>::as_slice));
+    }
+
+    fn moment(&mut self, moment: Option<Timestamp>) {
+        self.big(moment.map(|moment| moment.as_microsecond() - PG_EPOCH_MICROS));
+    }
+
+    /// JSONB travels as its version, 1, and text. Written in place: a copy of every input would cost more than
+    /// the rest of the row.
+    fn json(&mut self, json: Option<&Value>) {
+        let Some(json) = json else { return self.field(None) };
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0, 0, 0, 0, 1]);
+        serde_json::to_writer(&mut self.bytes, json).expect("a Value is always valid JSON");
+        let length = i32::try_from(self.bytes.len() - start - 4).expect("inputs are bounded far below 2 GB");
+        self.bytes[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.bytes.extend_from_slice(&(-1_i16).to_be_bytes());
+        self.bytes
+    }
+}

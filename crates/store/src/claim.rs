@@ -1,0 +1,116 @@
+//! Taking leases.
+
+use crate::db::{Db, Param, Row, Tx, params};
+use crate::dialect::{postgres, sqlite};
+use crate::error::Error;
+use crate::{Store, micros};
+use ode_job::{Claimed, Lane, Lease, Owner, WorkerId};
+use serde_json::{Value, json};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// What a worker asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct ClaimRequest {
+    /// The line to take from.
+    pub lane: Lane,
+    /// Who asks.
+    pub worker: WorkerId,
+    /// How many at most.
+    pub count: usize,
+    /// The owner served last; the round goes on after it.
+    pub after: Uuid,
+    /// How long the leases are.
+    pub lease: Duration,
+    /// How long an attempt may take, where the job has no limit of its own.
+    pub attempt_timeout: Duration,
+}
+
+impl Store {
+    /// Takes up to `count` leases, highest priority first, fairly between owners, oldest first.
+    ///
+    /// One call serves one priority; fewer jobs than asked for may mean that the next one has more.
+    pub async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, Error> {
+        let ClaimRequest { lane, worker, .. } = request;
+        let params = [
+            lane.as_str().into(),
+            worker.into(),
+            i64::try_from(request.count).unwrap_or(i64::MAX).into(),
+            request.after.into(),
+            micros(request.lease).into(),
+            micros(request.attempt_timeout).into(),
+            self.inner.mint.seq().into(),
+            worker.to_string().into(),
+            lane.ready_state().as_str().into(),
+            lane.running_state().as_str().into(),
+        ];
+        let rows = match self.db() {
+            Db::Postgres(_) => self.db().write(postgres::CLAIM, &params).await?,
+            Db::Sqlite { .. } => claim_sqlite(self.db(), &params, request).await?,
+        };
+        rows.iter().map(|row| claimed(row, lane, worker)).collect()
+    }
+}
+
+/// SQLite has no lateral joins: the shares are taken one owner after the other, in one transaction.
+async fn claim_sqlite(db: &Db, params: &[Param], request: ClaimRequest) -> Result<Vec<Row>, Error> {
+    let turn = params![request.lane.as_str(), request.after, postgres::RING_MAX];
+    // Looked at before the write lock is taken: an idle worker must not hold up those who have work.
+    if db.read(sqlite::TURN, turn).await?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut tx = db.begin().await?;
+    let owners = tx.run(sqlite::TURN, turn).await?;
+    let share = request.count.div_ceil(owners.len().max(1));
+    let mut ids: Vec<Uuid> = Vec::new();
+    for owner in &owners {
+        let count = share.min(request.count - ids.len());
+        ids.extend(claim_share(&mut tx, params, owner, count).await?);
+    }
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = ids.iter().map(|id| json!({ "id": id })).collect();
+    let mut entry = params.to_vec();
+    entry.push(ids.into());
+    tx.run(sqlite::CLAIM_ENTRY, &entry).await?;
+    let claimed = tx.run(sqlite::CLAIMED, &[Param::Rows(Value::Array(rows).to_string())]).await?;
+    tx.commit().await?;
+    Ok(claimed)
+}
+
+async fn claim_share(tx: &mut Tx, params: &[Param], owner: &Row, count: usize) -> Result<Vec<Uuid>, Error> {
+    let mut params = params.to_vec();
+    params[2] = i64::try_from(count).unwrap_or(i64::MAX).into();
+    params.extend([owner.uuid("owner")?.into(), owner.int("rank")?.into()]);
+    let rows = tx.run(sqlite::CLAIM_SHARE, &params).await?;
+    rows.iter().map(|row| row.uuid("id")).collect()
+}
+
+fn claimed(row: &Row, lane: Lane, worker: WorkerId) -> Result<Claimed, Error> {
+    let count = |column| row.int(column).map(|count| u32::try_from(count).unwrap_or_default());
+    Ok(Claimed {
+        lease: Lease::granted(row.job("id")?, row.int("fence")?, worker),
+        lane,
+        kind: row.text("kind")?,
+        owner: owner(row)?,
+        input: row.json("input")?,
+        config: row.opt_json("config")?.unwrap_or_else(|| json!({})),
+        attempt: count("attempts")?,
+        retries: count("retries")?,
+        retries_max: count("retries_max")?,
+        crashes: count("crashes")?,
+        timeout_at: row.opt_moment("timeout_at")?,
+    })
+}
+
+/// The owner a row names. A session whose jobs were given to a user keeps taking turns as the session.
+pub(crate) fn owner(row: &Row) -> Result<Owner, Error> {
+    if let Some(id) = row.opt_uuid("organisation_id")? {
+        return Ok(Owner::Organisation(id));
+    }
+    if let Some(id) = row.opt_uuid("session_id")? {
+        return Ok(Owner::Session(id));
+    }
+    Ok(row.opt_uuid("user_id")?.map_or(Owner::Operator, Owner::User))
+}

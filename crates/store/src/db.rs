@@ -1,0 +1,336 @@
+//! One face for two databases: parameters, rows and transactions, so that every verb is written once.
+//!
+//! Values are bound and read by what they mean (an id, a moment, a document); how each database stores them
+//! is known here and in [`crate::dialect`] only.
+
+use crate::dialect::{self, Dialect};
+use crate::error::Error;
+use jiff::Timestamp;
+use ode_job::JobId;
+use sqlx::postgres::{PgArguments, PgPool, PgRow, PgTypeInfo};
+use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
+use sqlx::types::Json;
+use sqlx::{Arguments, Decode, Encode, Postgres, Row as _, Sqlite, TypeInfo, ValueRef, query_with};
+use uuid::Uuid;
+
+/// A value to bind.
+#[derive(Debug, Clone)]
+pub(crate) enum Param {
+    Int(Option<i64>),
+    Text(Option<String>),
+    Id(Option<Uuid>),
+    Moment(Option<Timestamp>),
+    Json(Option<serde_json::Value>),
+    /// A JSON document already written as text.
+    Rows(String),
+    /// The journal's list of ids.
+    Ids(Vec<Uuid>),
+}
+
+macro_rules! param_from {
+    ($($from:ty => |$value:ident| $param:expr;)+) => {
+        $(impl From<$from> for Param {
+            fn from($value: $from) -> Param { $param }
+        })+
+    };
+}
+
+param_from! {
+    i64 => |value| Param::Int(Some(value));
+    Option<i64> => |value| Param::Int(value);
+    &str => |value| Param::Text(Some(value.to_owned()));
+    String => |value| Param::Text(Some(value));
+    Option<String> => |value| Param::Text(value);
+    Option<&str> => |value| Param::Text(value.map(str::to_owned));
+    Uuid => |value| Param::Id(Some(value));
+    Option<Uuid> => |value| Param::Id(value);
+    JobId => |value| Param::Id(Some(value.0));
+    ode_job::WorkerId => |value| Param::Id(Some(value.0));
+    Timestamp => |value| Param::Moment(Some(value));
+    Option<Timestamp> => |value| Param::Moment(value);
+    serde_json::Value => |value| Param::Json(Some(value));
+    Option<serde_json::Value> => |value| Param::Json(value);
+    Vec<Uuid> => |value| Param::Ids(value);
+}
+
+/// Builds a list of [`Param`]s.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { &[$($crate::db::Param::from($value)),*] };
+}
+pub(crate) use params;
+
+fn to_postgres(params: &[Param]) -> Result<PgArguments, sqlx::error::BoxDynError> {
+    let mut args = PgArguments::default();
+    for param in params {
+        match param {
+            Param::Int(value) => args.add(*value)?,
+            Param::Text(value) => args.add(value.as_deref())?,
+            Param::Id(value) => args.add(*value)?,
+            Param::Moment(value) => args.add(value.map(PgMoment))?,
+            Param::Json(value) => args.add(value.as_ref().map(Json))?,
+            Param::Rows(text) => args.add(text.as_str())?,
+            Param::Ids(ids) => args.add(ids.as_slice())?,
+        }
+    }
+    Ok(args)
+}
+
+fn to_sqlite(params: &[Param]) -> Result<SqliteArguments, sqlx::error::BoxDynError> {
+    let mut args = SqliteArguments::default();
+    for param in params {
+        match param {
+            Param::Int(value) => args.add(*value)?,
+            Param::Text(value) => args.add(value.clone())?,
+            Param::Id(value) => args.add(*value)?,
+            Param::Moment(value) => args.add(value.map(|moment| moment.as_microsecond()))?,
+            Param::Json(value) => args.add(value.as_ref().map(ToString::to_string))?,
+            Param::Rows(text) => args.add(text.clone())?,
+            Param::Ids(ids) => args.add(ids.iter().flat_map(Uuid::as_bytes).copied().collect::<Vec<u8>>())?,
+        }
+    }
+    Ok(args)
+}
+
+/// A moment in PostgreSQL's own form: microseconds since the year 2000.
+struct PgMoment(Timestamp);
+
+const PG_EPOCH_MICROS: i64 = 946_684_800_000_000;
+/// The built-in type `timestamptz`.
+const TIMESTAMPTZ: PgTypeInfo = PgTypeInfo::with_oid(sqlx::postgres::types::Oid(1184));
+
+impl sqlx::Type<Postgres> for PgMoment {
+    fn type_info() -> PgTypeInfo {
+        TIMESTAMPTZ
+    }
+}
+
+impl Encode<'_, Postgres> for PgMoment {
+    fn encode_by_ref(
+        &self,
+        buffer: &mut sqlx::postgres::PgArgumentBuffer,
+    ) -> Result<sqlx::encode::IsNull, sqlx::error::BoxDynError> {
+        let micros = self.0.as_microsecond() - PG_EPOCH_MICROS;
+        <i64 as Encode<Postgres>>::encode_by_ref(&micros, buffer)
+    }
+}
+
+/// One row of an answer.
+pub(crate) enum Row {
+    Postgres(PgRow),
+    Sqlite(SqliteRow),
+}
+
+impl Row {
+    pub(crate) fn int(&self, column: &str) -> Result<i64, Error> {
+        self.opt_int(column)?.ok_or_else(|| missing(column))
+    }
+
+    pub(crate) fn opt_int(&self, column: &str) -> Result<Option<i64>, Error> {
+        match self {
+            Row::Sqlite(row) => Ok(row.try_get(column)?),
+            // PostgreSQL's integers come in three widths; which one a column has is a matter of storage.
+            Row::Postgres(row) => {
+                let raw = row.try_get_raw(column)?;
+                let width = raw.type_info().name().to_owned();
+                match width.as_str() {
+                    "INT2" => Ok(row.try_get::<Option<i16>, _>(column)?.map(i64::from)),
+                    "INT4" => Ok(row.try_get::<Option<i32>, _>(column)?.map(i64::from)),
+                    _ => Ok(row.try_get(column)?),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn text(&self, column: &str) -> Result<String, Error> {
+        self.opt_text(column)?.ok_or_else(|| missing(column))
+    }
+
+    pub(crate) fn opt_text(&self, column: &str) -> Result<Option<String>, Error> {
+        match self {
+            Row::Postgres(row) => Ok(row.try_get(column)?),
+            Row::Sqlite(row) => Ok(row.try_get(column)?),
+        }
+    }
+
+    pub(crate) fn uuid(&self, column: &str) -> Result<Uuid, Error> {
+        self.opt_uuid(column)?.ok_or_else(|| missing(column))
+    }
+
+    pub(crate) fn opt_uuid(&self, column: &str) -> Result<Option<Uuid>, Error> {
+        match self {
+            Row::Postgres(row) => Ok(row.try_get(column)?),
+            Row::Sqlite(row) => Ok(row.try_get(column)?),
+        }
+    }
+
+    pub(crate) fn job(&self, column: &str) -> Result<JobId, Error> {
+        self.uuid(column).map(JobId)
+    }
+
+    pub(crate) fn moment(&self, column: &str) -> Result<Timestamp, Error> {
+        self.opt_moment(column)?.ok_or_else(|| missing(column))
+    }
+
+    pub(crate) fn opt_moment(&self, column: &str) -> Result<Option<Timestamp>, Error> {
+        let micros = match self {
+            Row::Sqlite(row) => row.try_get::<Option<i64>, _>(column)?,
+            Row::Postgres(row) => {
+                let raw = row.try_get_raw(column)?;
+                if raw.is_null() {
+                    None
+                } else {
+                    let since_2000 = <i64 as Decode<Postgres>>::decode(raw).map_err(|_| missing(column))?;
+                    Some(since_2000 + PG_EPOCH_MICROS)
+                }
+            }
+        };
+        micros.map(|micros| Timestamp::from_microsecond(micros).map_err(|_| missing(column))).transpose()
+    }
+
+    pub(crate) fn json(&self, column: &str) -> Result<serde_json::Value, Error> {
+        self.opt_json(column)?.ok_or_else(|| missing(column))
+    }
+
+    pub(crate) fn opt_json(&self, column: &str) -> Result<Option<serde_json::Value>, Error> {
+        match self {
+            Row::Postgres(row) => {
+                Ok(row.try_get::<Option<Json<serde_json::Value>>, _>(column)?.map(|Json(value)| value))
+            }
+            Row::Sqlite(row) => {
+                let text: Option<String> = row.try_get(column)?;
+                text.map(|text| serde_json::from_str(&text).map_err(|_| missing(column))).transpose()
+            }
+        }
+    }
+
+    /// A name of one of our enums.
+    pub(crate) fn name<T: std::str::FromStr>(&self, column: &str) -> Result<T, Error> {
+        self.text(column)?.parse().map_err(|_| missing(column))
+    }
+}
+
+fn missing(column: &str) -> Error {
+    Error::Corrupt(format!("column {column} holds nothing, or something this version cannot read"))
+}
+
+/// An open database.
+#[derive(Clone, Debug)]
+pub(crate) enum Db {
+    Postgres(PgPool),
+    /// SQLite has one writer at a time; giving it one connection turns contention into a queue.
+    Sqlite {
+        write: SqlitePool,
+        read: SqlitePool,
+    },
+}
+
+impl Db {
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self {
+            Db::Postgres(_) => Dialect::Postgres,
+            Db::Sqlite { .. } => Dialect::Sqlite,
+        }
+    }
+
+    /// Runs one reading statement.
+    pub(crate) async fn read(&self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>, Error> {
+        let sql = dialect::render(self.dialect(), sql);
+        match self {
+            Db::Postgres(pool) => fetch_postgres(pool, sql, params).await,
+            Db::Sqlite { read, .. } => fetch_sqlite(read, sql, params).await,
+        }
+    }
+
+    /// Runs the statements of one verb as one transaction, with the same parameters for each, and answers
+    /// what the last one returned. A single statement is its own transaction and one round trip.
+    pub(crate) async fn write(&self, script: &[&'static str], params: &[Param]) -> Result<Vec<Row>, Error> {
+        if let (Db::Postgres(pool), [sql]) = (self, script) {
+            return fetch_postgres(pool, dialect::render(Dialect::Postgres, sql), params).await;
+        }
+        let mut tx = self.begin().await?;
+        let mut answer = Vec::new();
+        for sql in script {
+            answer = tx.run(sql, params).await?;
+        }
+        tx.commit().await?;
+        Ok(answer)
+    }
+
+    /// Opens a transaction that may write.
+    pub(crate) async fn begin(&self) -> Result<Tx, Error> {
+        match self {
+            Db::Postgres(pool) => Ok(Tx::Postgres(pool.begin().await?)),
+            Db::Sqlite { write, .. } => Ok(Tx::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?)),
+        }
+    }
+
+    /// Runs a file of statements without parameters, as one transaction.
+    pub(crate) async fn run_file(tx: &mut Tx, sql: String) -> Result<(), Error> {
+        let sql = sqlx::raw_sql(sqlx::AssertSqlSafe(sql));
+        match tx {
+            Tx::Postgres(tx) => sql.execute(&mut **tx).await.map(drop)?,
+            Tx::Sqlite(tx) => sql.execute(&mut **tx).await.map(drop)?,
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn close(&self) {
+        match self {
+            Db::Postgres(pool) => pool.close().await,
+            Db::Sqlite { write, read } => {
+                read.close().await;
+                write.close().await;
+            }
+        }
+    }
+}
+
+/// An open transaction; dropped, it is rolled back.
+pub(crate) enum Tx {
+    Postgres(sqlx::Transaction<'static, Postgres>),
+    Sqlite(sqlx::Transaction<'static, Sqlite>),
+}
+
+impl Tx {
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self {
+            Tx::Postgres(_) => Dialect::Postgres,
+            Tx::Sqlite(_) => Dialect::Sqlite,
+        }
+    }
+
+    pub(crate) async fn run(&mut self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>, Error> {
+        let sql = dialect::render(self.dialect(), sql);
+        match self {
+            Tx::Postgres(tx) => fetch_postgres(&mut **tx, sql, params).await,
+            Tx::Sqlite(tx) => fetch_sqlite(&mut **tx, sql, params).await,
+        }
+    }
+
+    pub(crate) async fn commit(self) -> Result<(), Error> {
+        match self {
+            Tx::Postgres(tx) => Ok(tx.commit().await?),
+            Tx::Sqlite(tx) => Ok(tx.commit().await?),
+        }
+    }
+}
+
+async fn fetch_postgres<'c>(
+    executor: impl sqlx::PgExecutor<'c>,
+    sql: &'static str,
+    params: &[Param],
+) -> Result<Vec<Row>, Error> {
+    let args = to_postgres(params).map_err(sqlx::Error::Encode)?;
+    let rows = query_with(sql, args).fetch_all(executor).await?;
+    Ok(rows.into_iter().map(Row::Postgres).collect())
+}
+
+async fn fetch_sqlite<'c>(
+    executor: impl sqlx::SqliteExecutor<'c>,
+    sql: &'static str,
+    params: &[Param],
+) -> Result<Vec<Row>, Error> {
+    let args = to_sqlite(params).map_err(sqlx::Error::Encode)?;
+    let rows = query_with(sql, args).fetch_all(executor).await?;
+    Ok(rows.into_iter().map(Row::Sqlite).collect())
+}

@@ -1,0 +1,134 @@
+//! What truly differs between the two databases: the clock, rows as parameters, the four statements of the
+//! hot path (enqueue, claim, end, move), opening, and what their errors mean.
+//!
+//! Statements elsewhere are written once, with a few words in braces that are put into each database's own
+//! terms here:
+//!
+//! | written | meaning |
+//! | --- | --- |
+//! | `{now}` | the database's clock |
+//! | `{after $2}` | that many microseconds from now |
+//! | `{rows $1: id uuid, n int, at moment, doc json, name text}` | a JSON array as a table `r` |
+//! | `{tail id}` | the last eight hexadecimal digits of an id |
+
+pub(crate) mod postgres;
+pub(crate) mod sqlite;
+
+use crate::error::Error;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// Which database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// PostgreSQL 14 or newer.
+    Postgres,
+    /// SQLite, embedded.
+    Sqlite,
+}
+
+/// The statement in this database's terms. Rendered once and kept for the life of the process: statements are
+/// constants, so their number is bounded.
+pub(crate) fn render(dialect: Dialect, sql: &'static str) -> &'static str {
+    static RENDERED: Mutex<Option<HashMap<(Dialect, usize), &'static str>>> = Mutex::new(None);
+    if !sql.contains('{') {
+        return sql;
+    }
+    let mut rendered = RENDERED.lock().expect("no code panics while holding this lock");
+    let rendered = rendered.get_or_insert_with(HashMap::new);
+    rendered.entry((dialect, sql.as_ptr() as usize)).or_insert_with(|| rewrite(dialect, sql).leak())
+}
+
+fn rewrite(dialect: Dialect, sql: &str) -> String {
+    let mut out = String::with_capacity(sql.len() * 2);
+    let mut rest = sql;
+    while let Some(open) = rest.find('{') {
+        // A statement may hold braces in a string literal ('{}'), which are not ours.
+        if rest[open..].starts_with("{}") {
+            out.push_str(&rest[..open + 2]);
+            rest = &rest[open + 2..];
+            continue;
+        }
+        let close = open + rest[open..].find('}').expect("every brace of a statement is closed");
+        out.push_str(&rest[..open]);
+        out.push_str(&word(dialect, &rest[open + 1..close]));
+        rest = &rest[close + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn word(dialect: Dialect, word: &str) -> String {
+    use Dialect::{Postgres, Sqlite};
+    let (verb, rest) = word.split_once(' ').unwrap_or((word, ""));
+    match (verb, dialect) {
+        ("now", Postgres) => "now()".into(),
+        ("now", Sqlite) => sqlite::NOW.into(),
+        ("after", Postgres) => format!("(now() + {rest}::bigint * interval '1 microsecond')"),
+        ("after", Sqlite) => format!("({} + {rest})", sqlite::NOW),
+        ("tail", Postgres) => format!("right({rest}::text, 8)"),
+        ("tail", Sqlite) => format!("lower(substr(hex({rest}), 25))"),
+        ("rows", Postgres) => postgres::rows(rest),
+        ("rows", Sqlite) => sqlite::rows(rest),
+        (other, _) => panic!("the statement word {{{other}}} is not known"),
+    }
+}
+
+/// Splits `$1: id uuid, n int` into the parameter and its columns.
+fn columns(spec: &str) -> (&str, Vec<(&str, &str)>) {
+    let (param, columns) = spec.split_once(':').expect("rows are written {rows $1: name type, ...}");
+    let columns = columns
+        .split(',')
+        .map(|column| column.trim().split_once(' ').expect("a column of {rows} has a name and a type"));
+    (param.trim(), columns.collect())
+}
+
+/// What a database error means to the caller.
+pub(crate) fn classify(error: sqlx::Error) -> Error {
+    match &error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => Error::Unavailable(error.to_string()),
+        sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => Error::Unavailable(error.to_string()),
+        sqlx::Error::Configuration(_) => {
+            Error::Config(format!("The database address is not understood: {error}"))
+        }
+        sqlx::Error::Database(said) => {
+            let code = said.code().unwrap_or_default();
+            let said = said.message().to_owned();
+            if said.contains("database or disk is full") {
+                return Error::DiskFull(said);
+            }
+            match postgres::meaning(&code).or_else(|| sqlite::meaning(&code)) {
+                Some(meaning) => meaning(said),
+                None => Error::Database(said),
+            }
+        }
+        _ => Error::Database(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_put_into_each_databases_terms() {
+        let sql = "SELECT '{}', {after $2} FROM {rows $1: id uuid, at moment}";
+        assert_eq!(
+            rewrite(Dialect::Postgres, sql),
+            "SELECT '{}', (now() + $2::bigint * interval '1 microsecond') FROM \
+             (SELECT id, timestamptz 'epoch' + at * interval '1 microsecond' AS at \
+             FROM json_to_recordset($1::json) AS x (id uuid, at bigint)) AS r"
+        );
+        assert_eq!(
+            rewrite(Dialect::Sqlite, sql),
+            format!(
+                "SELECT '{{}}', ({} + $2) FROM (SELECT unhex(value ->> 'id', '-') AS id, \
+                 value ->> 'at' AS at FROM json_each($1)) AS r",
+                sqlite::NOW
+            )
+        );
+    }
+}

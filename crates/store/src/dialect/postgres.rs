@@ -1,0 +1,207 @@
+//! PostgreSQL's own terms. Each verb of the hot path is one statement: one round trip, one commit.
+
+use super::columns;
+use crate::error::Error;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The channel on which enqueuers say which lane has work.
+pub(crate) const READY_CHANNEL: &str = "ode_ready";
+/// The channel on which a person's wish to stop a running job is told.
+pub(crate) const STOP_CHANNEL: &str = "ode_stop";
+
+/// `{rows ...}`: a JSON array as a table.
+pub(super) fn rows(spec: &str) -> String {
+    let (param, columns) = columns(spec);
+    let selected = columns.iter().map(|(name, kind)| match *kind {
+        "moment" => format!("timestamptz 'epoch' + {name} * interval '1 microsecond' AS {name}"),
+        _ => (*name).to_owned(),
+    });
+    let typed = columns.iter().map(|(name, kind)| {
+        let kind = match *kind {
+            "int" | "moment" => "bigint",
+            "json" => "jsonb",
+            other => other,
+        };
+        format!("{name} {kind}")
+    });
+    let (selected, typed) = (selected.collect::<Vec<_>>().join(", "), typed.collect::<Vec<_>>().join(", "));
+    format!("(SELECT {selected} FROM json_to_recordset({param}::json) AS x ({typed})) AS r")
+}
+
+/// What an SQLSTATE means to the caller.
+pub(super) fn meaning(sqlstate: &str) -> Option<fn(String) -> Error> {
+    match sqlstate {
+        // Connections that ended or were refused, and servers that are starting or stopping.
+        "57P01" | "57P02" | "57P03" | "53300" => Some(Error::Unavailable),
+        code if code.len() == 5 && code.starts_with("08") => Some(Error::Unavailable),
+        // Deadlocks, serialization failures and lock timeouts pass when tried again.
+        "40001" | "40P01" | "55P03" => Some(Error::Unavailable),
+        "25006" => Some(Error::ReadOnly),
+        "53100" | "53200" => Some(Error::DiskFull),
+        "28000" | "28P01" | "3D000" => Some(|said| {
+            Error::Config(format!("The database refused the connection: {said}. Check --database."))
+        }),
+        "42P01" | "42703" => Some(|said| {
+            Error::Schema(format!("The database does not have ODE's tables: {said}. Run `ode migrate up`."))
+        }),
+        _ => None,
+    }
+}
+
+/// How long to wait for a connection before saying that there is none.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Opens a pool. Plans must not depend on statistics, which lag behind a queue that goes from empty to a
+/// million rows in seconds: every statement of the engine is a walk along an index, so other ways are closed.
+pub(crate) async fn open(url: &str, connections_max: u32) -> Result<PgPool, Error> {
+    let options = PgConnectOptions::from_str(url)?.application_name("ode").options([
+        ("jit", "off"),
+        ("enable_seqscan", "off"),
+        ("enable_bitmapscan", "off"),
+        ("enable_hashjoin", "off"),
+        ("enable_mergejoin", "off"),
+        ("plan_cache_mode", "force_generic_plan"),
+    ]);
+    let options = sqlx::ConnectOptions::disable_statement_logging(options);
+    let pool = PgPoolOptions::new()
+        .max_connections(connections_max)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .test_before_acquire(false)
+        .connect_with(options)
+        .await?;
+    Ok(pool)
+}
+
+/// Stores new jobs. `$1` the jobs, `$2` the steps by group, `$3` who, `$4` the lanes to wake (or nothing),
+/// `$5` the worker and `$6` the lease in microseconds of jobs that are born claimed.
+pub(crate) const ENQUEUE: &[&str] = &["
+WITH t AS MATERIALIZED (
+    SELECT * FROM {rows $1: g int, id uuid, pipeline text, kind text, session_id uuid, user_id uuid,
+        organisation_id uuid, created_by uuid, external_id text, priority int, timeout_ms int, input json,
+        config json, metadata json, owner uuid, retries_max int, lane text, state text, history text,
+        run_at moment, queued int, started int, advance int, limit_micros int}
+), j AS (
+    INSERT INTO job (id, pipeline, kind, session_id, user_id, organisation_id, created_by, external_id, priority,
+        timeout_ms, input, config, metadata)
+    SELECT id, pipeline, kind, session_id, user_id, organisation_id, created_by, external_id, priority,
+        timeout_ms, input, config, metadata FROM t
+), l AS (
+    INSERT INTO job_live (id, owner, fence, rank, retries_max, attempts, pipeline, lane, state, history, advance,
+        run_at, queued_at, started_at, timeout_at, lease_until, worker)
+    SELECT id, owner, started, -priority, retries_max, started, pipeline, lane, state, history,
+        CASE WHEN advance = 1 THEN TRUE END, run_at,
+        CASE WHEN queued = 1 THEN now() END, CASE WHEN started = 1 THEN now() END,
+        CASE WHEN started = 1 THEN now() + limit_micros * interval '1 microsecond' END,
+        CASE WHEN started = 1 THEN now() + $6::bigint * interval '1 microsecond' END,
+        CASE WHEN started = 1 THEN $5::uuid END FROM t
+), e AS (
+    INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
+    SELECT r.seq, r.event, r.from_state, r.to_state, $3, (SELECT array_agg(t.id) FROM t WHERE t.g = r.g)
+    FROM {rows $2: g int, seq int, event text, from_state text, to_state text}
+)
+SELECT pg_notify('ode_ready', r.lane) FROM {rows $4: lane text}"];
+
+/// How many owners share one claim. More would make each claim dearer; fewer would make the round longer.
+pub(crate) const RING_MAX: i64 = 64;
+
+/// Takes leases. `$1` lane, `$2` worker, `$3` how many at most, `$4` the owner served last, `$5` lease and
+/// `$6` attempt limit in microseconds, `$7` the entry's number, `$8` who, `$9` and `$10` the states.
+///
+/// The highest priority that waits is served; among its owners, beginning after the one served last, each gets
+/// an equal share, oldest first. A claim writes `job_live` and the journal and nothing else, and it changes no
+/// indexed column, so a row stays where it is on its page.
+pub(crate) const CLAIM: &[&str] = &["
+WITH RECURSIVE top AS MATERIALIZED (
+    SELECT rank FROM job_live WHERE lane = $1 AND worker IS NULL ORDER BY lane, rank, owner, id LIMIT 1
+), ring (owner, wrapped, n) AS (
+    SELECT (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL AND owner > $4
+        ORDER BY lane, rank, owner, id LIMIT 1), FALSE, 1
+    FROM top
+    UNION ALL
+    SELECT CASE WHEN ring.owner IS NULL
+        THEN (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL
+            ORDER BY lane, rank, owner, id LIMIT 1)
+        ELSE (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL
+            AND owner > ring.owner ORDER BY lane, rank, owner, id LIMIT 1) END,
+        ring.wrapped OR ring.owner IS NULL, ring.n + 1
+    FROM ring, top
+    WHERE ring.n < 64 AND NOT (ring.wrapped AND (ring.owner IS NULL OR ring.owner > $4))
+), turn AS MATERIALIZED (
+    SELECT owner, count(*) OVER () AS owners FROM ring
+    WHERE owner IS NOT NULL AND NOT (wrapped AND owner > $4)
+), picked AS MATERIALIZED (
+    SELECT p.id FROM turn CROSS JOIN LATERAL (
+        SELECT id FROM job_live
+        WHERE lane = $1 AND rank = (SELECT rank FROM top) AND owner = turn.owner AND worker IS NULL
+        ORDER BY lane, rank, owner, id LIMIT ($3 + turn.owners - 1) / turn.owners
+        FOR UPDATE SKIP LOCKED) p
+    LIMIT $3
+), claimed AS (
+    UPDATE job_live l SET fence = l.fence + 1, attempts = l.attempts + 1, state = $10, worker = $2,
+        lease_until = now() + $5::bigint * interval '1 microsecond', started_at = now(), updated_at = now(),
+        timeout_at = now() + coalesce(j.timeout_ms * 1000, $6::bigint) * interval '1 microsecond',
+        history = l.history || ',' || $7::bigint
+    FROM picked JOIN job j ON j.id = picked.id
+    WHERE l.id = picked.id
+    RETURNING l.id, l.fence, l.attempts, l.retries, l.retries_max, l.crashes, l.timeout_at, l.owner,
+        j.kind, j.input, j.config, j.session_id, j.user_id, j.organisation_id
+), e AS (
+    INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
+    SELECT $7, 'processing', $9, $10, $8, array_agg(id) FROM claimed HAVING count(*) > 0
+)
+SELECT * FROM claimed"];
+
+/// Ends jobs. `$1` the jobs under their fences, `$2` the steps, `$3` what they add to the history, `$4` who,
+/// `$5` and `$6` the states before and after, `$7` the engine's version, `$8` particulars, `$9` files.
+pub(crate) const END: &[&str] = &["
+WITH d AS (
+    DELETE FROM job_live l USING {rows $1: id uuid, fence int, result json, code text, message text, detail text}
+    WHERE l.id = r.id AND l.fence = r.fence AND l.state = $5
+    RETURNING l.id, l.fence, l.queued_at, l.started_at, l.attempts, l.retries, l.retries_max, l.worker, l.history,
+        r.result, r.code, r.message, r.detail
+), u AS (
+    UPDATE job j SET state = $6, finished_at = now(), updated_at = now(), queued_at = d.queued_at,
+        started_at = d.started_at, fence = d.fence, attempts = d.attempts, retries = d.retries, retries_max = d.retries_max,
+        worker = d.worker, engine_version = $7, history = d.history || $3, result = d.result,
+        error_code = d.code, error_message = d.message, error_detail = d.detail
+    FROM d WHERE j.id = d.id
+), e AS (
+    INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
+    SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8
+    FROM {rows $2: seq int, event text, from_state text, to_state text},
+        (SELECT array_agg(id) AS ids FROM d HAVING count(*) > 0) d
+), a AS (
+    INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
+    SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
+    FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
+        sha256 text} JOIN d ON d.id = r.job_id
+)
+SELECT id FROM d"];
+
+/// Moves jobs that stay live. Parameters as for [`END`], less `$7`; each job brings its new lane and moment,
+/// and what it has spent.
+pub(crate) const MOVE: &[&str] = &["
+WITH m AS (
+    UPDATE job_live l SET state = $6, lane = coalesce(r.lane, CASE WHEN l.advance THEN r.next_lane END), run_at = r.run_at, worker = NULL, lease_until = NULL,
+        timeout_at = NULL, stop_at = NULL, process_pid = NULL, progress_percent = NULL, progress_message = NULL,
+        progress_step = NULL, progress_steps = NULL, attempts = l.attempts + r.attempts,
+        retries = l.retries + r.retries, crashes = l.crashes + r.crashes, history = l.history || $3,
+        advance = coalesce(l.advance, CASE WHEN r.advance = 1 THEN TRUE END),
+        queued_at = CASE WHEN r.lane IS NULL THEN l.queued_at ELSE now() END, updated_at = now()
+    FROM {rows $1: id uuid, fence int, lane text, next_lane text, run_at moment, attempts int, retries int, crashes int, advance int}
+    WHERE l.id = r.id AND l.fence = r.fence AND l.state = $5
+    RETURNING l.id
+), e AS (
+    INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
+    SELECT r.seq, r.event, r.from_state, r.to_state, $4, m.ids, $8
+    FROM {rows $2: seq int, event text, from_state text, to_state text},
+        (SELECT array_agg(id) AS ids FROM m HAVING count(*) > 0) m
+), a AS (
+    INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
+    SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
+    FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
+        sha256 text} JOIN m ON m.id = r.job_id
+)
+SELECT id FROM m"];

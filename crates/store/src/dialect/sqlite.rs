@@ -1,0 +1,191 @@
+//! SQLite's own terms. Each verb of the hot path is a few statements in one immediate transaction, over whole
+//! batches: a statement has a cost of its own here, a row hardly any.
+
+use super::columns;
+use crate::error::Error;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The clock, in microseconds since 1970.
+pub(super) const NOW: &str = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
+
+/// `{rows ...}`: a JSON array as a table.
+pub(super) fn rows(spec: &str) -> String {
+    let (param, columns) = columns(spec);
+    let selected = columns.iter().map(|(name, kind)| match *kind {
+        "uuid" => format!("unhex(value ->> '{name}', '-') AS {name}"),
+        "json" => format!("nullif(value -> '{name}', 'null') AS {name}"),
+        _ => format!("value ->> '{name}' AS {name}"),
+    });
+    format!("(SELECT {} FROM json_each({param})) AS r", selected.collect::<Vec<_>>().join(", "))
+}
+
+/// What a result code means to the caller.
+pub(super) fn meaning(code: &str) -> Option<fn(String) -> Error> {
+    // Extended codes carry the primary one in their low byte.
+    let primary = code.parse::<i32>().ok()? & 0xff;
+    match primary {
+        5 | 6 => Some(Error::Unavailable),
+        8 => Some(Error::ReadOnly),
+        13 => Some(Error::DiskFull),
+        14 => {
+            Some(|said| Error::Unavailable(format!("{said}; the directory may be missing or not writable")))
+        }
+        11 | 26 => Some(|said| Error::Corrupt(format!("the file is damaged or not a database ({said})"))),
+        1 if code == "1" => Some(|said| {
+            if said.starts_with("no such table") {
+                Error::Schema(format!(
+                    "The database does not have ODE's tables: {said}. Run `ode migrate up`."
+                ))
+            } else {
+                Error::Database(said)
+            }
+        }),
+        _ => None,
+    }
+}
+
+/// Another process may hold the file for the length of a batch, not longer.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Readers do not block the writer in WAL mode; a few are enough for one machine.
+const READERS_MAX: u32 = 4;
+
+/// Opens the file, making it if need be. Accepting a job is a promise, so commits are synced (`FULL`).
+pub(crate) async fn open(url: &str) -> Result<(SqlitePool, SqlitePool), Error> {
+    let options = SqliteConnectOptions::from_str(url)?
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT);
+    let options = sqlx::ConnectOptions::disable_statement_logging(options);
+    // A database in memory belongs to its one connection, which must therefore stay open and serve both ways.
+    let pool = SqlitePoolOptions::new().idle_timeout(None).max_lifetime(None).min_connections(1);
+    let write = pool.clone().max_connections(1).connect_with(options.clone()).await?;
+    let read = if url.contains(":memory:") {
+        write.clone()
+    } else {
+        pool.max_connections(READERS_MAX).connect_with(options.read_only(true)).await?
+    };
+    Ok((write, read))
+}
+
+/// See the statement of the same name in [`super::postgres`].
+pub(crate) const ENQUEUE: &[&str] = &[
+    "INSERT INTO job (id, pipeline, kind, session_id, user_id, organisation_id, created_by, external_id, priority,
+        timeout_ms, input, config, metadata)
+    SELECT id, pipeline, kind, session_id, user_id, organisation_id, created_by, external_id, priority,
+        timeout_ms, input, config, metadata
+    FROM {rows $1: id uuid, pipeline text, kind text, session_id uuid, user_id uuid, organisation_id uuid,
+        created_by uuid, external_id text, priority int, timeout_ms int, input json, config json, metadata json}",
+    "INSERT INTO job_live (id, owner, fence, rank, retries_max, attempts, pipeline, lane, state, history, advance,
+        run_at, queued_at, started_at, timeout_at, lease_until, worker)
+    SELECT id, owner, started, -priority, retries_max, started, pipeline, lane, state, history,
+        nullif(advance, 0), run_at, iif(queued = 1, {now}, NULL), iif(started = 1, {now}, NULL),
+        iif(started = 1, {now} + limit_micros, NULL), iif(started = 1, {now} + $6, NULL), iif(started = 1, $5, NULL)
+    FROM {rows $1: id uuid, owner uuid, priority int, retries_max int, pipeline text, lane text, state text,
+        history text, run_at moment, queued int, started int, advance int, limit_micros int}",
+    "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
+    SELECT r.seq, r.event, r.from_state, r.to_state, $3, t.ids
+    FROM {rows $2: g int, seq int, event text, from_state text, to_state text},
+        (SELECT value ->> 'g' AS g, unhex(group_concat(replace(value ->> 'id', '-', ''), '')) AS ids
+            FROM json_each($1) GROUP BY 1) t
+    WHERE t.g = r.g",
+];
+
+/// Whose turn it is: the owners of the highest waiting priority, beginning after the one served last.
+/// `$1` lane, `$2` the owner served last, `$3` how many at most.
+pub(crate) const TURN: &str = "
+WITH RECURSIVE top (rank) AS (
+    SELECT rank FROM job_live WHERE lane = $1 AND worker IS NULL ORDER BY lane, rank, owner, id LIMIT 1
+), ring (owner, wrapped, n) AS (
+    SELECT (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL AND owner > $2
+        ORDER BY lane, rank, owner, id LIMIT 1), 0, 1
+    FROM top
+    UNION ALL
+    SELECT CASE WHEN ring.owner IS NULL
+        THEN (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL
+            ORDER BY lane, rank, owner, id LIMIT 1)
+        ELSE (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL
+            AND owner > ring.owner ORDER BY lane, rank, owner, id LIMIT 1) END,
+        max(ring.wrapped, ring.owner IS NULL), ring.n + 1
+    FROM ring, top
+    WHERE ring.n < $3 AND NOT (ring.wrapped AND (ring.owner IS NULL OR ring.owner > $2))
+)
+SELECT ring.owner, top.rank FROM ring, top WHERE ring.owner IS NOT NULL AND NOT (wrapped AND ring.owner > $2)";
+
+/// Takes one owner's share. `$1` to `$10` as for the claim in [`super::postgres`], `$11` owner, `$12` rank.
+pub(crate) const CLAIM_SHARE: &str = "
+UPDATE job_live SET fence = fence + 1, attempts = attempts + 1, state = $10, worker = $2,
+    lease_until = {after $5}, started_at = {now}, updated_at = {now},
+    timeout_at = {now} + coalesce((SELECT timeout_ms * 1000 FROM job WHERE job.id = job_live.id), $6),
+    history = history || ',' || $7
+WHERE id IN (SELECT id FROM job_live WHERE lane = $1 AND rank = $12 AND owner = $11 AND worker IS NULL
+    ORDER BY lane, rank, owner, id LIMIT $3)
+RETURNING id";
+
+/// What a worker needs to know of the jobs it claimed. `$1` their ids.
+pub(crate) const CLAIMED: &str = "
+SELECT l.id, l.fence, l.attempts, l.retries, l.retries_max, l.crashes, l.timeout_at, l.owner, j.kind, j.input,
+    j.config, j.session_id, j.user_id, j.organisation_id
+FROM {rows $1: id uuid} JOIN job_live l ON l.id = r.id JOIN job j ON j.id = r.id";
+
+/// Tells of a claim. `$7` to `$10` as there, `$11` the ids.
+pub(crate) const CLAIM_ENTRY: &str = "
+INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs) VALUES ($7, 'processing', $9, $10, $8, $11)";
+
+/// See the statement of the same name in [`super::postgres`].
+pub(crate) const END: &[&str] = &[
+    "UPDATE job SET state = $6, finished_at = {now}, updated_at = {now}, queued_at = l.queued_at,
+        started_at = l.started_at, fence = l.fence, attempts = l.attempts, retries = l.retries, retries_max = l.retries_max,
+        worker = l.worker, engine_version = $7, history = l.history || $3, result = r.result,
+        error_code = r.code, error_message = r.message, error_detail = r.detail
+    FROM {rows $1: id uuid, fence int, result json, code text, message text, detail text}
+        JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
+    WHERE job.id = r.id",
+    "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
+    SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8
+    FROM {rows $2: seq int, event text, from_state text, to_state text},
+        (SELECT unhex(group_concat(hex(l.id), '')) AS ids
+            FROM json_each($1) x JOIN job_live l ON l.id = unhex(x.value ->> 'id', '-')
+                AND l.fence = x.value ->> 'fence' AND l.state = $5
+            HAVING count(*) > 0) d",
+    "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
+    SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
+    FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
+            sha256 text}
+        JOIN json_each($1) x ON unhex(x.value ->> 'id', '-') = r.job_id
+        JOIN job_live l ON l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $5",
+    "DELETE FROM job_live WHERE state = $5 AND (id, fence) IN (
+        SELECT id, fence FROM {rows $1: id uuid, fence int}) RETURNING id",
+];
+
+/// See the statement of the same name in [`super::postgres`].
+pub(crate) const MOVE: &[&str] = &[
+    "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
+    SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8
+    FROM {rows $2: seq int, event text, from_state text, to_state text},
+        (SELECT unhex(group_concat(hex(l.id), '')) AS ids
+            FROM json_each($1) x JOIN job_live l ON l.id = unhex(x.value ->> 'id', '-')
+                AND l.fence = x.value ->> 'fence' AND l.state = $5
+            HAVING count(*) > 0) d",
+    "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
+    SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
+    FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
+            sha256 text}
+        JOIN json_each($1) x ON unhex(x.value ->> 'id', '-') = r.job_id
+        JOIN job_live l ON l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $5",
+    "UPDATE job_live SET state = $6, lane = coalesce(r.lane, iif(job_live.advance, r.next_lane, NULL)), run_at = r.run_at, worker = NULL, lease_until = NULL,
+        timeout_at = NULL, stop_at = NULL, process_pid = NULL, progress_percent = NULL, progress_message = NULL,
+        progress_step = NULL, progress_steps = NULL, attempts = job_live.attempts + r.attempts,
+        retries = job_live.retries + r.retries, crashes = job_live.crashes + r.crashes,
+        history = job_live.history || $3,
+        advance = coalesce(job_live.advance, nullif(r.advance, 0)),
+        queued_at = iif(r.lane IS NULL, job_live.queued_at, {now}), updated_at = {now}
+    FROM {rows $1: id uuid, fence int, lane text, next_lane text, run_at moment, attempts int, retries int, crashes int, advance int}
+    WHERE job_live.id = r.id AND job_live.fence = r.fence AND job_live.state = $5
+    RETURNING job_live.id",
+];

@@ -1,0 +1,491 @@
+//! Accepting jobs. Many small requests share one commit; a request is idempotent by its keys; a job may be
+//! born already claimed when this process has a worker free for it.
+
+use crate::db::{Param, params};
+use crate::dialect::{Dialect, postgres, sqlite};
+use crate::error::Error;
+use crate::{Store, micros};
+use jiff::Timestamp;
+use ode_job::{Claimed, Event, JobId, Lane, Lease, NewJob, Owner, RetryPolicy, State, WorkerId};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enqueued {
+    /// A new job.
+    New(JobId),
+    /// A job that was there already, by idempotency or dedupe key.
+    Existing(JobId),
+}
+
+impl Enqueued {
+    /// The job, new or not.
+    pub fn id(self) -> JobId {
+        match self {
+            Enqueued::New(id) | Enqueued::Existing(id) => id,
+        }
+    }
+}
+
+/// A worker in this process that can take a job at its birth, saving the claim.
+pub trait Slots: Send + Sync {
+    /// Reserves room for one job of this lane, if the lane is idle here and a slot is free.
+    fn reserve(&self, lane: Lane) -> Option<Box<dyn BornClaimed>>;
+}
+
+/// Reserved room for one job. Dropped unused, the room is free again.
+pub trait BornClaimed: Send + Sync {
+    /// Under whose name the lease is written.
+    fn worker(&self) -> WorkerId;
+    /// How long the lease is, and how long the attempt may take.
+    fn terms(&self) -> (Duration, Duration);
+    /// Starts the job: it is committed, and leased.
+    fn start(self: Box<Self>, job: Claimed);
+}
+
+/// Requests that wait for the next commit. Bounded: callers wait when it is full, nothing is dropped.
+const WAITING_MAX: usize = 10_000;
+/// Jobs in one commit. Larger ones hold their first caller up for longer than they help the last.
+const BATCH_MAX: usize = 1_000;
+/// From here on COPY's extra round trips are worth it. Batches this large are never born claimed.
+const COPY_MIN: usize = 200;
+/// A commit that is tried again in vain for this long is given up, and its callers are told.
+const RETRY_FOR: Duration = Duration::from_secs(10);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// The waiting room of the group commit.
+pub(crate) struct Group {
+    sender: mpsc::Sender<Request>,
+    slots: Mutex<Option<Arc<dyn Slots>>>,
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group").finish_non_exhaustive()
+    }
+}
+
+pub(crate) struct Request {
+    row: NewRow,
+    reply: oneshot::Sender<Result<(), Error>>,
+}
+
+impl Group {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Request>) {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        (Group { sender, slots: Mutex::new(None) }, receiver)
+    }
+}
+
+/// A checked request with its id, the state it is born into and the steps that took it there.
+pub(crate) struct NewRow {
+    pub(crate) id: JobId,
+    pub(crate) job: NewJob,
+    pub(crate) state: State,
+    pub(crate) lane: Option<Lane>,
+    pub(crate) steps: Vec<(Event, Option<State>, State)>,
+    pub(crate) run_at: Option<Timestamp>,
+    pub(crate) retries_max: u32,
+    born: Option<Box<dyn BornClaimed>>,
+}
+
+impl NewRow {
+    /// Decides where a job is born: ready if its time has come, else held until it does.
+    pub(crate) fn new(id: JobId, job: NewJob, now: Timestamp) -> Self {
+        let pipeline = job.pipeline;
+        let run_at = job.run_at.filter(|at| *at > now);
+        let mut state = pipeline.machine().initial;
+        let mut steps = vec![(Event::Created, None, state)];
+        // Only a script has a state of its own for "not yet"; the others wait in their ready state without a lane.
+        let is_walked = run_at.is_none() || pipeline != ode_job::Pipeline::Script;
+        for edge in pipeline.path_to_ready().iter().filter(|_| is_walked) {
+            steps.push((edge.event, Some(edge.from), edge.to));
+            state = edge.to;
+        }
+        let lane = if run_at.is_none() { pipeline.lane(state) } else { None };
+        let retries_max = job.retries_max.unwrap_or(RetryPolicy::default().retries_max);
+        NewRow { id, job, state, lane, steps, run_at, retries_max, born: None }
+    }
+
+    fn start_at_birth(&mut self, born: Box<dyn BornClaimed>) {
+        let Some(lane) = self.lane else { return };
+        self.steps.push((Event::Started, Some(self.state), lane.running_state()));
+        self.state = lane.running_state();
+        self.born = Some(born);
+    }
+
+    fn to_json(&self, group: usize, history: &str) -> Value {
+        let job = &self.job;
+        let [session, user, organisation] = owner_columns(job.owner);
+        let born_limit = self.born.as_ref().map(|born| job.timeout.unwrap_or(born.terms().1));
+        json!({
+            "g": group, "id": self.id, "pipeline": job.pipeline, "kind": job.kind,
+            "session_id": session, "user_id": user, "organisation_id": organisation, "created_by": job.created_by,
+            "external_id": job.external_id, "priority": job.priority,
+            "timeout_ms": job.timeout.map(|timeout| micros(timeout) / 1000),
+            "input": job.input, "config": unless_empty(&job.config), "metadata": unless_empty(&job.metadata),
+            "owner": job.owner.key(), "retries_max": self.retries_max, "lane": self.lane, "state": self.state,
+            "history": history, "run_at": self.run_at.map(Timestamp::as_microsecond),
+            "queued": i32::from(self.lane.is_some()), "started": i32::from(self.born.is_some()),
+            "advance": i32::from(job.advance), "limit_micros": born_limit.map(micros),
+        })
+    }
+}
+
+/// The three columns an owner may stand in.
+pub(crate) fn owner_columns(owner: Owner) -> [Option<Uuid>; 3] {
+    match owner {
+        Owner::Operator => [None, None, None],
+        Owner::Session(id) => [Some(id), None, None],
+        Owner::User(id) => [None, Some(id), None],
+        Owner::Organisation(id) => [None, None, Some(id)],
+    }
+}
+
+/// An empty document is the default, and the default is not stored.
+pub(crate) fn unless_empty(json: &Value) -> Option<&Value> {
+    if json.as_object().is_some_and(serde_json::Map::is_empty) { None } else { Some(json) }
+}
+
+/// The steps of a batch, grouped so that jobs which took the same ones share their entries.
+pub(crate) struct Steps {
+    groups: HashMap<Vec<(Event, Option<State>, State)>, (usize, String)>,
+    entries: Vec<Value>,
+}
+
+impl Steps {
+    pub(crate) fn new() -> Self {
+        Steps { groups: HashMap::new(), entries: Vec::new() }
+    }
+
+    /// The group of these steps, and the history they make.
+    pub(crate) fn group(
+        &mut self,
+        steps: &[(Event, Option<State>, State)],
+        mut seq: impl FnMut() -> i64,
+    ) -> (usize, String) {
+        if let Some(known) = self.groups.get(steps) {
+            return known.clone();
+        }
+        let group = self.groups.len();
+        let seqs: Vec<i64> = steps.iter().map(|_| seq()).collect();
+        for ((event, from, to), seq) in steps.iter().zip(&seqs) {
+            self.entries
+                .push(json!({ "g": group, "seq": seq, "event": event, "from_state": from, "to_state": to }));
+        }
+        let history = seqs.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+        self.groups.insert(steps.to_vec(), (group, history.clone()));
+        (group, history)
+    }
+
+    pub(crate) fn into_json(self) -> String {
+        Value::Array(self.entries).to_string()
+    }
+}
+
+const BY_KEY: &str = "SELECT job_id, request FROM job_key WHERE kind = $1 AND owner = $2 AND key = $3";
+const CLAIM_KEY: &str = "INSERT INTO job_key (kind, owner, key, job_id, request) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (kind, owner, key) DO NOTHING RETURNING job_id";
+const MOVE_KEY: &str = "UPDATE job_key SET job_id = $4, created_at = {now}
+    WHERE kind = 'dedupe' AND owner = $1 AND key = $2 AND job_id = $3 RETURNING job_id";
+const KNOWN: &str = "SELECT job.id FROM {rows $1: id uuid} JOIN job ON job.id = r.id";
+/// Whether a job still stands for its dedupe key: it does while it is live and after it succeeded.
+const STANDS: &str = "SELECT id FROM jobs WHERE id = $1 AND phase NOT IN ('failed', 'cancelled')";
+const BY_EXTERNAL_ID: &str = "SELECT id FROM job WHERE external_id = $1
+    AND ($2 IS NULL OR session_id = $2) AND ($3 IS NULL OR user_id = $3) AND ($4 IS NULL OR organisation_id = $4)
+    AND ($2 IS NOT NULL OR $3 IS NOT NULL OR $4 IS NOT NULL
+        OR (session_id IS NULL AND user_id IS NULL AND organisation_id IS NULL))";
+
+impl Store {
+    /// Lets jobs that are enqueued in this process start in it at once.
+    pub fn offer_slots(&self, slots: Arc<dyn Slots>) {
+        *self.inner.group.slots.lock().expect("no code panics while holding this lock") = Some(slots);
+    }
+
+    /// Accepts one job. When this returns, the job is durable.
+    pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued, Error> {
+        job.check()?;
+        if job.idempotency_key.is_some() || job.dedupe_key.is_some() {
+            return self.enqueue_by_key(job).await;
+        }
+        let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
+        let id = row.id;
+        self.reserve_slot(&mut row);
+        let (reply, answer) = oneshot::channel();
+        let gone = || Error::Unavailable("the store is closed".into());
+        self.inner.group.sender.send(Request { row, reply }).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())??;
+        Ok(Enqueued::New(id))
+    }
+
+    /// Accepts many jobs at once, all or none. Keys are not looked at: use [`Store::enqueue`] for those.
+    pub async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Result<Vec<JobId>, Error> {
+        for job in &jobs {
+            job.check()?;
+        }
+        let now = Timestamp::now();
+        let rows: Vec<_> =
+            jobs.into_iter().map(|job| NewRow::new(self.inner.mint.job_id(), job, now)).collect();
+        let ids = rows.iter().map(|row| row.id).collect();
+        if !rows.is_empty() {
+            self.insert_surely(&rows).await?;
+        }
+        self.tell(rows);
+        Ok(ids)
+    }
+
+    fn reserve_slot(&self, row: &mut NewRow) {
+        let slots = self.inner.group.slots.lock().expect("no code panics while holding this lock").clone();
+        if let Some(born) = row.lane.zip(slots).and_then(|(lane, slots)| slots.reserve(lane)) {
+            row.start_at_birth(born);
+        }
+    }
+
+    /// Writes jobs in one transaction.
+    async fn insert(&self, rows: &[NewRow]) -> Result<(), Error> {
+        if self.dialect() == Dialect::Postgres && rows.len() >= COPY_MIN {
+            return crate::bulk::copy(self, rows).await;
+        }
+        let (script, params) = self.insert_statement(rows);
+        self.db().write(script, &params).await.map(drop)
+    }
+
+    fn insert_statement(&self, rows: &[NewRow]) -> (&'static [&'static str], Vec<Param>) {
+        let mut steps = Steps::new();
+        let json: Vec<Value> = rows
+            .iter()
+            .map(|row| {
+                let (group, history) = steps.group(&row.steps, || self.inner.mint.seq());
+                row.to_json(group, &history)
+            })
+            .collect();
+        let mut lanes: Vec<Lane> =
+            rows.iter().filter(|row| row.born.is_none()).filter_map(|row| row.lane).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        let lanes: Vec<Value> = lanes.into_iter().map(|lane| json!({ "lane": lane })).collect();
+        let born = rows.iter().find_map(|row| row.born.as_ref());
+        let params = vec![
+            Param::Rows(Value::Array(json).to_string()),
+            Param::Rows(steps.into_json()),
+            self.inner.actor.as_str().into(),
+            Param::Rows(Value::Array(lanes).to_string()),
+            born.map(|born| born.worker().0).into(),
+            born.map_or(0, |born| micros(born.terms().0)).into(),
+        ];
+        let script = match self.dialect() {
+            Dialect::Postgres => postgres::ENQUEUE,
+            Dialect::Sqlite => sqlite::ENQUEUE,
+        };
+        (script, params)
+    }
+
+    /// After the commit: starts what was born claimed, and wakes workers for the rest.
+    fn tell(&self, rows: Vec<NewRow>) {
+        self.inner.hints.enqueued(rows.iter().filter(|row| row.lane.is_some()).map(|row| row.id));
+        for row in rows {
+            match row.born {
+                Some(born) => {
+                    let claimed = born_claimed(row.id, row.job, row.lane, row.retries_max, &*born);
+                    born.start(claimed);
+                }
+                None => {
+                    if let Some(lane) = row.lane {
+                        self.inner.wake.ready(lane);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes a batch, riding out passing faults. The ids were chosen before the first try, so a commit whose
+    /// answer was lost is recognised instead of repeated.
+    async fn insert_surely(&self, rows: &[NewRow]) -> Result<(), Error> {
+        let deadline = tokio::time::Instant::now() + RETRY_FOR;
+        loop {
+            let error = match self.insert(rows).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            if !error.is_passing() || tokio::time::Instant::now() > deadline {
+                return Err(error);
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+            let ids: Vec<Value> = rows.iter().map(|row| json!({ "id": row.id })).collect();
+            let known = self.db().read(KNOWN, &[Param::Rows(Value::Array(ids).to_string())]).await;
+            // One transaction wrote them all: any of them shows that it committed.
+            if known.is_ok_and(|known| !known.is_empty()) {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn commit_group(&self, batch: Vec<Request>) {
+        let (rows, replies): (Vec<NewRow>, Vec<_>) =
+            batch.into_iter().map(|request| (request.row, request.reply)).unzip();
+        match self.insert_surely(&rows).await {
+            Ok(()) => {
+                self.tell(rows);
+                for reply in replies {
+                    // A caller that went away has its job all the same.
+                    let _ = reply.send(Ok(()));
+                }
+            }
+            // One bad request must not fail its neighbours: each gets a commit, and an answer, of its own.
+            Err(_) if rows.len() > 1 => {
+                for (row, reply) in rows.into_iter().zip(replies) {
+                    let _ = reply.send(self.commit_alone(row).await);
+                }
+            }
+            Err(error) => {
+                let error = self.explain_duplicate(&rows[0].job, error).await;
+                if let Some(reply) = replies.into_iter().next() {
+                    let _ = reply.send(Err(error));
+                }
+            }
+        }
+    }
+
+    async fn commit_alone(&self, row: NewRow) -> Result<(), Error> {
+        let rows = vec![row];
+        match self.insert_surely(&rows).await {
+            Ok(()) => {
+                self.tell(rows);
+                Ok(())
+            }
+            Err(error) => Err(self.explain_duplicate(&rows[0].job, error).await),
+        }
+    }
+
+    /// Turns the database's refusal of a taken `external_id` into one that names the job that has it.
+    async fn explain_duplicate(&self, job: &NewJob, error: Error) -> Error {
+        let Some(external_id) = &job.external_id else { return error };
+        if !matches!(error, Error::Database(_)) {
+            return error;
+        }
+        match self.find_external(job.owner, external_id).await {
+            Ok(Some(existing)) => Error::Duplicate { external_id: external_id.clone(), existing },
+            _ => error,
+        }
+    }
+
+    /// The job to which this owner gave that external id.
+    pub async fn find_external(&self, owner: Owner, external_id: &str) -> Result<Option<JobId>, Error> {
+        let [session, user, organisation] = owner_columns(owner);
+        let rows = self.db().read(BY_EXTERNAL_ID, params![external_id, session, user, organisation]).await?;
+        rows.first().map(|row| row.job("id")).transpose()
+    }
+
+    /// Accepts a job under its keys: one transaction finds or makes it, so ten requests at once make one job.
+    async fn enqueue_by_key(&self, job: NewJob) -> Result<Enqueued, Error> {
+        let owner = job.owner.key();
+        let request = fingerprint(&job);
+        let row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
+        let mut tx = self.db().begin().await?;
+        if let Some(key) = &row.job.idempotency_key {
+            let taken = tx
+                .run(CLAIM_KEY, params!["idempotency", owner, key.as_str(), row.id, request.as_str()])
+                .await?;
+            if taken.is_empty() {
+                let known = tx.run(BY_KEY, params!["idempotency", owner, key.as_str()]).await?;
+                let known =
+                    known.first().ok_or_else(|| Error::Unavailable("the key changed hands".into()))?;
+                if known.opt_text("request")?.is_some_and(|first| first != request) {
+                    return Err(Error::KeyReused);
+                }
+                return Ok(Enqueued::Existing(known.job("job_id")?));
+            }
+        }
+        if let Some(key) = &row.job.dedupe_key {
+            let taken =
+                tx.run(CLAIM_KEY, params!["dedupe", owner, key.as_str(), row.id, None::<&str>]).await?;
+            if taken.is_empty() {
+                let known = tx.run(BY_KEY, params!["dedupe", owner, key.as_str()]).await?;
+                let known =
+                    known.first().ok_or_else(|| Error::Unavailable("the key changed hands".into()))?;
+                let twin = known.job("job_id")?;
+                if !tx.run(STANDS, params![twin]).await?.is_empty() {
+                    return Ok(Enqueued::Existing(twin));
+                }
+                let moved = tx.run(MOVE_KEY, params![owner, key.as_str(), twin, row.id]).await?;
+                if moved.is_empty() {
+                    return Err(Error::Busy(twin));
+                }
+            }
+        }
+        let rows = vec![row];
+        let (script, params) = self.insert_statement(&rows);
+        for sql in script {
+            if let Err(error) = tx.run(sql, &params).await {
+                drop(tx);
+                return Err(self.explain_duplicate(&rows[0].job, error).await);
+            }
+        }
+        tx.commit().await?;
+        let id = rows[0].id;
+        self.tell(rows);
+        Ok(Enqueued::New(id))
+    }
+}
+
+/// What makes two requests the same: everything the caller chose, except the key itself.
+fn fingerprint(job: &NewJob) -> String {
+    let text = json!([
+        job.pipeline,
+        job.kind,
+        job.external_id,
+        job.dedupe_key,
+        job.input,
+        job.config,
+        job.metadata,
+        job.priority,
+        job.retries_max,
+        job.run_at,
+        job.timeout.map(micros),
+        job.advance,
+    ]);
+    crate::blobs::sha256_hex(text.to_string().as_bytes())
+}
+
+fn born_claimed(
+    id: JobId,
+    job: NewJob,
+    lane: Option<Lane>,
+    retries_max: u32,
+    born: &dyn BornClaimed,
+) -> Claimed {
+    let limit = job.timeout.unwrap_or(born.terms().1);
+    Claimed {
+        lease: Lease::granted(id, 1, born.worker()),
+        lane: lane.expect("only a job with a lane is born claimed"),
+        kind: job.kind,
+        owner: job.owner,
+        input: job.input,
+        config: job.config,
+        attempt: 1,
+        retries: 0,
+        retries_max,
+        crashes: 0,
+        timeout_at: Timestamp::now().checked_add(limit).ok(),
+    }
+}
+
+/// Commits what waits, again and again: while one commit is under way, the next batch gathers.
+pub(crate) fn spawn_group_commit(store: &Store, mut receiver: mpsc::Receiver<Request>) {
+    // Weak, so that a store that everyone has dropped does not live on in its own task.
+    let weak = Arc::downgrade(&store.inner);
+    tokio::spawn(async move {
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        while receiver.recv_many(&mut batch, BATCH_MAX).await > 0 {
+            let Some(inner) = weak.upgrade() else { return };
+            // Jobs born claimed are written under one worker and one set of terms; a process has one worker.
+            Store { inner }.commit_group(std::mem::take(&mut batch)).await;
+        }
+    });
+}

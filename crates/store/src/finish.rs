@@ -1,0 +1,208 @@
+//! Ending attempts: what was decided in `ode-job` becomes rows and history, under the fence it was decided on.
+
+use crate::Store;
+use crate::db::Param;
+use crate::dialect::{Dialect, postgres, sqlite};
+use crate::error::Error;
+use jiff::Timestamp;
+use ode_job::settle::Spent;
+use ode_job::{
+    Artifact, Attempt, Claimed, Ended, Event, JobId, RetryPolicy, Settled, State, Verdict, settle,
+};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// An attempt that is over. Takes the claimed job by value: an attempt ends once.
+#[derive(Debug)]
+pub struct Finish {
+    /// The job under its lease.
+    pub job: Claimed,
+    /// How it ended.
+    pub ended: Ended,
+    /// What came of it, where it succeeded.
+    pub result: Option<Value>,
+    /// Files it made; they are published with the success and dropped otherwise.
+    pub artifacts: Vec<Artifact>,
+    /// When to try again, if at all.
+    pub retry: RetryPolicy,
+    /// Between 0 and 1, for the retry's delay.
+    pub jitter: f64,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finished {
+    /// Written: the job's new state, and when it is tried again, if it is.
+    Written {
+        /// The new state.
+        state: State,
+        /// The next try.
+        run_at: Option<Timestamp>,
+    },
+    /// The lease was lost; nothing was changed.
+    LeaseLost,
+}
+
+/// A job at a known fence and state, and what was decided about it.
+pub(crate) struct Change {
+    pub(crate) id: JobId,
+    pub(crate) fence: i64,
+    pub(crate) from: State,
+    pub(crate) pipeline: ode_job::Pipeline,
+    pub(crate) settled: Settled,
+    pub(crate) result: Option<Value>,
+    /// Whether a person asked for the next stage.
+    pub(crate) advance: bool,
+    pub(crate) artifacts: Vec<Artifact>,
+    pub(crate) meta: Option<Value>,
+}
+
+/// Changes that can share one statement: the same steps, from the same state.
+type Likeness = (Vec<(Event, State, State)>, State, bool);
+
+impl Store {
+    /// Ends attempts, many at once. Answers in the order asked.
+    pub async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Error> {
+        let now = Timestamp::now();
+        let changes = batch.into_iter().map(|finish| decide(finish, now)).collect::<Result<Vec<_>, _>>()?;
+        let keys: Vec<_> =
+            changes.iter().map(|change| (change.id, change.settled.state, run_at(change))).collect();
+        let written = self.apply(changes).await?;
+        let answer = |(id, state, run_at): (JobId, State, Option<Timestamp>)| {
+            if written.contains(&id) { Finished::Written { state, run_at } } else { Finished::LeaseLost }
+        };
+        Ok(keys.into_iter().map(answer).collect())
+    }
+
+    /// Writes decided changes; answers the jobs that were still as they were when it was decided.
+    pub(crate) async fn apply(&self, changes: Vec<Change>) -> Result<Vec<JobId>, Error> {
+        let mut alike: HashMap<Likeness, Vec<Change>> = HashMap::new();
+        for change in changes {
+            let steps = change.settled.steps.iter().map(|step| (step.event, step.from, step.to)).collect();
+            let is_end = change.settled.verdict == Verdict::End;
+            alike.entry((steps, change.from, is_end)).or_default().push(change);
+        }
+        let mut written = Vec::new();
+        for ((steps, from, is_end), mut changes) in alike {
+            // In the order of their ids, so that two writers of overlapping batches cannot wait for each other.
+            changes.sort_unstable_by_key(|change| change.id);
+            written.extend(self.apply_alike(&steps, from, is_end, &changes).await?);
+        }
+        Ok(written)
+    }
+
+    async fn apply_alike(
+        &self,
+        steps: &[(Event, State, State)],
+        from: State,
+        is_end: bool,
+        changes: &[Change],
+    ) -> Result<Vec<JobId>, Error> {
+        let seqs: Vec<i64> = steps.iter().map(|_| self.inner.mint.seq()).collect();
+        let entry = |((event, from, to), seq): (&(Event, State, State), &i64)| json!({ "seq": seq, "event": event, "from_state": from, "to_state": to });
+        let entries: Vec<Value> = steps.iter().zip(&seqs).map(entry).collect();
+        let history: String = seqs.iter().map(|seq| format!(",{seq}")).collect();
+        let rows = changes.iter().map(if is_end { end_row } else { move_row });
+        let params = [
+            Param::Rows(Value::Array(rows.collect()).to_string()),
+            Param::Rows(Value::Array(entries).to_string()),
+            history.into(),
+            self.inner.actor.as_str().into(),
+            from.as_str().into(),
+            changes.first().map_or(from, |change| change.settled.state).as_str().into(),
+            env!("CARGO_PKG_VERSION").into(),
+            details(changes).into(),
+            Param::Rows(artifact_rows(changes).to_string()),
+        ];
+        let script = match (self.dialect(), is_end) {
+            (Dialect::Postgres, true) => postgres::END,
+            (Dialect::Postgres, false) => postgres::MOVE,
+            (Dialect::Sqlite, true) => sqlite::END,
+            (Dialect::Sqlite, false) => sqlite::MOVE,
+        };
+        let rows = self.db().write(script, &params).await?;
+        rows.iter().map(|row| row.job("id")).collect()
+    }
+}
+
+fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
+    let Finish { job, ended, result, artifacts, retry, jitter } = finish;
+    let (pipeline, from) = (job.lane.pipeline(), job.lane.running_state());
+    let attempt = Attempt {
+        pipeline,
+        state: from,
+        retries: job.retries,
+        retries_max: job.retries_max,
+        crashes: job.crashes,
+    };
+    let is_success = ended == Ended::Succeeded;
+    let settled = settle(attempt, ended, &retry, now, jitter)?;
+    let meta = settled.failure.as_ref().map(|failure| {
+        let mut meta = json!({ "attempt": job.attempt, "code": failure.code, "message": failure.message });
+        if let Verdict::Again { run_at, .. } = settled.verdict {
+            meta["run_at"] = json!(run_at);
+        }
+        meta
+    });
+    let result = result.filter(|_| is_success && settled.verdict == Verdict::End);
+    let artifacts = if is_success { artifacts } else { Vec::new() };
+    let (id, fence) = (job.lease.job(), job.lease.fence());
+    Ok(Change { id, fence, from, pipeline, settled, result, advance: false, artifacts, meta })
+}
+
+fn run_at(change: &Change) -> Option<Timestamp> {
+    match change.settled.verdict {
+        Verdict::Again { run_at, .. } => Some(run_at),
+        Verdict::End | Verdict::GoOn => None,
+    }
+}
+
+fn end_row(change: &Change) -> Value {
+    let failure = change.settled.failure.as_ref();
+    json!({
+        "id": change.id, "fence": change.fence, "result": change.result,
+        "code": failure.map(|failure| failure.code), "message": failure.map(|failure| &failure.message),
+        "detail": failure.and_then(|failure| failure.detail.as_ref()),
+    })
+}
+
+fn move_row(change: &Change) -> Value {
+    let in_line = change.pipeline.lane(change.settled.state);
+    // Waiting for a moment to come is not waiting for a worker: the lane is given when it has come. And a job
+    // that has done one stage is in line for the next only once that was asked for.
+    let (lane, next_lane, run_at) = match change.settled.verdict {
+        Verdict::Again { run_at, spent: Spent::Retry } => (None, None, Some(run_at)),
+        Verdict::Again { .. } => (in_line, None, None),
+        Verdict::GoOn | Verdict::End if change.advance => (in_line, None, None),
+        Verdict::GoOn | Verdict::End => (None, in_line, None),
+    };
+    let spent = match change.settled.verdict {
+        Verdict::Again { spent, .. } => Some(spent),
+        Verdict::GoOn | Verdict::End => None,
+    };
+    json!({
+        "id": change.id, "fence": change.fence, "lane": lane, "next_lane": next_lane,
+        "run_at": run_at.map(Timestamp::as_microsecond),
+        // A try that was handed back did not happen.
+        "attempts": -i32::from(spent == Some(Spent::HandedBack)), "retries": i32::from(spent == Some(Spent::Retry)),
+        "crashes": i32::from(spent == Some(Spent::Crash)), "advance": i32::from(change.advance),
+    })
+}
+
+fn artifact_rows(changes: &[Change]) -> Value {
+    let files = changes.iter().flat_map(|change| change.artifacts.iter().map(move |file| (change.id, file)));
+    let row = |(job, file): (JobId, &Artifact)| {
+        json!({
+            "id": Uuid::now_v7(), "job_id": job, "role": file.role, "name": file.name, "storage": file.storage,
+            "path": file.path, "content_type": file.content_type, "bytes": file.bytes, "sha256": file.sha256,
+        })
+    };
+    Value::Array(files.map(row).collect())
+}
+
+fn details(changes: &[Change]) -> Option<Value> {
+    let told: Map<String, Value> =
+        changes.iter().filter_map(|change| Some((change.id.to_string(), change.meta.clone()?))).collect();
+    if told.is_empty() { None } else { Some(Value::Object(told)) }
+}

@@ -1,0 +1,158 @@
+//! All SQL of ODE, for PostgreSQL and SQLite, and the files that jobs own.
+//!
+//! The store carries out, it does not decide: which state may follow which, and whether a job is tried again,
+//! is asked of `ode-job` and then written under a guard that names the fence and the state it was decided on.
+//! A write whose guard no longer holds changes nothing and says so.
+
+mod blobs;
+mod bulk;
+mod claim;
+mod db;
+mod dialect;
+mod enqueue;
+mod error;
+mod finish;
+mod health;
+mod hints;
+mod migrate;
+mod mint;
+mod people;
+mod read;
+mod wake;
+mod workers;
+
+pub use blobs::{Blobs, BlobsConfig};
+pub use claim::ClaimRequest;
+pub use dialect::Dialect;
+pub use enqueue::{BornClaimed, Enqueued, Slots};
+pub use error::Error;
+pub use finish::{Finish, Finished};
+pub use health::Finding;
+pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus};
+pub use read::{ListFilter, Page};
+pub use wake::{Wake, Wakes};
+pub use workers::{Look, Renewed};
+
+use db::Db;
+use mint::Mint;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How to open a store.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `postgres://…` or `sqlite:PATH`.
+    pub database_url: String,
+    /// Connections to PostgreSQL at most.
+    pub connections_max: u32,
+    /// Redis, for hints; everything works without.
+    pub redis_url: Option<String>,
+    /// Who writes, for the history: `web`, `worker`, `cli`.
+    pub actor: String,
+    /// How long a worker may be silent before its jobs go to others.
+    pub silence_max: Duration,
+}
+
+impl Config {
+    /// The defaults for a database.
+    pub fn new(database_url: impl Into<String>) -> Self {
+        Config {
+            database_url: database_url.into(),
+            connections_max: 10,
+            redis_url: None,
+            actor: "ode".into(),
+            silence_max: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The one place where jobs are kept.
+///
+/// Cheap to clone; all clones share the connections.
+#[derive(Clone, Debug)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    db: Db,
+    mint: Mint,
+    actor: String,
+    silence_max: Duration,
+    url: String,
+    wake: wake::Hub,
+    hints: hints::Hints,
+    group: enqueue::Group,
+}
+
+impl Store {
+    /// Opens the database without looking at its schema; see [`Store::check_schema`] and [`Store::migrate_up`].
+    pub async fn open(config: Config) -> Result<Self, Error> {
+        let url = &config.database_url;
+        let db = if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+            Db::Postgres(dialect::postgres::open(url, config.connections_max).await?)
+        } else if url.starts_with("sqlite:") {
+            let (write, read) = dialect::sqlite::open(url).await?;
+            Db::Sqlite { write, read }
+        } else {
+            let shown = url.split(':').next().unwrap_or_default();
+            return Err(Error::Config(format!(
+                "\"{shown}:\" is not a database ODE knows. Use postgres://user@host/name or sqlite:PATH."
+            )));
+        };
+        let (group, receiver) = enqueue::Group::new();
+        let inner = Inner {
+            wake: wake::Hub::new(),
+            hints: hints::Hints::open(config.redis_url.as_deref())?,
+            mint: Mint::new(),
+            actor: config.actor,
+            silence_max: config.silence_max,
+            url: config.database_url,
+            group,
+            db,
+        };
+        let store = Store { inner: Arc::new(inner) };
+        enqueue::spawn_group_commit(&store, receiver);
+        Ok(store)
+    }
+
+    /// Brings the schema to the newest version; answers the versions that were missing.
+    pub async fn migrate_up(&self) -> Result<Vec<i64>, Error> {
+        migrate::up(&self.inner.db).await
+    }
+
+    /// Takes schema versions above `target` away, with all they hold.
+    pub async fn migrate_down(&self, target: i64) -> Result<Vec<i64>, Error> {
+        migrate::down(&self.inner.db, target).await
+    }
+
+    /// Every schema version and whether it is applied.
+    pub async fn migrate_status(&self) -> Result<Vec<MigrationStatus>, Error> {
+        migrate::status(&self.inner.db).await
+    }
+
+    /// Refuses a database whose schema is older or newer than this program.
+    pub async fn check_schema(&self) -> Result<(), Error> {
+        migrate::check(&self.inner.db).await
+    }
+
+    /// Which database this is.
+    pub fn dialect(&self) -> Dialect {
+        self.db().dialect()
+    }
+
+    /// Ends all connections. Open transactions are rolled back by the database.
+    pub async fn close(&self) {
+        self.db().close().await;
+    }
+
+    fn db(&self) -> &Db {
+        &self.inner.db
+    }
+}
+
+/// A duration as the microseconds the statements take.
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,172 @@
+//! The schema's versions: from nothing to the newest and back, safe when several processes start at once.
+
+use crate::db::{Db, Tx, params};
+use crate::dialect::Dialect;
+use crate::error::Error;
+use jiff::Timestamp;
+
+/// One step of the schema.
+struct Migration {
+    version: i64,
+    name: &'static str,
+    up: [&'static str; 2],
+    down: [&'static str; 2],
+}
+
+macro_rules! migration {
+    ($version:literal, $name:literal) => {
+        Migration {
+            version: $version,
+            name: $name,
+            up: [
+                include_str!(concat!("../migrations/postgres/", $name, ".up.sql")),
+                include_str!(concat!("../migrations/sqlite/", $name, ".up.sql")),
+            ],
+            down: [
+                include_str!(concat!("../migrations/postgres/", $name, ".down.sql")),
+                include_str!(concat!("../migrations/sqlite/", $name, ".down.sql")),
+            ],
+        }
+    };
+}
+
+const MIGRATIONS: &[Migration] = &[migration!(1, "0001_engine"), migration!(2, "0002_access")];
+
+/// The newest version this program knows.
+pub const NEWEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
+
+/// Any number, as long as nothing else locks it: two programs that migrate wait for each other here.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(7305815)";
+
+const CREATE_POSTGRES: &str = "CREATE TABLE IF NOT EXISTS ode_schema (
+    version bigint PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())";
+const CREATE_SQLITE: &str = "CREATE TABLE IF NOT EXISTS ode_schema (
+    version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT";
+const APPLIED: &str = "SELECT version, applied_at FROM ode_schema ORDER BY version";
+const RECORD: &str = "INSERT INTO ode_schema (version, name, applied_at) VALUES ($1, $2, {now})";
+const FORGET: &str = "DELETE FROM ode_schema WHERE version = $1";
+
+/// One line of `ode migrate status`.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Status {
+    /// Its place in the order.
+    pub version: i64,
+    /// Its file.
+    pub name: String,
+    /// When it was applied, if it was.
+    pub applied_at: Option<Timestamp>,
+}
+
+/// Brings the schema to the newest version; answers the versions that were missing.
+pub(crate) async fn up(db: &Db) -> Result<Vec<i64>, Error> {
+    let mut tx = lock(db).await?;
+    let applied = applied(&mut tx).await?;
+    check_not_newer(&applied)?;
+    let mut done = Vec::new();
+    for migration in
+        MIGRATIONS.iter().filter(|migration| !applied.iter().any(|(v, _)| *v == migration.version))
+    {
+        run(&mut tx, migration.up).await?;
+        tx.run(RECORD, params![migration.version, migration.name]).await?;
+        done.push(migration.version);
+    }
+    tx.commit().await?;
+    Ok(done)
+}
+
+/// Takes versions above `target` away, newest first. Down to zero nothing of ODE is left.
+pub(crate) async fn down(db: &Db, target: i64) -> Result<Vec<i64>, Error> {
+    let mut tx = lock(db).await?;
+    let applied = applied(&mut tx).await?;
+    check_not_newer(&applied)?;
+    let mut done = Vec::new();
+    for migration in MIGRATIONS.iter().rev().filter(|migration| migration.version > target) {
+        if applied.iter().any(|(version, _)| *version == migration.version) {
+            run(&mut tx, migration.down).await?;
+            tx.run(FORGET, params![migration.version]).await?;
+            done.push(migration.version);
+        }
+    }
+    if target == 0 {
+        tx.run("DROP TABLE ode_schema", params![]).await?;
+    }
+    tx.commit().await?;
+    Ok(done)
+}
+
+/// What is applied and what is not.
+pub(crate) async fn status(db: &Db) -> Result<Vec<Status>, Error> {
+    let mut tx = db.begin().await?;
+    let applied = if exists(&mut tx).await? { applied(&mut tx).await? } else { Vec::new() };
+    check_not_newer(&applied)?;
+    let line = |migration: &Migration| Status {
+        version: migration.version,
+        name: migration.name.to_owned(),
+        applied_at: applied.iter().find(|(version, _)| *version == migration.version).map(|(_, at)| *at),
+    };
+    Ok(MIGRATIONS.iter().map(line).collect())
+}
+
+/// Refuses a database that this program would misunderstand.
+pub(crate) async fn check(db: &Db) -> Result<(), Error> {
+    let missing = status(db).await?.into_iter().filter(|line| line.applied_at.is_none()).count();
+    if missing > 0 {
+        return Err(Error::Schema(format!(
+            "The database is {missing} schema version(s) behind this program. Run `ode migrate up`."
+        )));
+    }
+    Ok(())
+}
+
+fn check_not_newer(applied: &[(i64, Timestamp)]) -> Result<(), Error> {
+    match applied.iter().map(|(version, _)| *version).max() {
+        Some(found) if found > NEWEST => Err(Error::Schema(format!(
+            "The database has schema version {found} and this program knows {NEWEST}. Use a newer ode; nothing was changed."
+        ))),
+        _ => Ok(()),
+    }
+}
+
+async fn lock(db: &Db) -> Result<Tx, Error> {
+    let mut tx = db.begin().await?;
+    if db.dialect() == Dialect::Postgres {
+        tx.run(LOCK, params![]).await?;
+    }
+    if !exists(&mut tx).await? {
+        let create = if db.dialect() == Dialect::Postgres { CREATE_POSTGRES } else { CREATE_SQLITE };
+        tx.run(create, params![]).await?;
+    }
+    Ok(tx)
+}
+
+async fn exists(tx: &mut Tx) -> Result<bool, Error> {
+    let sql = match tx.dialect() {
+        Dialect::Postgres => "SELECT 1 WHERE to_regclass('ode_schema') IS NOT NULL",
+        Dialect::Sqlite => "SELECT 1 FROM sqlite_schema WHERE name = 'ode_schema'",
+    };
+    Ok(!tx.run(sql, params![]).await?.is_empty())
+}
+
+async fn applied(tx: &mut Tx) -> Result<Vec<(i64, Timestamp)>, Error> {
+    let rows = tx.run(APPLIED, params![]).await?;
+    rows.iter().map(|row| Ok((row.int("version")?, row.moment("applied_at")?))).collect()
+}
+
+async fn run(tx: &mut Tx, files: [&'static str; 2]) -> Result<(), Error> {
+    let sql = match tx.dialect() {
+        Dialect::Sqlite => files[1].to_owned(),
+        Dialect::Postgres => {
+            let version =
+                tx.run("SELECT current_setting('server_version_num')::bigint AS version", params![]).await?;
+            let version = version.first().map_or(Ok(0), |row| row.int("version"))?;
+            // Views that run with their reader's rights came with version 15. Before it the API role gets no
+            // access to the views at all, which is the safe side of the difference.
+            if version < 150_000 {
+                files[0].replace("WITH (security_invoker) ", "")
+            } else {
+                files[0].to_owned()
+            }
+        }
+    };
+    Db::run_file(tx, sql).await
+}

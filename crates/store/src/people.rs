@@ -1,0 +1,193 @@
+//! What people ask of a job: try it again, call it off, stop it, go on with its next stage.
+//!
+//! Each reads the job, asks the machine, and writes under the fence and state it read. If a worker was quicker,
+//! the write changes nothing and the question is asked again, of the job as it is now.
+
+use crate::Store;
+use crate::db::{Row, params};
+use crate::error::Error;
+use crate::finish::Change;
+use jiff::Timestamp;
+use ode_job::settle::Spent;
+use ode_job::{ErrorCode, Event, Failure, JobId, Pipeline, Refused, Settled, State, Step, Verdict};
+use serde_json::json;
+
+/// A job that changed this often between reading and writing is left to those who change it.
+const TRIES_MAX: usize = 5;
+
+const STANDING: &str = "SELECT j.pipeline, coalesce(j.state, l.state) AS state, l.fence, l.worker
+    FROM job j LEFT JOIN job_live l ON l.id = j.id WHERE j.id = $1";
+const REOPEN_JOB: &str = "UPDATE job SET state = NULL, finished_at = NULL, result = NULL, error_code = NULL,
+    error_message = NULL, error_detail = NULL, worker = NULL, updated_at = {now}
+    WHERE id = $1 AND state = $2 RETURNING id";
+const REOPEN_LIVE: &str = "INSERT INTO job_live (id, owner, fence, rank, retries_max, attempts, pipeline, lane, state,
+        history, queued_at)
+    SELECT id, coalesce(organisation_id, session_id, user_id, $5), fence, -priority, retries_max, attempts, pipeline,
+        $2, $3, history || $4, {now} FROM job WHERE id = $1";
+const REOPEN_ENTRY: &str = "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
+    VALUES ($1, $2, $3, $4, $5, $6)";
+const CLEAR_HISTORY: &str =
+    "UPDATE job SET history = NULL, fence = NULL, attempts = NULL, retries = NULL, retries_max = NULL,
+    queued_at = NULL, started_at = NULL, updated_at = {now} WHERE id = $1";
+const ASK_STOP: &str = "UPDATE job_live SET stop_at = {now}, updated_at = {now}
+    WHERE id = $1 AND fence = $2 AND worker IS NOT NULL RETURNING id";
+
+impl Store {
+    /// Tries an ended job again, with its tries counted anew. Errors and lease are cleared.
+    pub async fn retry(&self, id: JobId) -> Result<State, Error> {
+        let standing = self.standing(id).await?;
+        let retried = standing.step(Event::Retried)?;
+        // A person who retries means now: a script does not wait for the next look at what is due.
+        let path = standing.pipeline.path_to_ready().iter().filter(|edge| edge.from == retried.to);
+        let path = path.map(|edge| Step { event: edge.event, from: edge.from, to: edge.to });
+        let steps: Vec<Step> = std::iter::once(retried).chain(path).collect();
+        let state = steps.last().map_or(standing.state, |step| step.to);
+        let lane = standing.pipeline.lane(state);
+        let seqs: Vec<i64> = steps.iter().map(|_| self.inner.mint.seq()).collect();
+        let history: String = seqs.iter().map(|seq| format!(",{seq}")).collect();
+        let mut tx = self.db().begin().await?;
+        if tx.run(REOPEN_JOB, params![id, standing.state.as_str()]).await?.is_empty() {
+            return Err(Error::Busy(id));
+        }
+        let lane_name = lane.map(ode_job::Lane::as_str);
+        tx.run(REOPEN_LIVE, params![id, lane_name, state.as_str(), history, uuid::Uuid::nil()]).await?;
+        tx.run(CLEAR_HISTORY, params![id]).await?;
+        for (step, seq) in steps.iter().zip(seqs) {
+            let (event, from, to) = (step.event.as_str(), step.from.as_str(), step.to.as_str());
+            let params = params![seq, event, from, to, self.inner.actor.as_str(), vec![id.0]];
+            tx.run(REOPEN_ENTRY, params).await?;
+        }
+        tx.commit().await?;
+        if let Some(lane) = lane {
+            self.wake_everyone(lane).await;
+        }
+        Ok(state)
+    }
+
+    /// Calls off a job that has not started.
+    pub async fn cancel(&self, id: JobId) -> Result<State, Error> {
+        let failure = |state| {
+            let is_failure = matches!(state, State::Failed | State::ExportFailed | State::OrderFailed);
+            is_failure.then(|| Failure::rejected(ErrorCode::Cancelled, ErrorCode::Cancelled.sentence()))
+        };
+        self.change(id, Event::Cancelled, |state| (Verdict::End, failure(state))).await
+    }
+
+    /// Gives up a job that waits, with a reason (a dependency that is away for long).
+    pub async fn fail_waiting(&self, id: JobId, failure: Failure) -> Result<State, Error> {
+        self.change(id, Event::Failed, |_| (Verdict::End, Some(failure.clone()))).await
+    }
+
+    /// Asks for the next stage of a job that has done one.
+    pub async fn advance(&self, id: JobId) -> Result<State, Error> {
+        self.change(id, Event::Advanced, |_| (Verdict::GoOn, None)).await
+    }
+
+    /// Records that the provider delivered.
+    pub async fn delivered(&self, id: JobId) -> Result<State, Error> {
+        self.change(id, Event::Delivered, |_| (Verdict::End, None)).await
+    }
+
+    /// Asks the worker of a running job to end it. The job is `failed` with code `STOPPED` once it has.
+    pub async fn stop(&self, id: JobId) -> Result<(), Error> {
+        for _ in 0..TRIES_MAX {
+            let standing = self.standing(id).await?;
+            standing.step(Event::Stopped)?;
+            if !self.db().write(&[ASK_STOP], params![id, standing.fence]).await?.is_empty() {
+                self.wake_stop(id).await;
+                return Ok(());
+            }
+        }
+        Err(Error::Busy(id))
+    }
+
+    async fn change(
+        &self,
+        id: JobId,
+        event: Event,
+        decide: impl Fn(State) -> (Verdict, Option<Failure>),
+    ) -> Result<State, Error> {
+        for _ in 0..TRIES_MAX {
+            let standing = self.standing(id).await?;
+            let step = standing.step(event)?;
+            let (verdict, failure) = decide(step.to);
+            let meta =
+                failure.as_ref().map(|failure| json!({ "code": failure.code, "message": failure.message }));
+            let settled = Settled { steps: vec![step], state: step.to, verdict, failure };
+            let change = Change {
+                id,
+                fence: standing.fence,
+                from: standing.state,
+                pipeline: standing.pipeline,
+                settled,
+                result: None,
+                advance: event == Event::Advanced,
+                artifacts: Vec::new(),
+                meta,
+            };
+            if !self.apply(vec![change]).await?.is_empty() {
+                if let Some(lane) = standing.pipeline.lane(step.to) {
+                    self.wake_everyone(lane).await;
+                }
+                return Ok(step.to);
+            }
+        }
+        Err(Error::Busy(id))
+    }
+
+    async fn standing(&self, id: JobId) -> Result<Standing, Error> {
+        let rows = self.db().read(STANDING, params![id]).await?;
+        let row = rows.first().ok_or_else(|| Error::NotFound(id.to_string()))?;
+        Standing::read(row)
+    }
+
+    /// Puts jobs whose moment has come in line. Answers how many there were.
+    pub async fn promote_due(&self) -> Result<usize, Error> {
+        let rows = self.db().read(DUE, params![DUE_MAX]).await?;
+        let mut changes = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let (id, standing) = (row.job("id")?, Standing::read(row)?);
+            let path = standing.pipeline.path_to_ready().iter().filter(|edge| edge.from == standing.state);
+            let steps: Vec<Step> =
+                path.map(|edge| Step { event: edge.event, from: edge.from, to: edge.to }).collect();
+            let state = steps.last().map_or(standing.state, |step| step.to);
+            let verdict = Verdict::Again { run_at: Timestamp::UNIX_EPOCH, spent: Spent::Nothing };
+            changes.push(Change {
+                id,
+                fence: standing.fence,
+                from: standing.state,
+                pipeline: standing.pipeline,
+                settled: Settled { steps, state, verdict, failure: None },
+                result: None,
+                advance: false,
+                artifacts: Vec::new(),
+                meta: None,
+            });
+        }
+        Ok(self.apply(changes).await?.len())
+    }
+}
+
+/// Jobs that come due together are put in line in parts of this size.
+const DUE_MAX: i64 = 1000;
+const DUE: &str = "SELECT id, pipeline, state, fence, worker FROM job_live
+    WHERE lane IS NULL AND run_at IS NOT NULL AND run_at <= {now} ORDER BY run_at LIMIT $1";
+
+/// A job as it was read.
+struct Standing {
+    pipeline: Pipeline,
+    state: State,
+    fence: i64,
+}
+
+impl Standing {
+    fn read(row: &Row) -> Result<Self, Error> {
+        let fence = row.opt_int("fence")?.unwrap_or_default();
+        Ok(Standing { pipeline: row.name("pipeline")?, state: row.name("state")?, fence })
+    }
+
+    fn step(&self, event: Event) -> Result<Step, Refused> {
+        let to = self.pipeline.next(self.state, event)?;
+        Ok(Step { event, from: self.state, to })
+    }
+}

@@ -1,0 +1,200 @@
+//! Ending attempts: success, failure, retries, and the fence.
+
+use crate::harness::{claim, claim_one, ending, finish, history, job, on_both, request, worker};
+use ode_job::{Artifact, Ended, ErrorCode, Failure, JobRef, Lane, Lease, Phase, Pipeline, State};
+use ode_store::{ClaimRequest, Finished, Store};
+use std::time::Duration;
+
+on_both!(
+    a_success_carries_its_result_and_history,
+    a_late_finish_is_refused_and_changes_nothing,
+    a_retryable_failure_waits_and_is_tried_again,
+    a_rejected_job_fails_at_once_and_keeps_its_reason,
+    a_job_handed_back_has_not_used_a_try,
+    files_are_published_with_the_success_only,
+    a_batch_of_mixed_ends_is_answered_in_order,
+    a_print_job_rests_between_its_stages_until_it_is_asked_to_go_on,
+    a_print_job_that_wants_to_be_ordered_goes_on_by_itself,
+    a_script_that_is_retried_waits_as_pending,
+);
+
+async fn a_success_carries_its_result_and_history(store: Store) {
+    let id = store.enqueue(job(Pipeline::Xml)).await.unwrap().id();
+    let worker = worker(&store).await;
+    let claimed = claim_one(&store, Lane::Xml, worker).await;
+    let done = finish(&store, claimed, Ended::Succeeded).await;
+    assert_eq!(done, Finished::Written { state: State::Complete, run_at: None });
+    let record = store.job(JobRef::Id(id)).await.unwrap();
+    assert_eq!((record.state, record.phase), (State::Complete, Phase::Done));
+    assert_eq!(record.result.unwrap()["pages"], 1);
+    assert_eq!(record.progress.percent, 100);
+    assert_eq!(record.attempt_count, 1);
+    assert!(
+        record.queued_at.is_some() && record.started_at.is_some() && record.finished_at >= record.started_at
+    );
+    assert_eq!(record.engine_version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
+    assert_eq!(history(&store, id).await, ["created", "queued", "processing", "complete"]);
+    let events = store.events(id).await.unwrap();
+    assert_eq!(events[3].from_state, Some(State::Processing));
+    assert_eq!(events[2].actor, worker.to_string());
+}
+
+async fn a_late_finish_is_refused_and_changes_nothing(store: Store) {
+    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+    let (slow, quick) = (worker(&store).await, worker(&store).await);
+    let short = ClaimRequest { lease: Duration::from_millis(1), ..request(Lane::Html, slow, 1) };
+    let late = store.claim(short).await.unwrap().remove(0);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(store.rescue().await.unwrap(), 1);
+    let current = claim_one(&store, Lane::Html, quick).await;
+    assert_eq!(current.lease.fence(), 2);
+
+    assert_eq!(finish(&store, late, Ended::Succeeded).await, Finished::LeaseLost);
+    let stale = Lease::granted(id, 1, slow);
+    let progress = ode_job::Progress { percent: 50, ..Default::default() };
+    assert!(!store.progress(&stale, &progress).await.unwrap(), "a lost lease still reported progress");
+    let record = store.job(JobRef::Id(id)).await.unwrap();
+    assert_eq!((record.state, record.worker_id), (State::Processing, Some(quick)));
+    assert_eq!(record.progress.percent, 0);
+
+    let done = finish(&store, current, Ended::Succeeded).await;
+    assert!(matches!(done, Finished::Written { state: State::Completed, .. }));
+    assert_eq!(history(&store, id).await, ["created", "processing", "rescued", "processing", "complete"]);
+}
+
+fn broken() -> Failure {
+    Failure::retryable(ErrorCode::Gw5xx, "no answer")
+}
+
+async fn a_retryable_failure_waits_and_is_tried_again(store: Store) {
+    let id = store.enqueue(job(Pipeline::Xml)).await.unwrap().id();
+    let worker = worker(&store).await;
+    let claimed = claim_one(&store, Lane::Xml, worker).await;
+    let mut failed = ending(claimed, Ended::Failed(broken()));
+    failed.retry.base = Duration::from_millis(10);
+    let done = store.finish(vec![failed]).await.unwrap().remove(0);
+    assert!(matches!(done, Finished::Written { state: State::Queued, run_at: Some(_) }));
+    let record = store.job(JobRef::Id(id)).await.unwrap();
+    assert_eq!((record.phase, record.retry_count, record.error_code), (Phase::Held, 1, None));
+    assert!(claim(&store, Lane::Xml, worker, 1).await.is_empty(), "tried again before its time");
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    assert_eq!(store.promote_due().await.unwrap(), 1);
+    let again = claim_one(&store, Lane::Xml, worker).await;
+    assert_eq!((again.attempt, again.retries), (2, 1));
+    let events = store.events(id).await.unwrap();
+    let words: Vec<_> = events.iter().map(|event| event.event.as_str()).collect();
+    assert_eq!(words, ["created", "queued", "processing", "failed", "retry", "processing"]);
+    assert_eq!(events[3].meta.as_ref().unwrap()["code"], "GW_5XX");
+}
+
+async fn a_rejected_job_fails_at_once_and_keeps_its_reason(store: Store) {
+    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+    let worker = worker(&store).await;
+    let claimed = claim_one(&store, Lane::Html, worker).await;
+    let failure = Failure::rejected(ErrorCode::NotPdf, "Only PDF files are supported")
+        .with_detail("starts with GIF89a");
+    let done = finish(&store, claimed, Ended::Failed(failure)).await;
+    assert_eq!(done, Finished::Written { state: State::Failed, run_at: None });
+    let record = store.job(JobRef::Id(id)).await.unwrap();
+    assert_eq!(record.error_code.as_deref(), Some("NOT_PDF"));
+    assert_eq!(record.error_message.as_deref(), Some("Only PDF files are supported"));
+    assert_eq!(record.error_detail.as_deref(), Some("starts with GIF89a"));
+    assert_eq!(record.result, None);
+}
+
+async fn a_job_handed_back_has_not_used_a_try(store: Store) {
+    let id = store.enqueue(job(Pipeline::Script)).await.unwrap().id();
+    let worker = worker(&store).await;
+    let claimed = claim_one(&store, Lane::Script, worker).await;
+    finish(&store, claimed, Ended::HandedBack).await;
+    let record = store.job(JobRef::Id(id)).await.unwrap();
+    assert_eq!((record.state, record.phase, record.attempt_count), (State::Queued, Phase::Ready, 0));
+    let again = claim_one(&store, Lane::Script, worker).await;
+    assert_eq!((again.attempt, again.lease.fence()), (1, 2), "the try does not count, the fence does");
+}
+
+fn file(path: &str) -> Artifact {
+    Artifact {
+        role: "result".into(),
+        name: "invoice.xml".into(),
+        storage: "local".into(),
+        path: path.into(),
+        content_type: "application/xml".into(),
+        bytes: 3,
+        sha256: "0".repeat(64),
+    }
+}
+
+async fn files_are_published_with_the_success_only(store: Store) {
+    let ids =
+        store.enqueue_many(vec![job(Pipeline::Xml), job(Pipeline::Xml), job(Pipeline::Xml)]).await.unwrap();
+    let worker = worker(&store).await;
+    let mut batch = Vec::new();
+    for (number, claimed) in claim(&store, Lane::Xml, worker, 3).await.into_iter().enumerate() {
+        let ended = if number == 1 { Ended::Failed(broken()) } else { Ended::Succeeded };
+        let mut finish = ending(claimed, ended);
+        finish.artifacts.push(file(&format!("blob-{number}")));
+        batch.push(finish);
+    }
+    // The third one's lease is lost before its success arrives.
+    let lost = &mut batch[2].job;
+    lost.lease = Lease::granted(lost.lease.job(), lost.lease.fence() - 1, worker);
+    store.finish(batch).await.unwrap();
+    assert_eq!(store.artifacts(ids[0]).await.unwrap(), [file("blob-0")]);
+    assert_eq!(store.artifacts(ids[1]).await.unwrap(), []);
+    assert_eq!(store.artifacts(ids[2]).await.unwrap(), []);
+}
+
+async fn a_batch_of_mixed_ends_is_answered_in_order(store: Store) {
+    store.enqueue_many((0..4).map(|_| job(Pipeline::Html)).collect()).await.unwrap();
+    let worker = worker(&store).await;
+    let ends = [Ended::Succeeded, Ended::Failed(broken()), Ended::Stopped, Ended::HandedBack];
+    let claimed = claim(&store, Lane::Html, worker, 4).await;
+    let batch = claimed.into_iter().zip(ends).map(|(job, ended)| ending(job, ended)).collect();
+    let state = |finished: Finished| match finished {
+        Finished::Written { state, .. } => state,
+        Finished::LeaseLost => panic!("a lease was lost"),
+    };
+    let states: Vec<_> = store.finish(batch).await.unwrap().into_iter().map(state).collect();
+    assert_eq!(states, [State::Completed, State::Pending, State::Failed, State::Pending]);
+}
+
+async fn a_print_job_rests_between_its_stages_until_it_is_asked_to_go_on(store: Store) {
+    let id = store.enqueue(job(Pipeline::Print)).await.unwrap().id();
+    let worker = worker(&store).await;
+    let export = claim_one(&store, Lane::PrintExport, worker).await;
+    finish(&store, export, Ended::Succeeded).await;
+    let record = store.job(JobRef::Id(id)).await.unwrap();
+    assert_eq!((record.state, record.phase), (State::ExportComplete, Phase::Held));
+    assert!(claim(&store, Lane::PrintOrder, worker, 1).await.is_empty(), "ordered without being asked to");
+
+    store.advance(id).await.unwrap();
+    let order = claim_one(&store, Lane::PrintOrder, worker).await;
+    finish(&store, order, Ended::Succeeded).await;
+    assert_eq!(store.job(JobRef::Id(id)).await.unwrap().state, State::Ordered);
+    store.delivered(id).await.unwrap();
+    let record = store.job(JobRef::Id(id)).await.unwrap();
+    assert_eq!((record.state, record.phase), (State::Fulfilled, Phase::Done));
+    let words = ["created", "processing", "complete", "advanced", "processing", "complete", "delivered"];
+    assert_eq!(history(&store, id).await, words);
+}
+
+async fn a_print_job_that_wants_to_be_ordered_goes_on_by_itself(store: Store) {
+    let mut new = job(Pipeline::Print);
+    new.advance = true;
+    store.enqueue(new).await.unwrap();
+    let worker = worker(&store).await;
+    let export = claim_one(&store, Lane::PrintExport, worker).await;
+    finish(&store, export, Ended::Succeeded).await;
+    assert_eq!(claim(&store, Lane::PrintOrder, worker, 1).await.len(), 1);
+}
+
+async fn a_script_that_is_retried_waits_as_pending(store: Store) {
+    let id = store.enqueue(job(Pipeline::Script)).await.unwrap().id();
+    let worker = worker(&store).await;
+    let claimed = claim_one(&store, Lane::Script, worker).await;
+    finish(&store, claimed, Ended::Failed(Failure::retryable(ErrorCode::Unknown, "it broke"))).await;
+    let record = store.job(JobRef::Id(id)).await.unwrap();
+    assert_eq!((record.state, record.phase, record.retry_count), (State::Pending, Phase::Held, 1));
+    assert!(record.run_at.is_some());
+}
