@@ -17,6 +17,10 @@ pub const INPUT_BYTES_MAX: usize = 1 << 20;
 pub const CONFIG_BYTES_MAX: usize = 100 << 10;
 /// Metadata is for labels and links.
 pub const METADATA_BYTES_MAX: usize = 64 << 10;
+/// Limits are stored in milliseconds.
+const TIMEOUT_MIN: Duration = Duration::from_millis(1);
+/// No attempt takes that long; and a moment this far away is still one that a database can write down.
+pub const TIMEOUT_MAX: Duration = Duration::from_hours(7 * 24);
 /// A job that may be retried more often than this is not failing, it is polling.
 pub const RETRIES_MAX: u32 = 100;
 
@@ -80,9 +84,21 @@ pub enum Invalid {
     /// More retries than allowed.
     #[error("{0} retries are too many; the limit is {RETRIES_MAX}.")]
     Retries(u32),
-    /// A timeout of nothing.
-    #[error("The timeout must be longer than zero.")]
+    /// A timeout that databases cannot tell from none at all, or one without end.
+    #[error("The timeout must be between 1 millisecond and 7 days.")]
     Timeout,
+    /// A document is missing.
+    #[error("`{field}` is null; give it a value.")]
+    Null {
+        /// Which one.
+        field: &'static str,
+    },
+    /// A JSON document holds a character that PostgreSQL has no place for.
+    #[error("`{field}` holds the character U+0000, which cannot be stored; remove it.")]
+    Nul {
+        /// Which one.
+        field: &'static str,
+    },
     /// A JSON document is too large.
     #[error(
         "`{field}` has {bytes} bytes and the limit is {max}. Store the content as a file and refer to it."
@@ -137,12 +153,15 @@ impl NewJob {
         if let Some(retries) = self.retries_max.filter(|retries| *retries > RETRIES_MAX) {
             return Err(Invalid::Retries(retries));
         }
-        if self.timeout == Some(Duration::ZERO) {
+        if self.timeout.is_some_and(|timeout| !(TIMEOUT_MIN..=TIMEOUT_MAX).contains(&timeout)) {
             return Err(Invalid::Timeout);
         }
-        check_size("input", &self.input, INPUT_BYTES_MAX)?;
-        check_size("config", &self.config, CONFIG_BYTES_MAX)?;
-        check_size("metadata", &self.metadata, METADATA_BYTES_MAX)
+        if self.input.is_null() {
+            return Err(Invalid::Null { field: "input" });
+        }
+        check_document("input", &self.input, INPUT_BYTES_MAX)?;
+        check_document("config", &self.config, CONFIG_BYTES_MAX)?;
+        check_document("metadata", &self.metadata, METADATA_BYTES_MAX)
     }
 }
 
@@ -158,12 +177,25 @@ fn check_name(field: &'static str, name: Option<&str>) -> Result<(), Invalid> {
     Ok(())
 }
 
-fn check_size(field: &'static str, json: &Value, max: usize) -> Result<(), Invalid> {
+fn check_document(field: &'static str, json: &Value, max: usize) -> Result<(), Invalid> {
     let bytes = json_bytes(json);
     if bytes > max {
         return Err(Invalid::TooLarge { field, bytes, max });
     }
+    if holds_nul(json) {
+        return Err(Invalid::Nul { field });
+    }
     Ok(())
+}
+
+/// Goes as deep as the document does, which a parser of JSON has bounded.
+fn holds_nul(json: &Value) -> bool {
+    match json {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(holds_nul),
+        Value::Object(fields) => fields.iter().any(|(name, value)| name.contains('\0') || holds_nul(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// The length of a document as JSON text, without writing it anywhere.
@@ -210,6 +242,10 @@ mod tests {
         assert!(message(|job| job.external_id = Some("x".repeat(256))).contains("256 characters"));
         assert!(message(|job| job.external_id = Some("a\u{0}b".into())).contains("control character"));
         assert!(message(|job| job.retries_max = Some(101)).contains("limit is 100"));
+        assert!(message(|job| job.timeout = Some(Duration::from_micros(999))).contains("1 millisecond"));
+        assert!(message(|job| job.timeout = Some(Duration::MAX)).contains("7 days"));
+        assert!(message(|job| job.input = Value::Null).contains("`input` is null"));
+        assert!(message(|job| job.config = json!([{ "a\0": 1 }])).contains("U+0000"));
         assert!(
             message(|job| job.input = json!("x".repeat(INPUT_BYTES_MAX)))
                 .contains("`input` has 1048578 bytes")

@@ -182,6 +182,29 @@ named! {
     }
 }
 
+impl Event {
+    /// What was done to the job, as a sentence says it: the names in histories are not all of that form.
+    const fn done(self) -> &'static str {
+        match self {
+            Event::Started => "started",
+            Event::Succeeded => "completed",
+            Event::TimedOut => "timed out",
+            Event::Retried => "retried",
+            Event::Created
+            | Event::Queued
+            | Event::Failed
+            | Event::Cancelled
+            | Event::Stopped
+            | Event::Released
+            | Event::Rescued
+            | Event::Advanced
+            | Event::Delivered
+            | Event::Downloaded
+            | Event::Expired => self.as_str(),
+        }
+    }
+}
+
 /// What is true of a state: its phase, and the lane in which it waits or runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Standing {
@@ -347,7 +370,7 @@ const SCRIPT: Machine = Machine {
 
 /// A step that the machine does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("A {pipeline} job that is {from} cannot be {event}.")]
+#[error("A {pipeline} job that is {from} cannot be {}.", event.done())]
 pub struct Refused {
     /// The pipeline asked.
     pub pipeline: Pipeline,

@@ -13,8 +13,8 @@ const COPY_JOB: &str =
     "COPY job (id, pipeline, kind, session_id, user_id, organisation_id, created_by, external_id,
     priority, timeout_ms, input, config, metadata) FROM STDIN BINARY";
 const COPY_LIVE: &str =
-    "COPY job_live (id, owner, rank, retries_max, pipeline, lane, state, history, advance, run_at,
-    queued_at) FROM STDIN BINARY";
+    "COPY job_live (id, owner, rank, retries_max, pipeline, lane, state, history, advance, run_at)
+    FROM STDIN BINARY";
 const ENTRIES: &str = "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
     SELECT r.seq, r.event, r.from_state, r.to_state, $2, $3
     FROM {rows $1: g int, seq int, event text, from_state text, to_state text} WHERE r.g = $4";
@@ -23,15 +23,14 @@ const NOTIFY: &str = "SELECT pg_notify('ode_ready', $1)";
 /// Writes all rows in one transaction.
 pub(crate) async fn copy(store: &Store, rows: &[NewRow]) -> Result<(), Error> {
     let mut steps = Steps::new();
-    let (mut jobs, mut live) = (Copy::new(13), Copy::new(11));
+    let (mut jobs, mut live) = (Copy::new(13), Copy::new(10));
     let mut groups: BTreeMap<usize, Vec<Uuid>> = BTreeMap::new();
     let mut lanes = Vec::new();
-    let now = Timestamp::now();
     for row in rows {
         let (group, history) = steps.group(&row.steps, || store.inner.mint.seq());
         groups.entry(group).or_default().push(row.id.0);
         write_job(&mut jobs, row);
-        write_live(&mut live, row, &history, now);
+        write_live(&mut live, row, &history);
         lanes.extend(row.lane.filter(|lane| !lanes.contains(lane)));
     }
     let mut tx = store.db().begin().await?;
@@ -76,7 +75,7 @@ fn write_job(copy: &mut Copy, row: &NewRow) {
     copy.json(unless_empty(&job.metadata));
 }
 
-fn write_live(copy: &mut Copy, row: &NewRow, history: &str, now: Timestamp) {
+fn write_live(copy: &mut Copy, row: &NewRow, history: &str) {
     copy.row();
     copy.id(Some(row.id.0));
     copy.id(Some(row.job.owner.key()));
@@ -88,7 +87,6 @@ fn write_live(copy: &mut Copy, row: &NewRow, history: &str, now: Timestamp) {
     copy.text(Some(history));
     copy.bool(row.job.advance.then_some(true));
     copy.moment(row.run_at);
-    copy.moment(row.lane.map(|_| now));
 }
 
 /// Rows in PostgreSQL's binary COPY form: a count of fields, then each field with its length.

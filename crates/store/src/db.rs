@@ -7,10 +7,12 @@ use crate::dialect::{self, Dialect};
 use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::JobId;
+use serde_json::Value;
 use sqlx::postgres::{PgArguments, PgPool, PgRow, PgTypeInfo};
 use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
 use sqlx::types::Json;
 use sqlx::{Arguments, Decode, Encode, Postgres, Row as _, Sqlite, TypeInfo, ValueRef, query_with};
+use std::sync::atomic::{AtomicU64, Ordering};
 use uuid::Uuid;
 
 /// A value to bind.
@@ -58,6 +60,27 @@ macro_rules! params {
     ($($value:expr),* $(,)?) => { &[$($crate::db::Param::from($value)),*] };
 }
 pub(crate) use params;
+
+/// Text that both databases can hold: PostgreSQL has no place for U+0000.
+pub(crate) fn without_nul(text: &str) -> String {
+    text.replace('\0', " ")
+}
+
+/// The same for every text of a document, in place: hardly any has something to change.
+pub(crate) fn blank_nuls(json: &mut Value) {
+    match json {
+        Value::String(text) if text.contains('\0') => *text = without_nul(text),
+        Value::Array(items) => items.iter_mut().for_each(blank_nuls),
+        Value::Object(fields) => {
+            if fields.keys().any(|name| name.contains('\0')) {
+                let blanked = |(name, value): (String, Value)| (without_nul(&name), value);
+                *fields = std::mem::take(fields).into_iter().map(blanked).collect();
+            }
+            fields.values_mut().for_each(blank_nuls);
+        }
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
 
 fn to_postgres(params: &[Param]) -> Result<PgArguments, sqlx::error::BoxDynError> {
     let mut args = PgArguments::default();
@@ -180,11 +203,14 @@ impl Row {
                     None
                 } else {
                     let since_2000 = <i64 as Decode<Postgres>>::decode(raw).map_err(|_| missing(column))?;
-                    Some(since_2000 + PG_EPOCH_MICROS)
+                    Some(since_2000.saturating_add(PG_EPOCH_MICROS))
                 }
             }
         };
-        micros.map(|micros| Timestamp::from_microsecond(micros).map_err(|_| missing(column))).transpose()
+        // PostgreSQL knows dates before and after all of ours, and infinity: one such date, written by somebody
+        // in SQL, must not make a whole list unreadable.
+        let clamped = |micros: i64| if micros < 0 { Timestamp::MIN } else { Timestamp::MAX };
+        Ok(micros.map(|micros| Timestamp::from_microsecond(micros).unwrap_or_else(|_| clamped(micros))))
     }
 
     pub(crate) fn json(&self, column: &str) -> Result<serde_json::Value, Error> {
@@ -315,11 +341,15 @@ impl Tx {
     }
 }
 
+/// Statements sent by this process, of all stores: what an idle process costs its database.
+pub(crate) static SENT: AtomicU64 = AtomicU64::new(0);
+
 async fn fetch_postgres<'c>(
     executor: impl sqlx::PgExecutor<'c>,
     sql: &'static str,
     params: &[Param],
 ) -> Result<Vec<Row>, Error> {
+    SENT.fetch_add(1, Ordering::Relaxed);
     let args = to_postgres(params).map_err(sqlx::Error::Encode)?;
     let rows = query_with(sql, args).fetch_all(executor).await?;
     Ok(rows.into_iter().map(Row::Postgres).collect())
@@ -330,6 +360,7 @@ async fn fetch_sqlite<'c>(
     sql: &'static str,
     params: &[Param],
 ) -> Result<Vec<Row>, Error> {
+    SENT.fetch_add(1, Ordering::Relaxed);
     let args = to_sqlite(params).map_err(sqlx::Error::Encode)?;
     let rows = query_with(sql, args).fetch_all(executor).await?;
     Ok(rows.into_iter().map(Row::Sqlite).collect())

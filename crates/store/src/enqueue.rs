@@ -1,7 +1,7 @@
 //! Accepting jobs. Many small requests share one commit; a request is idempotent by its keys; a job may be
 //! born already claimed when this process has a worker free for it.
 
-use crate::db::{Param, params};
+use crate::db::{Param, Row, Tx, params};
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::{Store, micros};
@@ -132,7 +132,7 @@ impl NewRow {
             "input": job.input, "config": unless_empty(&job.config), "metadata": unless_empty(&job.metadata),
             "owner": job.owner.key(), "retries_max": self.retries_max, "lane": self.lane, "state": self.state,
             "history": history, "run_at": self.run_at.map(Timestamp::as_microsecond),
-            "queued": i32::from(self.lane.is_some()), "started": i32::from(self.born.is_some()),
+            "started": i32::from(self.born.is_some()),
             "advance": i32::from(job.advance), "limit_micros": born_limit.map(micros),
         })
     }
@@ -150,7 +150,8 @@ pub(crate) fn owner_columns(owner: Owner) -> [Option<Uuid>; 3] {
 
 /// An empty document is the default, and the default is not stored.
 pub(crate) fn unless_empty(json: &Value) -> Option<&Value> {
-    if json.as_object().is_some_and(serde_json::Map::is_empty) { None } else { Some(json) }
+    let is_empty = json.is_null() || json.as_object().is_some_and(serde_json::Map::is_empty);
+    if is_empty { None } else { Some(json) }
 }
 
 /// The steps of a batch, grouped so that jobs which took the same ones share their entries.
@@ -194,6 +195,8 @@ const CLAIM_KEY: &str = "INSERT INTO job_key (kind, owner, key, job_id, request)
     ON CONFLICT (kind, owner, key) DO NOTHING RETURNING job_id";
 const MOVE_KEY: &str = "UPDATE job_key SET job_id = $4, created_at = {now}
     WHERE kind = 'dedupe' AND owner = $1 AND key = $2 AND job_id = $3 RETURNING job_id";
+const ANSWER_KEY: &str =
+    "UPDATE job_key SET job_id = $3 WHERE kind = 'idempotency' AND owner = $1 AND key = $2";
 const KNOWN: &str = "SELECT job.id FROM {rows $1: id uuid} JOIN job ON job.id = r.id";
 /// Whether a job still stands for its dedupe key: it does while it is live and after it succeeded.
 const STANDS: &str = "SELECT id FROM jobs WHERE id = $1 AND phase NOT IN ('failed', 'cancelled')";
@@ -393,31 +396,22 @@ impl Store {
                 .run(CLAIM_KEY, params!["idempotency", owner, key.as_str(), row.id, request.as_str()])
                 .await?;
             if taken.is_empty() {
-                let known = tx.run(BY_KEY, params!["idempotency", owner, key.as_str()]).await?;
-                let known =
-                    known.first().ok_or_else(|| Error::Unavailable("the key changed hands".into()))?;
+                let known = by_key(&mut tx, "idempotency", owner, key).await?;
                 if known.opt_text("request")?.is_some_and(|first| first != request) {
                     return Err(Error::KeyReused);
                 }
                 return Ok(Enqueued::Existing(known.job("job_id")?));
             }
         }
-        if let Some(key) = &row.job.dedupe_key {
-            let taken =
-                tx.run(CLAIM_KEY, params!["dedupe", owner, key.as_str(), row.id, None::<&str>]).await?;
-            if taken.is_empty() {
-                let known = tx.run(BY_KEY, params!["dedupe", owner, key.as_str()]).await?;
-                let known =
-                    known.first().ok_or_else(|| Error::Unavailable("the key changed hands".into()))?;
-                let twin = known.job("job_id")?;
-                if !tx.run(STANDS, params![twin]).await?.is_empty() {
-                    return Ok(Enqueued::Existing(twin));
-                }
-                let moved = tx.run(MOVE_KEY, params![owner, key.as_str(), twin, row.id]).await?;
-                if moved.is_empty() {
-                    return Err(Error::Busy(twin));
-                }
+        if let Some(key) = &row.job.dedupe_key
+            && let Some(twin) = find_twin(&mut tx, owner, key, row.id).await?
+        {
+            // The request has its answer for good, whatever becomes of the twin.
+            if let Some(key) = &row.job.idempotency_key {
+                tx.run(ANSWER_KEY, params![owner, key.as_str(), twin]).await?;
+                tx.commit().await?;
             }
+            return Ok(Enqueued::Existing(twin));
         }
         let rows = vec![row];
         let (script, params) = self.insert_statement(&rows);
@@ -432,6 +426,28 @@ impl Store {
         self.tell(rows);
         Ok(Enqueued::New(id))
     }
+}
+
+async fn by_key(tx: &mut Tx, kind: &str, owner: Uuid, key: &str) -> Result<Row, Error> {
+    let rows = tx.run(BY_KEY, params![kind, owner, key]).await?;
+    rows.into_iter().next().ok_or_else(|| Error::Unavailable("the key changed hands".into()))
+}
+
+/// The job that stands for this content already; none if from now on it is `id`.
+async fn find_twin(tx: &mut Tx, owner: Uuid, key: &str, id: JobId) -> Result<Option<JobId>, Error> {
+    let taken = tx.run(CLAIM_KEY, params!["dedupe", owner, key, id, None::<&str>]).await?;
+    if !taken.is_empty() {
+        return Ok(None);
+    }
+    let twin = by_key(tx, "dedupe", owner, key).await?.job("job_id")?;
+    if !tx.run(STANDS, params![twin]).await?.is_empty() {
+        return Ok(Some(twin));
+    }
+    if !tx.run(MOVE_KEY, params![owner, key, twin, id]).await?.is_empty() {
+        return Ok(None);
+    }
+    // Another request was quicker to replace the job that failed.
+    by_key(tx, "dedupe", owner, key).await?.job("job_id").map(Some)
 }
 
 /// What makes two requests the same: everything the caller chose, except the key itself.

@@ -37,6 +37,9 @@ pub enum Error {
     /// The job changed between reading and writing it, again and again.
     #[error("Job {0} kept changing while this was tried. Look at it with `ode jobs show`, then try again.")]
     Busy(JobId),
+    /// Another process gave an entry the same number; nothing was written, and a new number will do.
+    #[error("Two processes numbered an entry of the history alike; nothing was written. Try again.")]
+    Collision,
     /// The lease is gone; nothing was changed.
     #[error("The lease on job {0} is lost; nothing was changed.")]
     LeaseLost(JobId),
@@ -104,13 +107,13 @@ impl Error {
             Error::ReadOnly(_) => ErrorCode::DatabaseReadOnly,
             Error::DiskFull(_) => ErrorCode::DiskFull,
             Error::Blob(_) => ErrorCode::IoError,
-            Error::Corrupt(_) | Error::Database(_) => ErrorCode::Unknown,
+            Error::Corrupt(_) | Error::Database(_) | Error::Collision => ErrorCode::Unknown,
         }
     }
 
     /// Whether the same call may work a little later, unchanged.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Error::Unavailable(_) | Error::DiskFull(_))
+        matches!(self, Error::Unavailable(_) | Error::DiskFull(_) | Error::Collision)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ending attempts: what was decided in `ode-job` becomes rows and history, under the fence it was decided on.
 
 use crate::Store;
-use crate::db::Param;
+use crate::db::{Param, blank_nuls};
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use jiff::Timestamp;
@@ -11,6 +11,7 @@ use ode_job::{
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// An attempt that is over. Takes the claimed job by value: an attempt ends once.
@@ -121,10 +122,45 @@ impl Store {
             (Dialect::Sqlite, true) => sqlite::END,
             (Dialect::Sqlite, false) => sqlite::MOVE,
         };
-        let rows = self.db().write(script, &params).await?;
+        let ids: Vec<Value> = changes.iter().map(|change| json!({ "id": change.id })).collect();
+        let deadline = tokio::time::Instant::now() + RETRY_FOR;
+        let mut is_first = true;
+        loop {
+            match self.db().write(script, &params).await {
+                Ok(rows) => {
+                    let mut written = rows.iter().map(|row| row.job("id")).collect::<Result<Vec<_>, _>>()?;
+                    if let Some(seq) = seqs.last().filter(|_| !is_first && written.len() < changes.len()) {
+                        written.extend(self.written_before(&ids, *seq).await?);
+                    }
+                    return Ok(written);
+                }
+                // Nothing was written, so nothing is lost by beginning again with new numbers.
+                Err(Error::Collision) => {
+                    return Box::pin(self.apply_alike(steps, from, is_end, changes)).await;
+                }
+                Err(error) if error.is_passing() && tokio::time::Instant::now() < deadline => {
+                    tracing::warn!(%error, "{} changes are not written yet; trying again", changes.len());
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                    is_first = false;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The jobs whose history has this entry: a commit that succeeded although its answer was lost.
+    async fn written_before(&self, ids: &[Value], seq: i64) -> Result<Vec<JobId>, Error> {
+        let ids = Param::Rows(Value::Array(ids.to_vec()).to_string());
+        let rows = self.db().read(WRITTEN, &[ids, seq.to_string().into()]).await?;
         rows.iter().map(|row| row.job("id")).collect()
     }
 }
+
+/// Changes that cannot be written are tried again for this long: as long as the leases they were made under.
+const RETRY_FOR: Duration = Duration::from_secs(300);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+const WRITTEN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id = r.id
+    WHERE ',' || jobs.history || ',' LIKE '%,' || $2 || ',%'";
 
 fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
     let Finish { job, ended, result, artifacts, retry, jitter } = finish;
@@ -145,7 +181,9 @@ fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
         }
         meta
     });
-    let result = result.filter(|_| is_success && settled.verdict == Verdict::End);
+    // A result that one database cannot hold would fail the whole batch it is written with.
+    let mut result = result.filter(|_| is_success && settled.verdict == Verdict::End);
+    result.iter_mut().for_each(blank_nuls);
     let artifacts = if is_success { artifacts } else { Vec::new() };
     let (id, fence) = (job.lease.job(), job.lease.fence());
     Ok(Change { id, fence, from, pipeline, settled, result, advance: false, artifacts, meta })

@@ -145,3 +145,14 @@ fn command(hint: Hint) -> redis::Pipeline {
     }
     pipe
 }
+
+/// Asks a Redis whether it is there.
+pub async fn ping_redis(url: &str) -> Result<(), Error> {
+    let away = |error: redis::RedisError| Error::Unavailable(format!("Redis: {error}"));
+    let client = redis::Client::open(url).map_err(away)?;
+    let config = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(ANSWER_TIMEOUT))
+        .set_response_timeout(Some(ANSWER_TIMEOUT));
+    let mut connection = client.get_multiplexed_async_connection_with_config(&config).await.map_err(away)?;
+    redis::cmd("PING").query_async::<()>(&mut connection).await.map_err(away)
+}

@@ -28,6 +28,7 @@ pub use enqueue::{BornClaimed, Enqueued, Slots};
 pub use error::Error;
 pub use finish::{Finish, Finished};
 pub use health::Finding;
+pub use hints::ping_redis;
 pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus};
 pub use read::{ListFilter, Page};
 pub use wake::{Wake, Wakes};
@@ -140,6 +141,11 @@ impl Store {
     /// Which database this is.
     pub fn dialect(&self) -> Dialect {
         self.db().dialect()
+    }
+
+    /// Statements this process has sent to its databases.
+    pub fn statements_sent(&self) -> u64 {
+        db::SENT.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Ends all connections. Open transactions are rolled back by the database.

@@ -11,12 +11,15 @@ pub(crate) struct Mint {
     counter: AtomicU32,
     last_seq: AtomicU64,
     salt: u64,
+    /// Spreads the ids of this process; asking the kernel for each id would cost more than the rest of it.
+    seed: u64,
 }
 
-/// Entries are numbered from this moment on: 2020-01-01, in milliseconds since 1970.
-const SEQ_EPOCH_MILLIS: i64 = 1_577_836_800_000;
-/// Bits below the millisecond: room for four thousand entries a millisecond, from a start of this process's own.
-const SEQ_BITS: u32 = 22;
+/// Entries are numbered from this moment on: 2026-01-01, in milliseconds since 1970.
+const SEQ_EPOCH_MILLIS: i64 = 1_767_225_600_000;
+/// Bits below the millisecond: this process's own place among those that write in the same one. Few, because
+/// every job carries the numbers of its entries.
+const SEQ_BITS: u32 = 12;
 
 impl Mint {
     pub(crate) fn new() -> Self {
@@ -25,18 +28,19 @@ impl Mint {
             counter: AtomicU32::new(random as u32),
             last_seq: AtomicU64::new(0),
             salt: (random >> 64) as u64 & ((1 << SEQ_BITS) - 1),
+            seed: (random >> 32) as u64,
         }
     }
 
     pub(crate) fn job_id(&self) -> JobId {
-        let random = Uuid::new_v4().as_u128() as u32;
-        JobId::build(Timestamp::now(), random, self.counter.fetch_add(1, Ordering::Relaxed))
+        let counter = self.counter.fetch_add(1, Ordering::Relaxed);
+        JobId::build(Timestamp::now(), mixed(self.seed.wrapping_add(u64::from(counter))), counter)
     }
 
     /// The number of a new journal entry: grows with time, differs between processes, fits SQL's bigint.
     ///
-    /// Two processes may in theory meet; the journal's primary key then refuses the second, which is tried
-    /// again with a new number like any passing fault.
+    /// Two processes may meet; the journal's primary key then refuses the second, which is written again with a
+    /// new number (see [`crate::Error::is_passing`]).
     pub(crate) fn seq(&self) -> i64 {
         let millis = (Timestamp::now().as_millisecond() - SEQ_EPOCH_MILLIS).max(0).cast_unsigned();
         let fresh = (millis << SEQ_BITS) | self.salt;
@@ -45,6 +49,13 @@ impl Mint {
         let last = last.expect("the update never declines");
         fresh.max(last + 1).cast_signed()
     }
+}
+
+/// The finaliser of splitmix64: neighbouring numbers become unrelated ones.
+fn mixed(number: u64) -> u32 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (number >> 32) as u32
 }
 
 #[cfg(test)]

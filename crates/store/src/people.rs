@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::finish::Change;
 use jiff::Timestamp;
 use ode_job::settle::Spent;
-use ode_job::{ErrorCode, Event, Failure, JobId, Pipeline, Refused, Settled, State, Step, Verdict};
+use ode_job::{ErrorCode, Event, Failure, JobId, Phase, Pipeline, Refused, Settled, State, Step, Verdict};
 use serde_json::json;
 
 /// A job that changed this often between reading and writing is left to those who change it.
@@ -18,17 +18,17 @@ const TRIES_MAX: usize = 5;
 const STANDING: &str = "SELECT j.pipeline, coalesce(j.state, l.state) AS state, l.fence, l.worker
     FROM job j LEFT JOIN job_live l ON l.id = j.id WHERE j.id = $1";
 const REOPEN_JOB: &str = "UPDATE job SET state = NULL, finished_at = NULL, result = NULL, error_code = NULL,
-    error_message = NULL, error_detail = NULL, worker = NULL, updated_at = {now}
+    error_message = NULL, error_detail = NULL, updated_at = {now}
     WHERE id = $1 AND state = $2 RETURNING id";
 const REOPEN_LIVE: &str = "INSERT INTO job_live (id, owner, fence, rank, retries_max, attempts, pipeline, lane, state,
-        history, queued_at)
+        advance, history, queued_at)
     SELECT id, coalesce(organisation_id, session_id, user_id, $5), fence, -priority, retries_max, attempts, pipeline,
-        $2, $3, history || $4, {now} FROM job WHERE id = $1";
+        $2, $3, advance, history || $4, {now} FROM job WHERE id = $1";
 const REOPEN_ENTRY: &str = "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
     VALUES ($1, $2, $3, $4, $5, $6)";
 const CLEAR_HISTORY: &str =
     "UPDATE job SET history = NULL, fence = NULL, attempts = NULL, retries = NULL, retries_max = NULL,
-    queued_at = NULL, started_at = NULL, updated_at = {now} WHERE id = $1";
+    advance = NULL, queued_at = NULL, started_at = NULL, updated_at = {now} WHERE id = $1";
 const ASK_STOP: &str = "UPDATE job_live SET stop_at = {now}, updated_at = {now}
     WHERE id = $1 AND fence = $2 AND worker IS NOT NULL RETURNING id";
 
@@ -75,6 +75,11 @@ impl Store {
 
     /// Gives up a job that waits, with a reason (a dependency that is away for long).
     pub async fn fail_waiting(&self, id: JobId, failure: Failure) -> Result<State, Error> {
+        let Standing { pipeline, state, .. } = self.standing(id).await?;
+        // Of a job that runs, only its worker may say that it failed.
+        if pipeline.phase(state) == Some(Phase::Running) {
+            return Err(Refused { pipeline, from: state, event: Event::Failed }.into());
+        }
         self.change(id, Event::Failed, |_| (Verdict::End, Some(failure.clone()))).await
     }
 

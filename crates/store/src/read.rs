@@ -1,7 +1,7 @@
 //! Reading: one job, many jobs, their histories, logs and files. Every reading for somebody names them.
 
 use crate::Store;
-use crate::db::{Row, params};
+use crate::db::{Row, params, without_nul};
 use crate::enqueue::owner_columns;
 use crate::error::Error;
 use ode_job::{
@@ -67,6 +67,7 @@ const ARTIFACTS: &str = "SELECT role, name, storage, path, content_type, bytes, 
 const COUNTS: &str =
     "SELECT pipeline, state, phase, count(*) AS jobs FROM jobs GROUP BY pipeline, state, phase
     ORDER BY pipeline, state, phase";
+const LIVE_COUNT: &str = "SELECT count(*) AS jobs FROM job_live";
 const ADD_LOG: &str = "INSERT INTO job_log (job_id, attempt, level, message)
     SELECT id, $2, $3, $4 FROM job WHERE id = $1";
 
@@ -87,7 +88,8 @@ impl Store {
             Owner::User(id) => job.user_id == Some(id),
             Owner::Organisation(id) => job.organisation_id == Some(id),
         };
-        if is_theirs { Ok(job) } else { Err(Error::NotFound(job.id.to_string())) }
+        // In the very words used for a name that nothing has: the id behind a reference is theirs alone.
+        if is_theirs { Ok(job) } else { Err(Error::NotFound(shown(name))) }
     }
 
     /// The id behind a name. A reference that no job has is not found; an id is taken at its word.
@@ -99,7 +101,7 @@ impl Store {
         let tail = format!("{tail:08x}");
         let rows = self.db().read(BY_REFERENCE, params![from, until, tail.as_str()]).await?;
         match rows.as_slice() {
-            [] => Err(Error::NotFound(format!("with a reference ending in {tail}"))),
+            [] => Err(Error::NotFound(shown(name))),
             [row] => row.job("id"),
             _ => Err(Error::Ambiguous(format!("JOB_…_{tail}"))),
         }
@@ -139,12 +141,19 @@ impl Store {
 
     /// Adds a line to a job's log.
     pub async fn log(&self, job: JobId, attempt: u32, level: LogLevel, message: &str) -> Result<(), Error> {
-        self.db().write(&[ADD_LOG], params![job, i64::from(attempt), level.as_str(), message]).await.map(drop)
+        let params = params![job, i64::from(attempt), level.as_str(), without_nul(message)];
+        self.db().write(&[ADD_LOG], params).await.map(drop)
     }
 
     /// A job's files.
     pub async fn artifacts(&self, job: JobId) -> Result<Vec<Artifact>, Error> {
         self.db().read(ARTIFACTS, params![job]).await?.iter().map(artifact).collect()
+    }
+
+    /// How many jobs have not ended.
+    pub async fn live_count(&self) -> Result<i64, Error> {
+        let rows = self.db().read(LIVE_COUNT, params![]).await?;
+        rows.first().map_or(Ok(0), |row| row.int("jobs"))
     }
 
     /// How many jobs there are, by pipeline, state and phase.
@@ -153,6 +162,14 @@ impl Store {
         rows.iter()
             .map(|row| Ok((row.name("pipeline")?, row.name("state")?, row.name("phase")?, row.int("jobs")?)))
             .collect()
+    }
+}
+
+/// A name as a message repeats it.
+fn shown(name: JobRef) -> String {
+    match name {
+        JobRef::Id(id) => id.to_string(),
+        JobRef::Reference { tail, .. } => format!("with a reference ending in {tail:08x}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Workers among themselves: who is alive, who holds what, and whose jobs must go to others.
 
-use crate::db::{Param, Row, params};
+use crate::db::{Param, Row, params, without_nul};
 use crate::error::Error;
 use crate::finish::Change;
 use crate::{Store, micros};
@@ -19,7 +19,7 @@ pub struct Look {
     pub ready: Vec<Lane>,
     /// When the next held job comes due.
     pub due_at: Option<Timestamp>,
-    /// Whether a worker is lost, or a lease ran out.
+    /// Whether a worker is lost. Leases that ran out are found by [`Store::rescue`] itself.
     pub has_lost: bool,
     /// The database's clock.
     pub now: Timestamp,
@@ -48,7 +48,7 @@ const LOOK: &str = "SELECT 'due' AS what, NULL AS lane, (SELECT min(run_at) FROM
     UNION ALL SELECT 'ready', r.lane, NULL FROM {rows $1: lane text}
         WHERE EXISTS (SELECT 1 FROM job_live l WHERE l.lane = r.lane AND l.worker IS NULL)
     UNION ALL SELECT 'lost', NULL, NULL WHERE EXISTS (SELECT 1 FROM worker WHERE alive_until < {now})";
-const RENEW: &str = "UPDATE job_live SET lease_until = {after $3}, updated_at = updated_at
+const RENEW: &str = "UPDATE job_live SET lease_until = {after $3}
     FROM {rows $1: id uuid, fence int}
     WHERE job_live.id = r.id AND job_live.fence = r.fence AND job_live.worker = $2
     RETURNING job_live.id, CASE WHEN job_live.stop_at IS NULL THEN 0 ELSE 1 END AS stop";
@@ -60,11 +60,14 @@ const PROCESS: &str =
     "UPDATE job_live SET process_pid = $4 WHERE id = $1 AND fence = $2 AND worker = $3 RETURNING id";
 /// Rows held by nobody who is alive, or for longer than the lease allows. Reads the whole of the live table,
 /// which is why it is asked only when a worker is known to be lost, and now and then.
-const LOST: &str = "SELECT l.id, l.fence, l.pipeline, l.state, l.retries, l.retries_max, l.crashes, l.worker
+const LOST: &str = "SELECT l.id, l.fence, l.pipeline, l.state, l.retries, l.retries_max, l.crashes, l.worker,
+        CASE WHEN l.stop_at IS NULL THEN 0 ELSE 1 END AS stop
     FROM job_live l LEFT JOIN worker w ON w.id = l.worker
     WHERE l.worker IS NOT NULL AND (w.id IS NULL OR w.alive_until < {now} OR l.lease_until < {now})
     ORDER BY l.id LIMIT $1";
-const STRAY: &str = "SELECT l.id, l.fence, l.pipeline, l.state, l.retries, l.retries_max, l.crashes, l.worker
+const STRAY: &str =
+    "SELECT l.id, l.fence, l.pipeline, l.state, l.retries, l.retries_max, l.crashes, l.worker,
+        CASE WHEN l.stop_at IS NULL THEN 0 ELSE 1 END AS stop
     FROM job_live l WHERE l.worker = $1";
 const FORGET: &str = "DELETE FROM worker WHERE alive_until < {now}
     AND NOT EXISTS (SELECT 1 FROM job_live l WHERE l.worker = worker.id) RETURNING id";
@@ -161,7 +164,7 @@ impl Store {
             lease.fence(),
             lease.worker(),
             i64::from(progress.percent.min(100)),
-            progress.message.as_deref(),
+            progress.message.as_deref().map(without_nul),
             i64::from(progress.step),
             i64::from(progress.steps),
         ];
@@ -237,6 +240,8 @@ fn lost(row: &Row, ended: Ended) -> Result<Change, Error> {
         retries_max: count("retries_max")?,
         crashes: count("crashes")?,
     };
+    // A person's wish to end the job outlives the worker that was to carry it out.
+    let ended = if row.int("stop")? == 1 { Ended::Stopped } else { ended };
     let settled = settle(attempt, ended, &RetryPolicy::default(), Timestamp::UNIX_EPOCH, 0.0)?;
     let meta = json!({ "worker": row.opt_uuid("worker")? });
     Ok(Change {

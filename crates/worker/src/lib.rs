@@ -1,1 +1,164 @@
-//! placeholder
+//! The worker: claims jobs, runs their handlers, keeps the leases alive, ends the attempts, stops cleanly.
+//!
+//! One process has one worker. Each lane has a dispatcher that claims for all its slots at once; one finisher
+//! ends attempts in batches; one pulse says that the process is alive, renews leases and looks after others'
+//! lost jobs. No transaction is open while a handler runs.
+
+mod attempt;
+mod crash;
+mod finisher;
+mod lane;
+mod pulse;
+
+use lane::{LaneState, Lanes};
+use ode_job::{Registry, WorkerId};
+use ode_store::{Blobs, Error, Store};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+/// How a worker behaves.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// How long a lease is.
+    pub lease: Duration,
+    /// How often leases are renewed.
+    pub renew_every: Duration,
+    /// How often it says that it is alive, and looks for work it was not told of.
+    pub beat_every: Duration,
+    /// How long it waits for running attempts when it stops.
+    pub grace: Duration,
+    /// The name of this machine.
+    pub host: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            lease: Duration::from_secs(300),
+            renew_every: Duration::from_secs(30),
+            beat_every: Duration::from_secs(2),
+            grace: Duration::from_secs(30),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        }
+    }
+}
+
+/// A running worker.
+#[derive(Debug)]
+pub struct Worker {
+    shared: Arc<Shared>,
+    dispatchers: Vec<JoinHandle<()>>,
+    pulse: [JoinHandle<()>; 2],
+    /// They end by themselves, when nobody can send to them any more.
+    writers: [JoinHandle<()>; 2],
+}
+
+/// What the tasks of one worker share.
+pub(crate) struct Shared {
+    pub(crate) id: WorkerId,
+    pub(crate) store: Store,
+    pub(crate) blobs: Option<Blobs>,
+    pub(crate) config: Config,
+    pub(crate) lanes: Lanes,
+    pub(crate) ended: mpsc::Sender<ode_store::Finish>,
+    pub(crate) logs: mpsc::Sender<attempt::Line>,
+    pub(crate) is_stopping: AtomicBool,
+    /// Set when the answer to a claim was lost: jobs may be leased to us that we do not know of.
+    pub(crate) has_strays: AtomicBool,
+    pub(crate) idle: Notify,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// Ended attempts that wait to be written. Handlers wait when it is full.
+const ENDED_MAX: usize = 4_000;
+/// Log lines that wait to be written; beyond it they are dropped and counted, rather than slowing a handler.
+const LINES_MAX: usize = 1_000;
+
+impl Worker {
+    /// Registers a worker and starts its tasks.
+    pub async fn start(
+        store: Store,
+        blobs: Option<Blobs>,
+        registry: Registry,
+        config: Config,
+    ) -> Result<Self, Error> {
+        let id = WorkerId(Uuid::new_v4());
+        store.register(id, &config.host, env!("CARGO_PKG_VERSION")).await?;
+        let (ended, ended_receiver) = mpsc::channel(ENDED_MAX);
+        let (logs, log_receiver) = mpsc::channel(LINES_MAX);
+        let lanes = registry
+            .lanes()
+            .filter_map(|lane| Some((lane, LaneState::new(lane, registry.get(lane)?.clone()))));
+        let shared = Arc::new(Shared {
+            id,
+            lanes: Lanes::new(lanes.map(|(_, state)| Arc::new(state)).collect()),
+            store: store.clone(),
+            blobs,
+            config,
+            ended,
+            logs,
+            is_stopping: AtomicBool::new(false),
+            has_strays: AtomicBool::new(false),
+            idle: Notify::new(),
+        });
+        store.offer_slots(Arc::new(lane::Reservations::new(&shared)));
+        let writers = [
+            tokio::spawn(finisher::run(store.clone(), Arc::downgrade(&shared), ended_receiver)),
+            tokio::spawn(attempt::write_logs(store, log_receiver)),
+        ];
+        let pulse = [tokio::spawn(pulse::beat(shared.clone())), tokio::spawn(pulse::listen(shared.clone()))];
+        let dispatcher = |lane: &Arc<LaneState>| tokio::spawn(lane::dispatch(shared.clone(), lane.clone()));
+        let dispatchers = shared.lanes.all().iter().map(dispatcher).collect();
+        tracing::info!(worker.id = %id, "worker {id} started");
+        Ok(Worker { shared, dispatchers, pulse, writers })
+    }
+
+    /// Its identity.
+    pub fn id(&self) -> WorkerId {
+        self.shared.id
+    }
+
+    /// Stops: takes no more work, hands back what has not begun, waits for what has, and hands that back
+    /// unburned if it takes longer than the grace period. When this returns, nothing is held.
+    pub async fn stop(self) -> Result<(), Error> {
+        let Worker { shared, dispatchers, pulse, writers } = self;
+        shared.is_stopping.store(true, Ordering::SeqCst);
+        shared.lanes.nudge();
+        // A claim that is under way is waited for: what it brings must be handed back, not lost.
+        join(dispatchers).await;
+        shared.lanes.hand_back_waiting(&shared).await;
+        let drained = tokio::time::timeout(shared.config.grace, shared.lanes.drained(&shared.idle)).await;
+        if drained.is_err() {
+            shared.lanes.interrupt_all(lane::Interrupt::Shutdown);
+            shared.lanes.drained(&shared.idle).await;
+        }
+        pulse.iter().for_each(JoinHandle::abort);
+        for task in pulse {
+            // Aborted on purpose; there is nothing to learn from how it ended.
+            let _ = task.await;
+        }
+        let (id, store) = (shared.id, shared.store.clone());
+        drop(shared);
+        join(writers).await;
+        store.leave(id).await?;
+        tracing::info!(worker.id = %id, "worker {id} stopped");
+        Ok(())
+    }
+}
+
+async fn join(tasks: impl IntoIterator<Item = JoinHandle<()>>) {
+    for task in tasks {
+        if let Err(error) = task.await {
+            tracing::error!(%error, "a task of the worker failed");
+        }
+    }
+}

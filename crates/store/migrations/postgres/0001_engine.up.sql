@@ -7,10 +7,12 @@
 -- Two rules keep this fast, and both are about indexes. No column that a claim changes is in an index of
 -- `job_live`, and no column that a success changes is in an index of `job`: both then stay on their page.
 
+-- Keeps `updated_at` where the statement itself did not. It runs after the update, because a trigger before it
+-- would lock, and log, every row twice; and only when the dates show that nobody else kept it.
 CREATE FUNCTION ode_touch() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    NEW.updated_at := now();
-    RETURN NEW;
+    EXECUTE format('UPDATE %I SET updated_at = clock_timestamp() WHERE id = $1', TG_TABLE_NAME) USING NEW.id;
+    RETURN NULL;
 END $$;
 
 CREATE FUNCTION ode_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -76,13 +78,13 @@ CREATE TABLE job (
     created_by      uuid,
     external_id     text CHECK (length(external_id) BETWEEN 1 AND 255),
     priority        smallint NOT NULL DEFAULT 0 CHECK (priority BETWEEN -1000 AND 1000),
-    timeout_ms      bigint CHECK (timeout_ms > 0),
+    timeout_ms      bigint CHECK (timeout_ms BETWEEN 1 AND 604800000),
     created_at      timestamptz NOT NULL DEFAULT now(),
     input           jsonb NOT NULL,
     config          jsonb,
     metadata        jsonb,
-    -- How it ended; absent while it is live.
-    updated_at      timestamptz NOT NULL DEFAULT now(),
+    -- How it ended; absent while it is live. These come last, so that ending a job logs only them.
+    updated_at      timestamptz,
     queued_at       timestamptz,
     started_at      timestamptz,
     finished_at     timestamptz,
@@ -90,8 +92,8 @@ CREATE TABLE job (
     attempts        smallint,
     retries         smallint,
     retries_max     smallint,
+    advance         boolean,
     state           text,
-    worker          uuid,
     engine_version  text,
     history         text,
     result          jsonb,
@@ -109,7 +111,7 @@ CREATE TABLE job (
         (error_code IS NOT NULL AND error_message IS NOT NULL) = (state IS NOT NULL AND ode_phase(state) = 'failed')
         AND (error_code IS NULL) = (error_message IS NULL)),
     CONSTRAINT job_one_owner CHECK (num_nonnulls(session_id, organisation_id) <= 1)
-) WITH (fillfactor = 75, autovacuum_vacuum_scale_factor = 0.05);
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX job_session ON job (session_id, id) WHERE session_id IS NOT NULL;
 CREATE INDEX job_user ON job (user_id, id) WHERE user_id IS NOT NULL;
 CREATE INDEX job_organisation ON job (organisation_id, id) WHERE organisation_id IS NOT NULL;
@@ -119,29 +121,32 @@ CREATE UNIQUE INDEX job_external_id ON job
     (coalesce(organisation_id, user_id, session_id, '00000000-0000-0000-0000-000000000000'), external_id)
     WHERE external_id IS NOT NULL;
 CREATE UNIQUE INDEX job_script_reference ON job (ode_reference(id)) WHERE pipeline = 'script';
-CREATE TRIGGER job_touch BEFORE UPDATE ON job FOR EACH ROW
-    WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at) EXECUTE FUNCTION ode_touch();
+CREATE TRIGGER job_touch AFTER UPDATE ON job FOR EACH ROW
+    WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at AND NEW.finished_at IS NOT DISTINCT FROM OLD.finished_at)
+    EXECUTE FUNCTION ode_touch();
 
 CREATE TABLE job_live (
     id               uuid PRIMARY KEY,
     -- Whose turn it is: the owner's key, nil for the operator.
     owner            uuid NOT NULL,
-    updated_at       timestamptz NOT NULL DEFAULT now(),
-    fence            integer NOT NULL DEFAULT 0 CHECK (fence >= 0),
     -- Priority, turned round so that the index is read in one direction.
     rank             smallint NOT NULL DEFAULT 0,
     retries_max      smallint NOT NULL DEFAULT 3 CHECK (retries_max >= 0),
-    attempts         smallint NOT NULL DEFAULT 0 CHECK (attempts >= 0),
-    retries          smallint NOT NULL DEFAULT 0 CHECK (retries >= 0),
-    crashes          smallint NOT NULL DEFAULT 0 CHECK (crashes >= 0),
     pipeline         text NOT NULL,
     -- The line it waits or runs in; none while it is held.
     lane             text CHECK (lane IN ('xml', 'html', 'print.export', 'print.order', 'script')),
-    state            text NOT NULL,
-    history          text NOT NULL,
     advance          boolean,
     run_at           timestamptz,
+    -- When it last became eligible, where that was not at its creation.
     queued_at        timestamptz,
+    -- What a claim changes comes last, so that it logs only this.
+    retries          smallint NOT NULL DEFAULT 0 CHECK (retries >= 0),
+    crashes          smallint NOT NULL DEFAULT 0 CHECK (crashes >= 0),
+    fence            integer NOT NULL DEFAULT 0 CHECK (fence >= 0),
+    attempts         smallint NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    state            text NOT NULL,
+    history          text NOT NULL,
+    updated_at       timestamptz,
     started_at       timestamptz,
     timeout_at       timestamptz,
     lease_until      timestamptz,
@@ -162,12 +167,13 @@ CREATE TABLE job_live (
         AND (worker IS NULL) = (lease_until IS NULL)
         AND (worker IS NULL OR (started_at IS NOT NULL AND lane IS NOT NULL))),
     CONSTRAINT job_live_held_has_no_lane CHECK (lane IS NULL OR state NOT IN ('uploaded', 'ordered'))
-) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 -- The line: highest priority, then whose turn, then oldest (ids are in order of creation).
 CREATE INDEX job_live_line ON job_live (lane, rank, owner, id) WHERE lane IS NOT NULL;
 CREATE INDEX job_live_due ON job_live (run_at) WHERE lane IS NULL AND run_at IS NOT NULL;
-CREATE TRIGGER job_live_touch BEFORE UPDATE ON job_live FOR EACH ROW
-    WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at) EXECUTE FUNCTION ode_touch();
+CREATE TRIGGER job_live_touch AFTER UPDATE ON job_live FOR EACH ROW
+    WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at AND NEW.started_at IS NOT DISTINCT FROM OLD.started_at)
+    EXECUTE FUNCTION ode_touch();
 
 -- What happened. One entry tells one step of every job that took it together, so that a batch of a thousand
 -- jobs costs one row; each job keeps the numbers of its own entries in `history`.
@@ -263,24 +269,26 @@ SELECT
     j.error_code,
     j.error_message,
     j.error_detail,
-    coalesce(j.attempts, l.attempts) AS attempt_count,
-    coalesce(j.retries, l.retries) AS retry_count,
-    coalesce(j.retries_max, l.retries_max) AS max_retries,
+    -- A job that was called off in SQL ends without its counts.
+    coalesce(j.attempts, l.attempts, 0) AS attempt_count,
+    coalesce(j.retries, l.retries, 0) AS retry_count,
+    coalesce(j.retries_max, l.retries_max, 3) AS max_retries,
     CASE WHEN ode_phase(j.state) = 'done' THEN 100 ELSE coalesce(l.progress_percent, 0) END AS progress_percent,
     l.progress_message,
     coalesce(l.progress_step, 0) AS current_step,
     coalesce(l.progress_steps, 0) AS total_steps,
-    coalesce(j.worker, l.worker) AS worker_id,
+    l.worker AS worker_id,
     l.process_pid,
     l.lease_until AS lease_expires_at,
     l.run_at,
     l.timeout_at,
     j.engine_version,
     j.created_at,
-    coalesce(j.queued_at, l.queued_at) AS queued_at,
+    CASE WHEN coalesce(j.state, l.state) = 'uploaded' OR (j.state IS NULL AND l.run_at IS NOT NULL) THEN l.queued_at
+        ELSE coalesce(j.queued_at, l.queued_at, j.created_at) END AS queued_at,
     coalesce(j.started_at, l.started_at) AS started_at,
     j.finished_at,
-    greatest(j.updated_at, l.updated_at) AS updated_at,
+    greatest(j.created_at, j.updated_at, j.finished_at, l.updated_at, l.started_at) AS updated_at,
     coalesce(j.history, l.history) AS history
 FROM job j LEFT JOIN job_live l ON l.id = j.id;
 

@@ -1,7 +1,11 @@
 DROP VIEW script_jobs_metrics, script_jobs_failed_summary, script_jobs_queue_status, script_jobs, print_jobs;
 DROP FUNCTION ode_enqueue(text, text, jsonb, uuid, text, integer, timestamptz, jsonb, jsonb, integer, uuid, bigint);
+DROP FUNCTION ode_tell(text, text, text, uuid, bigint);
 DROP FUNCTION ode_new_seq();
 DROP FUNCTION ode_history(uuid);
+DROP TRIGGER job_keep ON job;
+DROP TRIGGER job_live_keep ON job_live;
+DROP FUNCTION ode_keep();
 DROP POLICY see_own ON job;
 DROP POLICY create_own ON job;
 DROP POLICY cancel_own ON job;
@@ -13,7 +17,7 @@ DROP POLICY see_own ON job_log;
 DROP POLICY see_own ON job_key;
 DROP POLICY create_own ON job_key;
 DROP POLICY tell_own ON job_journal;
-DROP FUNCTION ode_organisation();
+DROP FUNCTION ode_organisation(), ode_is_history(text);
 ALTER TABLE job DISABLE ROW LEVEL SECURITY;
 ALTER TABLE job_live DISABLE ROW LEVEL SECURITY;
 ALTER TABLE job_journal DISABLE ROW LEVEL SECURITY;
@@ -23,7 +27,7 @@ ALTER TABLE job_key DISABLE ROW LEVEL SECURITY;
 ALTER TABLE owner DISABLE ROW LEVEL SECURITY;
 ALTER TABLE api_key DISABLE ROW LEVEL SECURITY;
 ALTER TABLE worker DISABLE ROW LEVEL SECURITY;
-REVOKE ALL ON job, job_live, job_journal, job_artifact, job_log, job_key FROM ode_api;
+REVOKE ALL ON job, job_live, job_journal, job_artifact, job_log, job_key, jobs FROM ode_api;
 -- The role is the cluster's, not this database's: it goes when no other database grants it anything.
 DO $$ BEGIN
     DROP ROLE ode_api;

@@ -4,13 +4,31 @@
 -- member of `ode_api` instead: it then sees and makes only what belongs to the organisation named by the
 -- setting `ode.organisation`, which it sets at the start of each transaction (SET LOCAL).
 
+-- The role is the cluster's. Where it exists already, nobody needs the right to create one; and another database
+-- that is just giving it up must not take it from under us, so it is held by a first grant at once.
 DO $$ BEGIN
-    CREATE ROLE ode_api NOLOGIN;
-EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+    FOR try IN 1..3 LOOP
+        BEGIN
+            IF to_regrole('ode_api') IS NULL THEN
+                CREATE ROLE ode_api NOLOGIN;
+            END IF;
+            GRANT SELECT ON job TO ode_api;
+            EXIT;
+        EXCEPTION
+            WHEN duplicate_object OR unique_violation OR undefined_object THEN NULL;
+            WHEN insufficient_privilege THEN
+                RAISE EXCEPTION 'The role ode_api is missing and may not be created here. Ask an administrator to run: CREATE ROLE ode_api NOLOGIN;'
+                    USING ERRCODE = 'insufficient_privilege';
+        END;
+    END LOOP;
 END $$;
 
 CREATE FUNCTION ode_organisation() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT nullif(current_setting('ode.organisation', true), '')::uuid
+$$;
+
+CREATE FUNCTION ode_is_history(history text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT history IS NULL OR history ~ '^[0-9]{1,18}(,[0-9]{1,18})*$'
 $$;
 
 ALTER TABLE job ENABLE ROW LEVEL SECURITY;
@@ -25,13 +43,23 @@ ALTER TABLE worker ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY see_own ON job FOR SELECT TO ode_api USING (organisation_id = ode_organisation());
 CREATE POLICY create_own ON job FOR INSERT TO ode_api
-    WITH CHECK (organisation_id = ode_organisation() AND state IS NULL);
+    WITH CHECK (organisation_id = ode_organisation() AND session_id IS NULL AND user_id IS NULL AND state IS NULL);
+-- Only what no longer waits in the line can be called off: a worker that was quicker keeps the job.
 CREATE POLICY cancel_own ON job FOR UPDATE TO ode_api
-    USING (organisation_id = ode_organisation() AND state IS NULL)
-    WITH CHECK (organisation_id = ode_organisation() AND state = 'cancelled');
+    USING (organisation_id = ode_organisation() AND state IS NULL
+        AND NOT EXISTS (SELECT 1 FROM job_live WHERE job_live.id = job.id))
+    WITH CHECK (organisation_id = ode_organisation() AND state = 'cancelled' AND ode_is_history(history));
 CREATE POLICY see_own ON job_live FOR SELECT TO ode_api USING (owner = ode_organisation());
-CREATE POLICY create_own ON job_live FOR INSERT TO ode_api
-    WITH CHECK (owner = ode_organisation() AND worker IS NULL AND fence = 0);
+-- A row that waits for its first attempt, of a job of one's own, in its own line and at its own priority.
+CREATE POLICY create_own ON job_live FOR INSERT TO ode_api WITH CHECK (
+    owner = ode_organisation() AND worker IS NULL AND fence = 0 AND attempts = 0 AND retries = 0 AND crashes = 0
+    AND ode_is_history(history)
+    AND ((pipeline, state, lane) IN (('xml', 'queued', 'xml'), ('html', 'pending', 'html'),
+            ('print', 'pending_export', 'print.export'), ('script', 'queued', 'script'))
+        OR lane IS NULL AND (pipeline, state) IN (('xml', 'queued'), ('html', 'pending'), ('print', 'pending_export'),
+            ('script', 'pending')))
+    AND EXISTS (SELECT 1 FROM job WHERE job.id = job_live.id AND job.state IS NULL
+        AND job.pipeline = job_live.pipeline AND job.priority = -job_live.rank));
 CREATE POLICY cancel_own ON job_live FOR DELETE TO ode_api
     USING (owner = ode_organisation() AND worker IS NULL AND state IN ('pending', 'queued'));
 CREATE POLICY see_own ON job_artifact FOR SELECT TO ode_api
@@ -45,13 +73,34 @@ CREATE POLICY tell_own ON job_journal FOR INSERT TO ode_api
     WITH CHECK (NOT EXISTS (
         SELECT 1 FROM unnest(jobs) AS told (id) WHERE NOT EXISTS (SELECT 1 FROM job WHERE job.id = told.id)));
 
+-- Nothing that an organisation does in SQL may leave a job that neither waits nor has ended, looked at when it
+-- commits. The engine, which names no organisation, pays nothing for it.
+CREATE FUNCTION ode_keep() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    kept uuid := coalesce(NEW.id, OLD.id);
+BEGIN
+    IF EXISTS (SELECT 1 FROM job WHERE job.id = kept AND state IS NULL)
+        AND NOT EXISTS (SELECT 1 FROM job_live WHERE job_live.id = kept) THEN
+        RAISE EXCEPTION 'Job % would neither wait nor have ended. Put it in the line, or end it, in the same transaction.', kept
+            USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER job_keep AFTER INSERT ON job DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (current_setting('ode.organisation', true) <> '') EXECUTE FUNCTION ode_keep();
+CREATE CONSTRAINT TRIGGER job_live_keep AFTER DELETE ON job_live DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (current_setting('ode.organisation', true) <> '') EXECUTE FUNCTION ode_keep();
+
 -- The history of one job, for those who may see the job.
 CREATE FUNCTION ode_history(job_id uuid)
 RETURNS TABLE (seq bigint, event_type text, from_state text, to_state text, actor text, meta jsonb, at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT e.seq, e.event_type, e.from_state, e.to_state, e.actor, e.meta, e.at
     FROM job_events e JOIN job j ON j.id = e.job_id
-    WHERE e.job_id = ode_history.job_id AND (
+    WHERE e.job_id = ode_history.job_id
+        -- A history that was written in SQL may name any entry; it is told only where the entry names the job.
+        AND EXISTS (SELECT 1 FROM job_journal g WHERE g.seq = e.seq AND ode_history.job_id = ANY (g.jobs))
+        AND (
         j.organisation_id = ode_organisation() OR NOT pg_has_role(session_user, 'ode_api', 'member')
         OR pg_has_role(session_user, (SELECT tableowner FROM pg_tables
             WHERE schemaname = current_schema() AND tablename = 'job'), 'member'))
@@ -77,7 +126,8 @@ RETURNS uuid LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
     new_id uuid := ode_new_id();
-    seqs bigint[] := ARRAY[ode_new_seq(), ode_new_seq()];
+    seq bigint;
+    history text;
     born text;
     waiting text;
     line text;
@@ -103,16 +153,14 @@ BEGIN
         config, metadata)
     VALUES (new_id, pipeline, type, organisation_id, created_by, external_id, priority, timeout_ms, input,
         config, metadata);
-    INSERT INTO job_live (id, owner, rank, retries_max, pipeline, lane, state, history, run_at, queued_at)
-    VALUES (new_id, coalesce(organisation_id, '00000000-0000-0000-0000-000000000000'), -priority, max_retries,
-        pipeline, CASE WHEN is_due THEN line END, waiting,
-        CASE WHEN born = waiting THEN seqs[1]::text ELSE seqs[1] || ',' || seqs[2] END,
-        CASE WHEN NOT is_due THEN run_at END, CASE WHEN is_due THEN now() END);
-    INSERT INTO job_journal (seq, event, to_state, actor, jobs) VALUES (seqs[1], 'created', born, 'sql', ARRAY[new_id]);
+    seq := ode_tell('created', NULL, born, new_id, 0);
+    history := seq;
     IF born <> waiting THEN
-        INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
-        VALUES (seqs[2], 'queued', born, waiting, 'sql', ARRAY[new_id]);
+        history := history || ',' || ode_tell('queued', born, waiting, new_id, seq);
     END IF;
+    INSERT INTO job_live (id, owner, rank, retries_max, pipeline, lane, state, history, run_at)
+    VALUES (new_id, coalesce(organisation_id, '00000000-0000-0000-0000-000000000000'), -priority, max_retries,
+        pipeline, CASE WHEN is_due THEN line END, waiting, history, CASE WHEN NOT is_due THEN run_at END);
     IF is_due THEN
         PERFORM pg_notify('ode_ready', line);
     END IF;
@@ -121,9 +169,28 @@ END $$;
 
 -- A journal number made by the database: in order of time, with a random tail.
 CREATE FUNCTION ode_new_seq() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-    SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1577836800000) * 4194304
-        + floor(random() * 4194304)::bigint
+    SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1767225600000) * 4096
+        + floor(random() * 4096)::bigint
 $$;
+
+-- Tells one step of one job, under a number that is free and higher than `after`. Answers the number.
+CREATE FUNCTION ode_tell(event text, from_state text, to_state text, told uuid, after bigint)
+RETURNS bigint LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+    number bigint;
+BEGIN
+    -- There are few numbers in a millisecond, and others take some of them; a hundred tries outlast several.
+    FOR try IN 1..100 LOOP
+        number := greatest(ode_new_seq(), after + try);
+        INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
+        VALUES (number, event, from_state, to_state, 'sql', ARRAY[told]) ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            RETURN number;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'The journal has no free number at this moment. Try again.' USING ERRCODE = 'serialization_failure';
+END $$;
 
 -- The names under which earlier systems know these relations.
 CREATE VIEW print_jobs WITH (security_invoker) AS
@@ -136,7 +203,8 @@ SELECT id, reference AS job_id, type AS job_type, state AS status, input AS inpu
     progress_percent, progress_message, current_step, total_steps, created_at, started_at,
     finished_at AS completed_at, CASE WHEN state = 'cancelled' THEN finished_at END AS cancelled_at, updated_at,
     timeout_at, worker_id::text AS worker_id, process_pid, organisation_id,
-    (metadata ->> 'restaurant_id')::uuid AS restaurant_id, created_by, priority, metadata
+    CASE WHEN metadata ->> 'restaurant_id' ~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
+        THEN (metadata ->> 'restaurant_id')::uuid END AS restaurant_id, created_by, priority, metadata
 FROM jobs WHERE pipeline = 'script';
 
 CREATE VIEW script_jobs_queue_status WITH (security_invoker) AS

@@ -29,13 +29,13 @@ CREATE TABLE job (
     created_by      BLOB,
     external_id     TEXT CHECK (length(external_id) BETWEEN 1 AND 255),
     priority        INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN -1000 AND 1000),
-    timeout_ms      INTEGER CHECK (timeout_ms > 0),
+    timeout_ms      INTEGER CHECK (timeout_ms BETWEEN 1 AND 604800000),
     created_at      INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
     input           TEXT NOT NULL,
     config          TEXT,
     metadata        TEXT,
     -- How it ended; absent while it is live.
-    updated_at      INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    updated_at      INTEGER,
     queued_at       INTEGER,
     started_at      INTEGER,
     finished_at     INTEGER,
@@ -45,6 +45,7 @@ CREATE TABLE job (
     retries_max     INTEGER,
     state           TEXT,
     worker          BLOB,
+    advance         INTEGER,
     engine_version  TEXT,
     history         TEXT,
     result          TEXT,
@@ -73,15 +74,15 @@ CREATE INDEX job_failed ON job (id) WHERE error_code IS NOT NULL;
 CREATE UNIQUE INDEX job_external_id ON job
     (coalesce(organisation_id, user_id, session_id, x'00000000000000000000000000000000'), external_id)
     WHERE external_id IS NOT NULL;
-CREATE TRIGGER job_touch AFTER UPDATE ON job FOR EACH ROW WHEN NEW.updated_at IS OLD.updated_at BEGIN
-    UPDATE job SET updated_at = max(CAST(unixepoch('subsec') * 1000000 AS INTEGER), OLD.updated_at + 1) WHERE id = NEW.id;
+CREATE TRIGGER job_touch AFTER UPDATE ON job FOR EACH ROW WHEN NEW.updated_at IS OLD.updated_at AND NEW.finished_at IS OLD.finished_at BEGIN
+    UPDATE job SET updated_at = max(CAST(unixepoch('subsec') * 1000000 AS INTEGER), coalesce(OLD.updated_at, 0) + 1) WHERE id = NEW.id;
 END;
 
 CREATE TABLE job_live (
     id               BLOB PRIMARY KEY CHECK (length(id) = 16),
     -- Whose turn it is: the owner's key, nil for the operator.
     owner            BLOB NOT NULL,
-    updated_at       INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    updated_at       INTEGER,
     fence            INTEGER NOT NULL DEFAULT 0 CHECK (fence >= 0),
     -- Priority, turned round so that the index is read in one direction.
     rank             INTEGER NOT NULL DEFAULT 0,
@@ -96,6 +97,7 @@ CREATE TABLE job_live (
     history          TEXT NOT NULL,
     advance          INTEGER,
     run_at           INTEGER,
+    -- When it last became eligible, where that was not at its creation.
     queued_at        INTEGER,
     started_at       INTEGER,
     timeout_at       INTEGER,
@@ -121,8 +123,8 @@ CREATE TABLE job_live (
 -- The line: highest priority, then whose turn, then oldest (ids are in order of creation).
 CREATE INDEX job_live_line ON job_live (lane, rank, owner, id) WHERE lane IS NOT NULL;
 CREATE INDEX job_live_due ON job_live (run_at) WHERE lane IS NULL AND run_at IS NOT NULL;
-CREATE TRIGGER job_live_touch AFTER UPDATE ON job_live FOR EACH ROW WHEN NEW.updated_at IS OLD.updated_at BEGIN
-    UPDATE job_live SET updated_at = max(CAST(unixepoch('subsec') * 1000000 AS INTEGER), OLD.updated_at + 1) WHERE id = NEW.id;
+CREATE TRIGGER job_live_touch AFTER UPDATE ON job_live FOR EACH ROW WHEN NEW.updated_at IS OLD.updated_at AND NEW.started_at IS OLD.started_at BEGIN
+    UPDATE job_live SET updated_at = max(CAST(unixepoch('subsec') * 1000000 AS INTEGER), coalesce(OLD.updated_at, 0) + 1) WHERE id = NEW.id;
 END;
 
 -- What happened. One entry tells one step of every job that took it together; each job keeps the numbers of
@@ -229,25 +231,28 @@ SELECT
     j.error_code,
     j.error_message,
     j.error_detail,
-    coalesce(j.attempts, l.attempts) AS attempt_count,
-    coalesce(j.retries, l.retries) AS retry_count,
-    coalesce(j.retries_max, l.retries_max) AS max_retries,
+    -- A job that was called off in SQL ends without its counts.
+    coalesce(j.attempts, l.attempts, 0) AS attempt_count,
+    coalesce(j.retries, l.retries, 0) AS retry_count,
+    coalesce(j.retries_max, l.retries_max, 3) AS max_retries,
     CASE WHEN j.state IN ('complete', 'completed', 'fulfilled') THEN 100
         ELSE coalesce(l.progress_percent, 0) END AS progress_percent,
     l.progress_message,
     coalesce(l.progress_step, 0) AS current_step,
     coalesce(l.progress_steps, 0) AS total_steps,
-    coalesce(j.worker, l.worker) AS worker_id,
+    l.worker AS worker_id,
     l.process_pid,
     l.lease_until AS lease_expires_at,
     l.run_at,
     l.timeout_at,
     j.engine_version,
     j.created_at,
-    coalesce(j.queued_at, l.queued_at) AS queued_at,
+    CASE WHEN coalesce(j.state, l.state) = 'uploaded' OR (j.state IS NULL AND l.run_at IS NOT NULL) THEN l.queued_at
+        ELSE coalesce(j.queued_at, l.queued_at, j.created_at) END AS queued_at,
     coalesce(j.started_at, l.started_at) AS started_at,
     j.finished_at,
-    max(j.updated_at, coalesce(l.updated_at, 0)) AS updated_at,
+    max(j.created_at, coalesce(j.updated_at, 0), coalesce(j.finished_at, 0), coalesce(l.updated_at, 0),
+        coalesce(l.started_at, 0)) AS updated_at,
     coalesce(j.history, l.history) AS history
 FROM job j LEFT JOIN job_live l ON l.id = j.id;
 

@@ -96,14 +96,18 @@ pub(crate) fn classify(error: sqlx::Error) -> Error {
         }
         sqlx::Error::Database(said) => {
             let code = said.code().unwrap_or_default();
+            // Each is asked for its own codes only: read as SQLite's, many of PostgreSQL's mean "busy".
+            let is_postgres = said.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().is_some();
+            let meaning = if is_postgres { postgres::meaning(&code) } else { sqlite::meaning(&code) };
+            let is_taken = said.is_unique_violation();
             let said = said.message().to_owned();
+            if is_taken && said.contains("job_journal") {
+                return Error::Collision;
+            }
             if said.contains("database or disk is full") {
                 return Error::DiskFull(said);
             }
-            match postgres::meaning(&code).or_else(|| sqlite::meaning(&code)) {
-                Some(meaning) => meaning(said),
-                None => Error::Database(said),
-            }
+            meaning.unwrap_or(Error::Database)(said)
         }
         _ => Error::Database(error.to_string()),
     }

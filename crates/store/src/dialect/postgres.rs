@@ -65,7 +65,14 @@ pub(crate) async fn open(url: &str, connections_max: u32) -> Result<PgPool, Erro
         ("plan_cache_mode", "force_generic_plan"),
     ]);
     let options = sqlx::ConnectOptions::disable_statement_logging(options);
+    let port = options.get_port();
     let pool = PgPoolOptions::new()
+        .after_connect(move |_, _| {
+            Box::pin(async move {
+                send_without_delay(port);
+                Ok(())
+            })
+        })
         .max_connections(connections_max)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
@@ -74,6 +81,33 @@ pub(crate) async fn open(url: &str, connections_max: u32) -> Result<PgPool, Erro
     Ok(pool)
 }
 
+/// Switches Nagle's algorithm off on our connections to this port.
+///
+/// The driver leaves it on, and COPY ends with a small message that the kernel then keeps back until the server
+/// acknowledges the data before it, 40 ms later: four times as long as the COPY itself. The driver does not
+/// hand out its sockets either, so they are found among this process's own. Where that is not allowed, bulk
+/// loads are slower and nothing else changes.
+#[cfg(target_os = "linux")]
+fn send_without_delay(port: u16) {
+    use rustix::net::{getpeername, sockopt::set_tcp_nodelay};
+    use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+    use std::net::SocketAddr;
+    let Ok(me) = pidfd_open(getpid(), PidfdFlags::empty()) else { return };
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    for entry in entries.flatten() {
+        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Ok(socket) = pidfd_getfd(&me, number, PidfdGetfdFlags::empty()) else { continue };
+        let peer = getpeername(&socket).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok());
+        if peer.is_some_and(|peer| peer.port() == port) {
+            // Slower is all it is if this fails.
+            let _ = set_tcp_nodelay(&socket, true);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn send_without_delay(_port: u16) {}
+
 /// Stores new jobs. `$1` the jobs, `$2` the steps by group, `$3` who, `$4` the lanes to wake (or nothing),
 /// `$5` the worker and `$6` the lease in microseconds of jobs that are born claimed.
 pub(crate) const ENQUEUE: &[&str] = &["
@@ -81,7 +115,7 @@ WITH t AS MATERIALIZED (
     SELECT * FROM {rows $1: g int, id uuid, pipeline text, kind text, session_id uuid, user_id uuid,
         organisation_id uuid, created_by uuid, external_id text, priority int, timeout_ms int, input json,
         config json, metadata json, owner uuid, retries_max int, lane text, state text, history text,
-        run_at moment, queued int, started int, advance int, limit_micros int}
+        run_at moment, started int, advance int, limit_micros int}
 ), j AS (
     INSERT INTO job (id, pipeline, kind, session_id, user_id, organisation_id, created_by, external_id, priority,
         timeout_ms, input, config, metadata)
@@ -89,10 +123,9 @@ WITH t AS MATERIALIZED (
         timeout_ms, input, config, metadata FROM t
 ), l AS (
     INSERT INTO job_live (id, owner, fence, rank, retries_max, attempts, pipeline, lane, state, history, advance,
-        run_at, queued_at, started_at, timeout_at, lease_until, worker)
+        run_at, started_at, timeout_at, lease_until, worker)
     SELECT id, owner, started, -priority, retries_max, started, pipeline, lane, state, history,
-        CASE WHEN advance = 1 THEN TRUE END, run_at,
-        CASE WHEN queued = 1 THEN now() END, CASE WHEN started = 1 THEN now() END,
+        CASE WHEN advance = 1 THEN TRUE END, run_at, CASE WHEN started = 1 THEN now() END,
         CASE WHEN started = 1 THEN now() + limit_micros * interval '1 microsecond' END,
         CASE WHEN started = 1 THEN now() + $6::bigint * interval '1 microsecond' END,
         CASE WHEN started = 1 THEN $5::uuid END FROM t
@@ -132,19 +165,19 @@ WITH RECURSIVE top AS MATERIALIZED (
     SELECT owner, count(*) OVER () AS owners FROM ring
     WHERE owner IS NOT NULL AND NOT (wrapped AND owner > $4)
 ), picked AS MATERIALIZED (
-    SELECT p.id FROM turn CROSS JOIN LATERAL (
-        SELECT id FROM job_live
+    SELECT p.id, p.ctid FROM turn CROSS JOIN LATERAL (
+        SELECT id, ctid FROM job_live
         WHERE lane = $1 AND rank = (SELECT rank FROM top) AND owner = turn.owner AND worker IS NULL
         ORDER BY lane, rank, owner, id LIMIT ($3 + turn.owners - 1) / turn.owners
         FOR UPDATE SKIP LOCKED) p
     LIMIT $3
 ), claimed AS (
     UPDATE job_live l SET fence = l.fence + 1, attempts = l.attempts + 1, state = $10, worker = $2,
-        lease_until = now() + $5::bigint * interval '1 microsecond', started_at = now(), updated_at = now(),
+        lease_until = now() + $5::bigint * interval '1 microsecond', started_at = now(),
         timeout_at = now() + coalesce(j.timeout_ms * 1000, $6::bigint) * interval '1 microsecond',
         history = l.history || ',' || $7::bigint
     FROM picked JOIN job j ON j.id = picked.id
-    WHERE l.id = picked.id
+    WHERE l.ctid = picked.ctid
     RETURNING l.id, l.fence, l.attempts, l.retries, l.retries_max, l.crashes, l.timeout_at, l.owner,
         j.kind, j.input, j.config, j.session_id, j.user_id, j.organisation_id
 ), e AS (
@@ -159,12 +192,12 @@ pub(crate) const END: &[&str] = &["
 WITH d AS (
     DELETE FROM job_live l USING {rows $1: id uuid, fence int, result json, code text, message text, detail text}
     WHERE l.id = r.id AND l.fence = r.fence AND l.state = $5
-    RETURNING l.id, l.fence, l.queued_at, l.started_at, l.attempts, l.retries, l.retries_max, l.worker, l.history,
-        r.result, r.code, r.message, r.detail
+    RETURNING l.id, l.fence, l.queued_at, l.started_at, l.attempts, l.retries, l.retries_max, l.history,
+        l.advance, r.result, r.code, r.message, r.detail
 ), u AS (
-    UPDATE job j SET state = $6, finished_at = now(), updated_at = now(), queued_at = d.queued_at,
+    UPDATE job j SET state = $6, finished_at = now(), queued_at = d.queued_at,
         started_at = d.started_at, fence = d.fence, attempts = d.attempts, retries = d.retries, retries_max = d.retries_max,
-        worker = d.worker, engine_version = $7, history = d.history || $3, result = d.result,
+        advance = d.advance, engine_version = $7, history = d.history || $3, result = d.result,
         error_code = d.code, error_message = d.message, error_detail = d.detail
     FROM d WHERE j.id = d.id
 ), e AS (

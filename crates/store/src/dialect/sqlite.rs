@@ -82,12 +82,12 @@ pub(crate) const ENQUEUE: &[&str] = &[
     FROM {rows $1: id uuid, pipeline text, kind text, session_id uuid, user_id uuid, organisation_id uuid,
         created_by uuid, external_id text, priority int, timeout_ms int, input json, config json, metadata json}",
     "INSERT INTO job_live (id, owner, fence, rank, retries_max, attempts, pipeline, lane, state, history, advance,
-        run_at, queued_at, started_at, timeout_at, lease_until, worker)
+        run_at, started_at, timeout_at, lease_until, worker)
     SELECT id, owner, started, -priority, retries_max, started, pipeline, lane, state, history,
-        nullif(advance, 0), run_at, iif(queued = 1, {now}, NULL), iif(started = 1, {now}, NULL),
+        nullif(advance, 0), run_at, iif(started = 1, {now}, NULL),
         iif(started = 1, {now} + limit_micros, NULL), iif(started = 1, {now} + $6, NULL), iif(started = 1, $5, NULL)
     FROM {rows $1: id uuid, owner uuid, priority int, retries_max int, pipeline text, lane text, state text,
-        history text, run_at moment, queued int, started int, advance int, limit_micros int}",
+        history text, run_at moment, started int, advance int, limit_micros int}",
     "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
     SELECT r.seq, r.event, r.from_state, r.to_state, $3, t.ids
     FROM {rows $2: g int, seq int, event text, from_state text, to_state text},
@@ -120,7 +120,7 @@ SELECT ring.owner, top.rank FROM ring, top WHERE ring.owner IS NOT NULL AND NOT 
 /// Takes one owner's share. `$1` to `$10` as for the claim in [`super::postgres`], `$11` owner, `$12` rank.
 pub(crate) const CLAIM_SHARE: &str = "
 UPDATE job_live SET fence = fence + 1, attempts = attempts + 1, state = $10, worker = $2,
-    lease_until = {after $5}, started_at = {now}, updated_at = {now},
+    lease_until = {after $5}, started_at = {now},
     timeout_at = {now} + coalesce((SELECT timeout_ms * 1000 FROM job WHERE job.id = job_live.id), $6),
     history = history || ',' || $7
 WHERE id IN (SELECT id FROM job_live WHERE lane = $1 AND rank = $12 AND owner = $11 AND worker IS NULL
@@ -139,9 +139,9 @@ INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs) VALUES (
 
 /// See the statement of the same name in [`super::postgres`].
 pub(crate) const END: &[&str] = &[
-    "UPDATE job SET state = $6, finished_at = {now}, updated_at = {now}, queued_at = l.queued_at,
+    "UPDATE job SET state = $6, finished_at = {now}, queued_at = l.queued_at,
         started_at = l.started_at, fence = l.fence, attempts = l.attempts, retries = l.retries, retries_max = l.retries_max,
-        worker = l.worker, engine_version = $7, history = l.history || $3, result = r.result,
+        advance = l.advance, engine_version = $7, history = l.history || $3, result = r.result,
         error_code = r.code, error_message = r.message, error_detail = r.detail
     FROM {rows $1: id uuid, fence int, result json, code text, message text, detail text}
         JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5

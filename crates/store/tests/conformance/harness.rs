@@ -1,19 +1,28 @@
 //! Fresh stores for tests, and the few steps that nearly every test takes.
 
-use ode_job::{Claimed, Ended, Lane, NewJob, Owner, Pipeline, RetryPolicy, WorkerId};
+use ode_job::{
+    Claimed, Ended, JobId, JobRecord, JobRef, Lane, NewJob, Owner, Pipeline, RetryPolicy, WorkerId,
+};
 use ode_store::{ClaimRequest, Config, Finish, Finished, Store};
 use serde_json::json;
-use std::time::Duration;
+use sqlx::postgres::PgConnection;
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{AssertSqlSafe, Connection as _};
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// Makes each behaviour a test on SQLite and a test on PostgreSQL.
+/// Makes each behaviour a test on SQLite and a test on PostgreSQL, by default on a fresh [`Store`]; others name
+/// the two functions of this file that open what they need.
 macro_rules! on_both {
     ($($name:ident),+ $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test] async fn $name() { super::$name($crate::harness::sqlite().await).await; })+
+        $crate::harness::on_both!(sqlite, postgres: $($name),+);
+    };
+    ($sqlite:ident, $postgres:ident: $($name:ident),+ $(,)?) => {
+        mod $sqlite {
+            $(#[tokio::test] async fn $name() { super::$name($crate::harness::$sqlite().await).await; })+
         }
-        mod postgres {
-            $(#[tokio::test] async fn $name() { super::$name($crate::harness::postgres().await).await; })+
+        mod $postgres {
+            $(#[tokio::test] async fn $name() { super::$name($crate::harness::$postgres().await).await; })+
         }
     };
 }
@@ -39,15 +48,101 @@ pub(crate) async fn postgres_url() -> String {
         "ODE_TEST_POSTGRES_URL is not set: run the tests with `tests/run`, which starts a server for them",
     );
     let name = format!("ode_test_{}", Uuid::new_v4().simple());
-    let mut connection =
-        sqlx::postgres::PgConnection::connect(&server).await.expect("the test server answers");
-    let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
+    let mut connection = PgConnection::connect(&server).await.expect("the test server answers");
+    let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
     sqlx::raw_sql(create).execute(&mut connection).await.unwrap();
     let (base, _) = server.rsplit_once('/').unwrap();
     format!("{base}/{name}")
 }
 
-use sqlx::Connection as _;
+/// A database that is reached in two ways: by a store, and by SQL of our own.
+pub(crate) struct Database {
+    pub(crate) store: Store,
+    pub(crate) sql: Sql,
+    pub(crate) url: String,
+    /// Where the file is, for as long as it is needed.
+    _dir: Option<tempfile::TempDir>,
+}
+
+/// A new SQLite database in a file, so that there can be a second connection.
+pub(crate) async fn sqlite_file() -> Database {
+    migrated(empty_sqlite_file().await).await
+}
+
+/// A new PostgreSQL database and a connection of our own.
+pub(crate) async fn postgres_database() -> Database {
+    migrated(empty_postgres().await).await
+}
+
+async fn migrated(database: Database) -> Database {
+    database.store.migrate_up().await.unwrap();
+    database
+}
+
+/// A file in which there is nothing yet.
+pub(crate) async fn empty_sqlite_file() -> Database {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", dir.path().join("ode.db").display());
+    let store = Store::open(Config::new(&url)).await.unwrap();
+    let sql = Sql::Sqlite(SqliteConnection::connect(&url).await.unwrap());
+    Database { store, sql, url, _dir: Some(dir) }
+}
+
+/// A PostgreSQL database in which there is nothing yet.
+pub(crate) async fn empty_postgres() -> Database {
+    let url = postgres_url().await;
+    let store = Store::open(Config::new(&url)).await.unwrap();
+    let sql = Sql::Postgres(PgConnection::connect(&url).await.unwrap());
+    Database { store, sql, url, _dir: None }
+}
+
+/// A connection for what no verb of the store would do.
+pub(crate) enum Sql {
+    Postgres(PgConnection),
+    Sqlite(SqliteConnection),
+}
+
+impl Sql {
+    /// Runs one statement, in which `$1` to `$n` are ids and `{now}` is the clock. Answers how many rows it
+    /// changed, or what the database said.
+    pub(crate) async fn run(&mut self, sql: &str, ids: &[Uuid]) -> Result<u64, String> {
+        let sql = AssertSqlSafe(self.with_clock(sql));
+        let done = match self {
+            Sql::Postgres(connection) => {
+                let query = ids.iter().fold(sqlx::query(sql), |query, id| query.bind(*id));
+                query.execute(connection).await.map(|done| done.rows_affected())
+            }
+            Sql::Sqlite(connection) => {
+                let query = ids.iter().fold(sqlx::query(sql), |query, id| query.bind(*id));
+                query.execute(connection).await.map(|done| done.rows_affected())
+            }
+        };
+        done.map_err(|error| error.to_string())
+    }
+
+    /// One number.
+    pub(crate) async fn number(&mut self, sql: &str, ids: &[Uuid]) -> i64 {
+        let sql = AssertSqlSafe(self.with_clock(sql));
+        match self {
+            Sql::Postgres(connection) => {
+                let query = ids.iter().fold(sqlx::query_scalar(sql), |query, id| query.bind(*id));
+                query.fetch_one(connection).await.unwrap()
+            }
+            Sql::Sqlite(connection) => {
+                let query = ids.iter().fold(sqlx::query_scalar(sql), |query, id| query.bind(*id));
+                query.fetch_one(connection).await.unwrap()
+            }
+        }
+    }
+
+    fn with_clock(&self, sql: &str) -> String {
+        let now = match self {
+            Sql::Postgres(_) => "now()",
+            Sql::Sqlite(_) => "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+        };
+        sql.replace("{now}", now)
+    }
+}
 
 pub(crate) const LEASE: Duration = Duration::from_secs(300);
 
@@ -90,7 +185,33 @@ pub(crate) async fn finish(store: &Store, job: Claimed, ended: Ended) -> Finishe
     store.finish(vec![ending(job, ended)]).await.unwrap().remove(0)
 }
 
+/// The job as it stands.
+pub(crate) async fn record(store: &Store, job: JobId) -> JobRecord {
+    store.job(JobRef::Id(job)).await.unwrap()
+}
+
+/// Makes a worker fall silent, and waits until others can see it.
+pub(crate) async fn silence(store: &Store, worker: WorkerId) {
+    assert!(
+        store.beat(worker, Duration::ZERO, 0, false).await.unwrap(),
+        "an unknown worker cannot fall silent"
+    );
+    until(async || store.look(&[]).await.unwrap().has_lost).await;
+}
+
+/// Nothing that a test waits for takes longer than this.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until it is so.
+pub(crate) async fn until(is_so: impl AsyncFn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "waited in vain for {PATIENCE:?}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 /// A job's history as words.
-pub(crate) async fn history(store: &Store, job: ode_job::JobId) -> Vec<String> {
+pub(crate) async fn history(store: &Store, job: JobId) -> Vec<String> {
     store.events(job).await.unwrap().iter().map(|event| event.event.to_string()).collect()
 }

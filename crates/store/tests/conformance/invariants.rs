@@ -1,1 +1,395 @@
-//! To be written.
+//! What the databases themselves refuse, whoever asks: the invariants as constraints and triggers.
+
+use crate::harness::{
+    Database, Sql, claim_one, ending, finish, job, on_both, postgres_database, record, worker,
+};
+use ode_job::{Artifact, Ended, ErrorCode, Failure, JobId, Lane, LogLevel, Owner, Phase, Pipeline, State};
+use ode_store::Store;
+use uuid::Uuid;
+
+on_both!(
+    sqlite_file, postgres_database:
+    a_job_has_a_result_only_in_success_and_an_error_exactly_in_failure,
+    a_job_has_ended_exactly_if_it_is_dated,
+    a_job_has_one_owner,
+    what_is_checked_at_the_door_is_checked_by_the_database_too,
+    an_external_id_is_unique_for_its_owner,
+    a_running_job_has_a_lease_and_no_other_has,
+    counters_and_progress_stay_within_their_bounds,
+    a_file_has_a_size_a_digest_and_one_place,
+    logs_keys_workers_and_owners_are_what_they_say,
+    the_database_knows_exactly_the_states_of_the_machines,
+    what_was_told_cannot_be_changed,
+    only_retention_may_change_what_was_told,
+    every_change_is_dated_by_the_database,
+    a_job_takes_its_files_and_logs_with_it,
+);
+
+/// One xml job of every kind: ready, running, done, failed.
+struct Jobs {
+    ready: Uuid,
+    running: Uuid,
+    done: Uuid,
+    failed: Uuid,
+}
+
+async fn jobs(store: &Store) -> Jobs {
+    let mut started = Vec::new();
+    let worker = worker(store).await;
+    for _ in 0..3 {
+        store.enqueue(job(Pipeline::Xml)).await.unwrap();
+        started.push(claim_one(store, Lane::Xml, worker).await);
+    }
+    let [running, done, failed] = [0, 1, 2].map(|number: usize| started[number].lease.job().0);
+    let rejected = Failure::from(ErrorCode::NotPdf);
+    let failing = started.pop().unwrap();
+    finish(store, failing, Ended::Failed(rejected)).await;
+    let mut end = ending(started.pop().unwrap(), Ended::Succeeded);
+    end.artifacts.push(file("kept"));
+    store.finish(vec![end]).await.unwrap();
+    store.log(JobId(done), 1, LogLevel::Info, "it went well").await.unwrap();
+    let ready = store.enqueue(job(Pipeline::Xml)).await.unwrap().id().0;
+    Jobs { ready, running, done, failed }
+}
+
+fn file(path: &str) -> Artifact {
+    Artifact {
+        role: "result".into(),
+        name: "invoice.xml".into(),
+        storage: "local".into(),
+        path: path.into(),
+        content_type: "application/xml".into(),
+        bytes: 3,
+        sha256: "0".repeat(64),
+    }
+}
+
+/// Tries each statement on the job, and expects a refusal that names what it breaks.
+async fn check_refused(sql: &mut Sql, job: Uuid, cases: &[(&str, &str)]) {
+    for (statement, broken) in cases {
+        let refusal = match sql.run(statement, &[job]).await {
+            Ok(changed) => panic!("accepted, {changed} rows: {statement}"),
+            Err(refusal) => refusal,
+        };
+        assert!(refusal.contains(broken), "{statement}\nwas refused for another reason: {refusal}");
+    }
+}
+
+async fn a_job_has_a_result_only_in_success_and_an_error_exactly_in_failure(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let (result, error) = ("job_result_only_in_success", "job_error_exactly_in_failure");
+    let give_result = [("UPDATE job SET result = '{}' WHERE id = $1", result)];
+    for job in [jobs.ready, jobs.running, jobs.failed] {
+        check_refused(&mut database.sql, job, &give_result).await;
+    }
+    let give_error = [
+        ("UPDATE job SET error_code = 'X', error_message = 'x' WHERE id = $1", error),
+        ("UPDATE job SET error_code = 'X' WHERE id = $1", error),
+        ("UPDATE job SET error_message = 'x' WHERE id = $1", error),
+    ];
+    for job in [jobs.ready, jobs.running, jobs.done] {
+        check_refused(&mut database.sql, job, &give_error).await;
+    }
+    let take_error = [
+        ("UPDATE job SET error_code = NULL, error_message = NULL WHERE id = $1", error),
+        ("UPDATE job SET error_code = NULL WHERE id = $1", error),
+        ("UPDATE job SET error_message = NULL WHERE id = $1", error),
+    ];
+    check_refused(&mut database.sql, jobs.failed, &take_error).await;
+}
+
+async fn a_job_has_ended_exactly_if_it_is_dated(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let undated = [("UPDATE job SET finished_at = NULL WHERE id = $1", "job_ended_is_dated")];
+    check_refused(&mut database.sql, jobs.done, &undated).await;
+    let dated = [("UPDATE job SET finished_at = {now} WHERE id = $1", "job_ended_is_dated")];
+    check_refused(&mut database.sql, jobs.ready, &dated).await;
+}
+
+async fn a_job_has_one_owner(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let two = "UPDATE job SET session_id = $1, organisation_id = $1 WHERE id = $1";
+    check_refused(&mut database.sql, jobs.ready, &[(two, "job_one_owner")]).await;
+    // What a session made may be given to the person who then signed in.
+    let given = "UPDATE job SET session_id = $1, user_id = $1 WHERE id = $1";
+    assert_eq!(database.sql.run(given, &[jobs.ready]).await, Ok(1));
+}
+
+async fn what_is_checked_at_the_door_is_checked_by_the_database_too(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let cases = [
+        ("UPDATE job SET priority = 1001 WHERE id = $1", "priority"),
+        ("UPDATE job SET priority = -1001 WHERE id = $1", "priority"),
+        ("UPDATE job SET kind = '' WHERE id = $1", "kind"),
+        ("UPDATE job SET external_id = '' WHERE id = $1", "external_id"),
+        ("UPDATE job SET timeout_ms = 0 WHERE id = $1", "timeout_ms"),
+        ("UPDATE job SET timeout_ms = 604800001 WHERE id = $1", "timeout_ms"),
+        ("UPDATE job SET pipeline = 'fax' WHERE id = $1", "pipeline"),
+        ("UPDATE job SET input = NULL WHERE id = $1", "input"),
+        ("UPDATE job SET created_at = NULL WHERE id = $1", "created_at"),
+        ("INSERT INTO job (id, pipeline, kind, input) VALUES ($1, 'xml', 'plain', '{}')", "job"),
+    ];
+    check_refused(&mut database.sql, jobs.ready, &cases).await;
+}
+
+async fn an_external_id_is_unique_for_its_owner(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let owner = Uuid::new_v4();
+    for (column, other) in
+        [("session_id", "organisation_id"), ("user_id", "session_id"), ("organisation_id", "session_id")]
+    {
+        let own = format!("UPDATE job SET external_id = 'x', {column} = $2, {other} = NULL WHERE id = $1");
+        assert_eq!(database.sql.run(&own, &[jobs.ready, owner]).await, Ok(1));
+        let refusal = database.sql.run(&own, &[jobs.done, owner]).await.unwrap_err();
+        assert!(refusal.contains("job_external_id"), "{column}: {refusal}");
+        assert_eq!(database.sql.run(&own, &[jobs.done, Uuid::new_v4()]).await, Ok(1), "{column}");
+        let free =
+            "UPDATE job SET external_id = NULL, session_id = NULL, user_id = NULL, organisation_id = NULL
+            WHERE id = $1 OR id = $2";
+        database.sql.run(free, &[jobs.done, jobs.ready]).await.unwrap();
+    }
+    // The operator is an owner too.
+    let nobody = "UPDATE job SET external_id = 'x' WHERE id = $1";
+    assert_eq!(database.sql.run(nobody, &[jobs.ready]).await, Ok(1));
+    check_refused(&mut database.sql, jobs.done, &[(nobody, "job_external_id")]).await;
+}
+
+async fn a_running_job_has_a_lease_and_no_other_has(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let leased = "job_live_running_is_leased";
+    let running = [
+        ("UPDATE job_live SET lease_until = NULL WHERE id = $1", leased),
+        ("UPDATE job_live SET worker = NULL WHERE id = $1", leased),
+        ("UPDATE job_live SET worker = NULL, lease_until = NULL WHERE id = $1", leased),
+        ("UPDATE job_live SET started_at = NULL WHERE id = $1", leased),
+        ("UPDATE job_live SET lane = NULL WHERE id = $1", leased),
+        ("UPDATE job_live SET state = 'queued' WHERE id = $1", leased),
+    ];
+    check_refused(&mut database.sql, jobs.running, &running).await;
+    let ready = [
+        ("UPDATE job_live SET worker = $1 WHERE id = $1", leased),
+        ("UPDATE job_live SET lease_until = {now} WHERE id = $1", leased),
+        ("UPDATE job_live SET worker = $1, lease_until = {now}, started_at = {now} WHERE id = $1", leased),
+        ("UPDATE job_live SET state = 'processing' WHERE id = $1", leased),
+        ("UPDATE job_live SET state = 'uploaded' WHERE id = $1", "job_live_held_has_no_lane"),
+        ("UPDATE job_live SET lane = 'fax' WHERE id = $1", "lane"),
+    ];
+    check_refused(&mut database.sql, jobs.ready, &ready).await;
+}
+
+async fn counters_and_progress_stay_within_their_bounds(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    for (column, values) in [
+        ("progress_percent", &["-1", "101"][..]),
+        ("progress_step", &["-1"]),
+        ("progress_steps", &["-1"]),
+        ("fence", &["-1", "NULL"]),
+        ("attempts", &["-1", "NULL"]),
+        ("retries", &["-1", "NULL"]),
+        ("retries_max", &["-1", "NULL"]),
+        ("crashes", &["-1", "NULL"]),
+        ("history", &["NULL"]),
+        ("owner", &["NULL"]),
+    ] {
+        for value in values {
+            let statement = format!("UPDATE job_live SET {column} = {value} WHERE id = $1");
+            check_refused(&mut database.sql, jobs.running, &[(&statement, column)]).await;
+        }
+    }
+}
+
+async fn a_file_has_a_size_a_digest_and_one_place(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let insert = |changed: &str, value: &str| {
+        let mut columns = vec![
+            ("role", "'asset'".to_owned()),
+            ("name", "'a.css'".to_owned()),
+            ("storage", "'local'".to_owned()),
+            ("path", "'new'".to_owned()),
+            ("content_type", "'text/css'".to_owned()),
+            ("bytes", "1".to_owned()),
+            ("sha256", format!("'{}'", "0".repeat(64))),
+        ];
+        columns.iter_mut().find(|(name, _)| *name == changed).unwrap().1 = value.to_owned();
+        let (names, values): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        let (names, values) = (names.join(", "), values.join(", "));
+        format!("INSERT INTO job_artifact (id, job_id, {names}) VALUES ($1, $1, {values})")
+    };
+    for (column, value) in [
+        ("bytes", "0"),
+        ("bytes", "-1"),
+        ("bytes", "NULL"),
+        ("role", "'thing'"),
+        ("name", "''"),
+        ("storage", "'tape'"),
+        ("sha256", "'short'"),
+        ("content_type", "NULL"),
+    ] {
+        check_refused(&mut database.sql, jobs.done, &[(&insert(column, value), column)]).await;
+    }
+    check_refused(&mut database.sql, jobs.done, &[(&insert("path", "'kept'"), "path")]).await;
+    let same_name = insert("role", "'result'").replace("'a.css'", "'invoice.xml'");
+    check_refused(&mut database.sql, jobs.done, &[(&same_name, "role")]).await;
+    let nobodys = insert("bytes", "1");
+    let refusal = database.sql.run(&nobodys, &[Uuid::now_v7()]).await.unwrap_err();
+    assert!(refusal.to_lowercase().contains("foreign key"), "{refusal}");
+    assert_eq!(database.sql.run(&nobodys, &[jobs.done]).await, Ok(1));
+}
+
+async fn logs_keys_workers_and_owners_are_what_they_say(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let cases = [
+        ("INSERT INTO job_log (job_id, attempt, level, message) VALUES ($1, 1, 'loud', 'x')", "level"),
+        ("INSERT INTO job_key (kind, owner, key, job_id) VALUES ('other', $1, 'x', $1)", "kind"),
+        ("INSERT INTO job_key (kind, owner, key, job_id) VALUES ('dedupe', $1, '', $1)", "key"),
+        ("UPDATE worker SET running = -1 WHERE id <> $1", "running"),
+        ("INSERT INTO owner (id, kind) VALUES ($1, 'robot')", "kind"),
+    ];
+    check_refused(&mut database.sql, jobs.done, &cases).await;
+    let key = "INSERT INTO job_key (kind, owner, key, job_id) VALUES ('dedupe', $1, 'x', $1)";
+    assert_eq!(database.sql.run(key, &[jobs.done]).await, Ok(1));
+    check_refused(&mut database.sql, jobs.done, &[(key, "job_key")]).await;
+    for nobodys in [
+        "INSERT INTO job_log (job_id, attempt, level, message) VALUES ($1, 1, 'info', 'x')",
+        "INSERT INTO api_key (id, owner, name, secret_hash) VALUES ('k', $1, 'x', 'x')",
+    ] {
+        let nobodys = match database.sql {
+            Sql::Postgres(_) => nobodys.to_owned(),
+            Sql::Sqlite(_) => nobodys.replace("'x', 'x')", "'x', x'00')"),
+        };
+        let refusal = database.sql.run(&nobodys, &[Uuid::now_v7()]).await.unwrap_err();
+        assert!(refusal.to_lowercase().contains("foreign key"), "{refusal}");
+    }
+}
+
+async fn the_database_knows_exactly_the_states_of_the_machines(mut database: Database) {
+    for pipeline in Pipeline::ALL {
+        for state in State::ALL {
+            let phase = pipeline.phase(*state);
+            let is_over = phase.is_some_and(|_| pipeline.is_terminal(*state));
+            let id = Uuid::now_v7();
+            let ended = database.sql.run(&ended_row(*pipeline, *state), &[id]).await;
+            assert_eq!(ended.is_ok(), is_over, "{pipeline} ended as {state}: {ended:?}");
+            if is_over {
+                assert_eq!(Some(record(&database.store, JobId(id)).await.phase), phase, "{pipeline} {state}");
+            }
+            let live = database.sql.run(&live_row(*pipeline, *state), &[Uuid::now_v7()]).await;
+            let is_live = phase.is_some() && !is_over;
+            assert_eq!(live.is_ok(), is_live, "{pipeline} live as {state}: {live:?}");
+        }
+    }
+}
+
+fn ended_row(pipeline: Pipeline, state: State) -> String {
+    let failures = [State::Failed, State::TimedOut, State::ExportFailed, State::OrderFailed];
+    let error = if failures.contains(&state) { "'X', 'x'" } else { "NULL, NULL" };
+    format!(
+        "INSERT INTO job (id, pipeline, kind, input, state, finished_at, error_code, error_message)
+        VALUES ($1, '{pipeline}', 'plain', '{{}}', '{state}', {{now}}, {error})"
+    )
+}
+
+fn live_row(pipeline: Pipeline, state: State) -> String {
+    let running = [State::Processing, State::Exporting, State::Ordering, State::InProgress];
+    let (lane, lease) = match pipeline.lane(state) {
+        _ if running.contains(&state) => ("'xml'", "$1, {now}, {now}"),
+        Some(_) => ("'xml'", "NULL, NULL, NULL"),
+        None => ("NULL", "NULL, NULL, NULL"),
+    };
+    format!(
+        "INSERT INTO job_live (id, owner, pipeline, state, history, lane, worker, lease_until, started_at)
+        VALUES ($1, $1, '{pipeline}', '{state}', '1', {lane}, {lease})"
+    )
+}
+
+const TOLD: [&str; 4] = [
+    "UPDATE job_journal SET actor = 'me'",
+    "DELETE FROM job_journal",
+    "UPDATE job_artifact SET bytes = 4",
+    "UPDATE job_log SET message = 'it went differently'",
+];
+
+async fn what_was_told_cannot_be_changed(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let before = database.store.events(JobId(jobs.done)).await.unwrap();
+    for statement in TOLD {
+        let refusal = database.sql.run(statement, &[]).await.unwrap_err();
+        assert!(refusal.contains("append-only: only retention may"), "{statement}: {refusal}");
+    }
+    assert_eq!(database.store.events(JobId(jobs.done)).await.unwrap(), before);
+}
+
+async fn only_retention_may_change_what_was_told(mut database: Database) {
+    jobs(&database.store).await;
+    let (open, close) = match database.sql {
+        Sql::Postgres(_) => ("SET LOCAL ode.retention = 'on'", "SET LOCAL ode.retention = 'off'"),
+        Sql::Sqlite(_) => ("INSERT INTO retention_pass VALUES (1)", "DELETE FROM retention_pass"),
+    };
+    for statement in ["BEGIN", open].into_iter().chain(TOLD).chain([close, "COMMIT"]) {
+        database.sql.run(statement, &[]).await.unwrap();
+    }
+    assert_eq!(database.sql.number("SELECT count(*) FROM job_journal", &[]).await, 0);
+    database.store.enqueue(job(Pipeline::Html)).await.unwrap();
+    assert!(database.sql.run("DELETE FROM job_journal", &[]).await.is_err(), "the door stayed open");
+}
+
+async fn every_change_is_dated_by_the_database(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    for (id, statement) in [
+        (jobs.done, "UPDATE job SET metadata = '{\"a\": 1}' WHERE id = $1"),
+        (jobs.ready, "UPDATE job SET metadata = '{\"a\": 1}' WHERE id = $1"),
+        (jobs.running, "UPDATE job_live SET progress_percent = 7 WHERE id = $1"),
+    ] {
+        let before = record(&database.store, JobId(id)).await.updated_at;
+        assert_eq!(database.sql.run(statement, &[id]).await, Ok(1));
+        let after = record(&database.store, JobId(id)).await.updated_at;
+        assert!(after > before, "{statement}: {before} stayed {after}");
+    }
+}
+
+async fn a_job_takes_its_files_and_logs_with_it(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let count = "SELECT (SELECT count(*) FROM job_artifact WHERE job_id = $1)
+        + (SELECT count(*) FROM job_log WHERE job_id = $1)";
+    assert_eq!(database.sql.number(count, &[jobs.done]).await, 2);
+    assert_eq!(database.sql.run("DELETE FROM job WHERE id = $1", &[jobs.done]).await, Ok(1));
+    assert_eq!(database.sql.number(count, &[jobs.done]).await, 0);
+    let owner = Owner::Operator;
+    assert!(database.store.job_of(owner, ode_job::JobRef::Id(JobId(jobs.done))).await.is_err());
+}
+
+mod postgres_only {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_journal_cannot_be_emptied_at_a_stroke() {
+        let mut database = postgres_database().await;
+        jobs(&database.store).await;
+        let refusal = database.sql.run("TRUNCATE job_journal", &[]).await.unwrap_err();
+        assert!(refusal.contains("append-only"), "{refusal}");
+    }
+
+    #[tokio::test]
+    async fn two_scripts_cannot_have_the_same_reference() {
+        let mut database = postgres_database().await;
+        let script = "INSERT INTO job (id, pipeline, kind, input) VALUES ($1, 'script', 'plain', '{}')";
+        let id = Uuid::now_v7();
+        assert_eq!(database.sql.run(script, &[id]).await, Ok(1));
+        // The middle of an id is not part of the reference.
+        let twin = Uuid::from_u128(id.as_u128() ^ (1 << 40));
+        check_refused(&mut database.sql, twin, &[(script, "job_script_reference")]).await;
+    }
+
+    #[tokio::test]
+    async fn references_made_in_sql_are_those_made_in_rust() {
+        let database = postgres_database().await;
+        let id = database.store.enqueue(job(Pipeline::Script)).await.unwrap().id();
+        let Sql::Postgres(mut connection) = database.sql else { unreachable!("it was opened on PostgreSQL") };
+        let query = sqlx::query_scalar("SELECT reference FROM jobs WHERE id = $1").bind(id.0);
+        let reference: String = query.fetch_one(&mut connection).await.unwrap();
+        assert_eq!(reference, id.reference());
+        let phase = "SELECT phase FROM jobs WHERE id = $1";
+        let phase: String = sqlx::query_scalar(phase).bind(id.0).fetch_one(&mut connection).await.unwrap();
+        assert_eq!(phase, Phase::Ready.as_str());
+    }
+}

@@ -1,0 +1,19 @@
+//! `ode bench`: what this machine does with ODE on it, as one line of JSON for each measurement.
+
+mod jobs;
+
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// The job engine: enqueueing, draining, latency, backlog, fairness
+    Jobs(jobs::Jobs),
+}
+
+pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
+    match command {
+        Bench::Jobs(args) => jobs::run(&args).await,
+    }
+}

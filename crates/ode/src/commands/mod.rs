@@ -1,0 +1,9 @@
+//! One file for each command.
+
+pub(crate) mod bench;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod jobs;
+pub(crate) mod migrate;
+pub(crate) mod serve;
+pub(crate) mod workers;

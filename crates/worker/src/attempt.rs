@@ -1,0 +1,182 @@
+//! One attempt: the handler under its deadline, what it tells while it runs, and how it ends.
+
+use crate::lane::{Interrupt, LaneState};
+use crate::{Shared, crash};
+use async_trait::async_trait;
+use ode_job::pipeline::File;
+use ode_job::{Artifact, Claimed, Context, Ended, ErrorCode, Failure, JobId, Limits, LogLevel, Progress};
+use ode_store::{Blobs, Finish, Store};
+use serde_json::Value;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+/// A log message longer than this is cut: a log is for reading.
+const LINE_CHARS_MAX: usize = 8_000;
+
+/// The last thing an attempt said about how far it is.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    progress: Mutex<Option<Progress>>,
+}
+
+impl Told {
+    pub(crate) fn take(&self) -> Option<Progress> {
+        self.progress.lock().expect("no code panics while holding this lock").take()
+    }
+}
+
+/// A line for a job's log.
+#[derive(Debug)]
+pub(crate) struct Line {
+    job: JobId,
+    attempt: u32,
+    level: LogLevel,
+    message: String,
+}
+
+struct Telling<'a> {
+    job: JobId,
+    fence: i64,
+    attempt: u32,
+    blobs: Option<&'a Blobs>,
+    told: &'a Told,
+    logs: &'a mpsc::Sender<Line>,
+    files: Mutex<Vec<Artifact>>,
+}
+
+#[async_trait]
+impl Context for Telling<'_> {
+    fn progress(&self, progress: Progress) {
+        *self.told.progress.lock().expect("no code panics while holding this lock") = Some(progress);
+    }
+
+    fn log(&self, level: LogLevel, message: &str) {
+        let message = message.chars().filter(|c| *c != '\0').take(LINE_CHARS_MAX).collect();
+        let line = Line { job: self.job, attempt: self.attempt, level, message };
+        if self.logs.try_send(line).is_err() {
+            tracing::warn!(job.id = %self.job, "a log line of job {} was dropped: too many at once", self.job);
+        }
+    }
+
+    async fn keep(&self, file: File) -> Result<Artifact, Failure> {
+        let blobs = self
+            .blobs
+            .ok_or_else(|| Failure::rejected(ErrorCode::IoError, "This worker has no file store"))?;
+        let number = self.files.lock().expect("no code panics while holding this lock").len();
+        let stored = blobs.put(self.job, self.fence, number, file.content).await;
+        let stored = stored.map_err(|error| {
+            Failure::retryable(ErrorCode::IoError, ErrorCode::IoError.sentence())
+                .with_detail(error.to_string())
+        })?;
+        let artifact = Artifact {
+            role: file.role,
+            name: file.name,
+            storage: stored.storage.into(),
+            path: stored.path,
+            content_type: file.content_type,
+            bytes: stored.bytes,
+            sha256: stored.sha256,
+        };
+        self.files.lock().expect("no code panics while holding this lock").push(artifact.clone());
+        Ok(artifact)
+    }
+}
+
+/// Makes one attempt and says how it ended.
+pub(crate) async fn run(
+    shared: &Shared,
+    lane: &LaneState,
+    job: Claimed,
+    mut interrupt: watch::Receiver<Option<Interrupt>>,
+    told: Arc<Told>,
+) -> Finish {
+    let context = Telling {
+        job: job.lease.job(),
+        fence: job.lease.fence(),
+        attempt: job.attempt,
+        blobs: shared.blobs.as_ref(),
+        told: &told,
+        logs: &shared.logs,
+        files: Mutex::default(),
+    };
+    crash::point("before-run");
+    let limit = time_limit(&job, &lane.limits);
+    let ended = tokio::select! {
+        biased;
+        why = interrupted(&mut interrupt) => Err(why),
+        ended = tokio::time::timeout(limit, guarded(lane, &job, &context)) => Ok(ended),
+    };
+    crash::point("after-run");
+    let files = context.files.into_inner().expect("no code panics while holding this lock");
+    let (ended, result) = match ended {
+        Err(Interrupt::Stop) => (Ended::Stopped, None),
+        // Nothing this attempt says will be written; handing back is the quietest thing to try.
+        Err(Interrupt::LeaseLost | Interrupt::Shutdown) => (Ended::HandedBack, None),
+        Ok(Err(_)) => (Ended::TimedOut(too_late(limit)), None),
+        Ok(Ok(Ok(result))) => (Ended::Succeeded, Some(result)),
+        Ok(Ok(Err(failure))) => (Ended::Failed(failure), None),
+    };
+    Finish { artifacts: files, result, ..ending(&lane.limits, job, ended) }
+}
+
+/// A handler that panics has failed; the worker has not.
+async fn guarded(lane: &LaneState, job: &Claimed, context: &Telling<'_>) -> Result<Value, Failure> {
+    use futures_util::FutureExt as _;
+    let run = std::panic::AssertUnwindSafe(lane.handler.run(job, context));
+    run.catch_unwind().await.unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(Failure::retryable(ErrorCode::Unknown, ErrorCode::Unknown.sentence()).with_detail(said))
+    })
+}
+
+/// An attempt that ends in this way, with nothing to show.
+pub(crate) fn ending(limits: &Limits, job: Claimed, ended: Ended) -> Finish {
+    Finish { job, ended, result: None, artifacts: Vec::new(), retry: limits.retry, jitter: jitter() }
+}
+
+/// Between 0 and 1. Spreads retries; nothing depends on its quality.
+fn jitter() -> f64 {
+    let random = uuid::Uuid::new_v4().as_u128() as u32;
+    f64::from(random) / f64::from(u32::MAX)
+}
+
+fn time_limit(job: &Claimed, limits: &Limits) -> Duration {
+    let own = job
+        .timeout_at
+        .map(|at| Duration::try_from(at.duration_since(jiff::Timestamp::now())).unwrap_or(Duration::ZERO));
+    own.unwrap_or(limits.attempt_timeout)
+}
+
+fn too_late(limit: Duration) -> Failure {
+    let message = format!("It took longer than the {} it may", said(limit));
+    Failure::retryable(ErrorCode::TimedOut, message)
+}
+
+fn said(limit: Duration) -> String {
+    // Rounded up: the limit was reached, and "0 s" would read like a fault of ours.
+    let seconds = limit.as_millis().div_ceil(1000);
+    if seconds >= 120 { format!("{} min", seconds.div_ceil(60)) } else { format!("{seconds} s") }
+}
+
+async fn interrupted(interrupt: &mut watch::Receiver<Option<Interrupt>>) -> Interrupt {
+    loop {
+        if let Some(why) = *interrupt.borrow_and_update() {
+            return why;
+        }
+        if interrupt.changed().await.is_err() {
+            // Nobody can interrupt any more.
+            return std::future::pending().await;
+        }
+    }
+}
+
+/// Writes log lines until nobody can send more.
+pub(crate) async fn write_logs(store: Store, mut lines: mpsc::Receiver<Line>) {
+    while let Some(line) = lines.recv().await {
+        if let Err(error) = store.log(line.job, line.attempt, line.level, &line.message).await {
+            tracing::warn!(%error, job.id = %line.job, "a log line could not be written");
+        }
+    }
+}
