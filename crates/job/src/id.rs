@@ -70,7 +70,7 @@ pub enum JobRef {
 /// Text that is neither an id nor a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "\"{0}\" is not a job id. Give a UUID, or a reference such as JOB_20261115_093000_1a2b3c4d; `ode jobs list` shows both."
+    "\"{0}\" is not a job id. Give a UUID, or a reference such as JOB_20261115_093000_1a2b3c4d; `ode jobs list` shows them."
 )]
 pub struct NotAJobId(String);
 

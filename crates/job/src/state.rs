@@ -370,7 +370,7 @@ const SCRIPT: Machine = Machine {
 
 /// A step that the machine does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("A {pipeline} job that is {from} cannot be {}.", event.done())]
+#[error("{} {pipeline} job that is {from} cannot be {}.", pipeline.article(), event.done())]
 pub struct Refused {
     /// The pipeline asked.
     pub pipeline: Pipeline,
@@ -381,6 +381,14 @@ pub struct Refused {
 }
 
 impl Pipeline {
+    /// What stands before its name: `xml` and `html` are read letter by letter, beginning with a vowel.
+    const fn article(self) -> &'static str {
+        match self {
+            Pipeline::Xml | Pipeline::Html => "An",
+            Pipeline::Print | Pipeline::Script => "A",
+        }
+    }
+
     /// This pipeline's machine.
     pub const fn machine(self) -> &'static Machine {
         match self {

@@ -1,11 +1,12 @@
 //! Settings: what was typed or set in the environment, and what it means.
 
-use anyhow::Context as _;
+use anyhow::anyhow;
 use clap::Args;
 use ode_store::{Blobs, BlobsConfig, Config, Store};
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 
-/// Settings that every command understands.
+/// Settings that every command understands. The short help shows those that say which installation is meant.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct Settings {
@@ -16,47 +17,75 @@ pub(crate) struct Settings {
     #[arg(long, global = true, env = "ODE_DATABASE", value_name = "URL", hide_env_values = true)]
     pub(crate) database: Option<String>,
     /// Files: a directory, or s3://bucket with keys from the AWS_… environment [default: DIR/files]
-    #[arg(long, global = true, env = "ODE_STORAGE", value_name = "PLACE")]
+    #[arg(long, global = true, env = "ODE_STORAGE", value_name = "PLACE", hide_short_help = true)]
     pub(crate) storage: Option<String>,
     /// Address of an S3-compatible store other than Amazon's
-    #[arg(long, global = true, env = "ODE_S3_ENDPOINT", value_name = "URL")]
+    #[arg(long, global = true, env = "ODE_S3_ENDPOINT", value_name = "URL", hide_short_help = true)]
     pub(crate) s3_endpoint: Option<String>,
     /// Redis for wake-ups and progress: redis://host:port. Optional; nothing depends on it
-    #[arg(long, global = true, env = "ODE_REDIS", value_name = "URL", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        env = "ODE_REDIS",
+        value_name = "URL",
+        hide_env_values = true,
+        hide_short_help = true
+    )]
     pub(crate) redis: Option<String>,
     /// Connections to PostgreSQL at most, for each process
     #[arg(long, global = true, env = "ODE_CONNECTIONS", value_name = "N", default_value_t = 10,
-        value_parser = clap::value_parser!(u32).range(2..=1000))]
+        value_parser = clap::value_parser!(u32).range(2..=1000), hide_short_help = true)]
     pub(crate) connections: u32,
     /// What to log: error, warn, info, debug, or a filter such as ode_worker=debug
-    #[arg(long, global = true, env = "ODE_LOG", value_name = "FILTER")]
+    #[arg(long, global = true, env = "ODE_LOG", value_name = "FILTER", hide_short_help = true)]
     pub(crate) log: Option<String>,
     /// Log as one JSON object a line
-    #[arg(long, global = true, env = "ODE_LOG_JSON")]
+    #[arg(long, global = true, env = "ODE_LOG_JSON", hide_short_help = true)]
     pub(crate) log_json: bool,
 }
 
-/// Whether a command makes the database it does not find.
+/// What a command does about the schema of the database it opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Schema {
-    /// Brings it to the newest version.
+    /// Makes the database if need be, and brings it to the newest version.
     Migrate,
-    /// Refuses another version than its own.
+    /// Wants the database to be there, in its own version.
     Check,
-    /// Leaves it alone.
+    /// Makes the database if need be, and leaves the schema alone.
     Ignore,
 }
 
 impl Settings {
     /// The database's address.
     pub(crate) fn database_url(&self) -> String {
-        self.database.clone().unwrap_or_else(|| format!("sqlite:{}", self.data.join("ode.db").display()))
+        let path = || self.data.join("ode.db").display().to_string();
+        // In an address these two begin an escape and the parameters; in a path they are letters.
+        let escaped = |path: String| path.replace('%', "%25").replace('?', "%3F");
+        self.database.clone().unwrap_or_else(|| format!("sqlite:{}", escaped(path())))
+    }
+
+    /// The file of the embedded database, if it is not there yet. A server's databases are for it to know, and
+    /// an address with escapes or parameters is for the driver to read.
+    pub(crate) fn missing_file(&self) -> Option<PathBuf> {
+        let file = match &self.database {
+            None => self.data.join("ode.db"),
+            Some(url) => {
+                let path = url.strip_prefix("sqlite:")?;
+                let path = path.strip_prefix("//").unwrap_or(path);
+                let is_plain = !path.contains(['%', '?']) && path != ":memory:";
+                is_plain.then(|| PathBuf::from(path))?
+            }
+        };
+        (!file.exists()).then_some(file)
     }
 
     /// Opens the store for `actor`, whose name the history shows.
     pub(crate) async fn store(&self, actor: &str, schema: Schema) -> anyhow::Result<Store> {
-        if self.database.is_none() {
-            self.find_data(schema)?;
+        if let Some(file) = self.missing_file() {
+            if schema == Schema::Check {
+                return Err(no_database(&file));
+            }
+            make_directory(file.parent().unwrap_or(&self.data))?;
         }
         let mut config = Config::new(self.database_url());
         config.connections_max = self.connections;
@@ -75,31 +104,82 @@ impl Settings {
         Ok(store)
     }
 
-    /// The embedded database's directory: made by those who may, asked for of the others.
-    fn find_data(&self, schema: Schema) -> anyhow::Result<()> {
-        if schema == Schema::Check && !self.data.join("ode.db").exists() {
-            anyhow::bail!(
-                "There is no database in {}. Start one with `ode serve`, or say where it is with --data or --database.",
-                self.data.display()
-            );
+    /// Where local files go; `None` if they go elsewhere.
+    pub(crate) fn files_directory(&self) -> Option<PathBuf> {
+        match self.storage.as_deref() {
+            Some(place) => (!place.contains("://")).then(|| place.into()),
+            None => Some(self.data.join("files")),
         }
-        std::fs::create_dir_all(&self.data)
-            .with_context(|| format!("The data directory {} cannot be made", self.data.display()))
     }
 
     /// Opens the file store.
     pub(crate) fn blobs(&self) -> anyhow::Result<Blobs> {
-        let config = match self.storage.as_deref() {
-            Some(place) if place.starts_with("s3://") => BlobsConfig::S3 {
-                bucket: place.trim_start_matches("s3://").trim_end_matches('/').to_owned(),
+        let place = self.storage.as_deref().unwrap_or_default();
+        let config = match (self.files_directory(), place.strip_prefix("s3://")) {
+            (Some(directory), _) => BlobsConfig::Local(directory),
+            (None, Some(bucket)) => BlobsConfig::S3 {
+                bucket: bucket.trim_end_matches('/').to_owned(),
                 endpoint: self.s3_endpoint.clone(),
             },
-            Some(place) if place.contains("://") => {
+            (None, None) => {
                 anyhow::bail!("--storage {place} is not understood. Give a directory, or s3://bucket.")
             }
-            Some(place) => BlobsConfig::Local(place.into()),
-            None => BlobsConfig::Local(self.data.join("files")),
         };
         Ok(Blobs::open(&config)?)
+    }
+}
+
+/// Says that there is nothing to look at or act on.
+pub(crate) fn no_database(file: &Path) -> anyhow::Error {
+    anyhow!(
+        "There is no database at {}. Start one with `ode serve`, or say where it is with --data or --database.",
+        file.display()
+    )
+}
+
+/// Makes the database's directory, for its owner alone: it holds what people entrusted to us.
+fn make_directory(path: &Path) -> anyhow::Result<()> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|error| {
+        let path = path.display();
+        anyhow!(
+            "The directory {path} cannot be made: {error}. Choose another place with --data or --database."
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Only {
+        #[command(flatten)]
+        settings: Settings,
+    }
+
+    fn settings(args: &[&str]) -> Settings {
+        Only::parse_from(std::iter::once(&"ode").chain(args)).settings
+    }
+
+    #[test]
+    fn a_path_keeps_its_letters_in_the_address() {
+        let settings = settings(&["--data", "what? 100%"]);
+        assert_eq!(settings.database_url(), "sqlite:what%3F 100%25/ode.db");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_noticed() {
+        fn check(url: &str, expected: Option<&str>) {
+            assert_eq!(settings(&["--database", url]).missing_file(), expected.map(PathBuf::from), "{url}");
+        }
+        check("sqlite:/nowhere/a.db", Some("/nowhere/a.db"));
+        check("sqlite:///nowhere/a.db", Some("/nowhere/a.db"));
+        check("sqlite:nowhere.db", Some("nowhere.db"));
+        check("sqlite:/dev/null", None);
+        check("sqlite::memory:", None);
+        check("sqlite:/nowhere/a.db?mode=memory", None);
+        check("postgres://localhost/ode", None);
     }
 }

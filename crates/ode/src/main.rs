@@ -2,16 +2,18 @@
 
 mod commands;
 mod config;
+mod names;
 mod output;
 mod telemetry;
 
+use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use config::Settings;
 use std::process::ExitCode;
 
 /// Turns documents into data, pages, prints and web actions, and never loses or repeats one.
 #[derive(Debug, Parser)]
-#[command(name = "ode", version, propagate_version = true)]
+#[command(name = "ode", version, after_long_help = EXAMPLES)]
 struct Cli {
     #[command(flatten)]
     settings: Settings,
@@ -28,7 +30,7 @@ enum Command {
     /// Run only a worker
     Worker(commands::serve::Drain),
     /// Look at jobs, and act on them
-    #[command(subcommand)]
+    #[command(subcommand, after_long_help = commands::jobs::EXAMPLES)]
     Jobs(commands::jobs::Jobs),
     /// List the workers and what they hold
     Workers(commands::workers::Workers),
@@ -43,28 +45,46 @@ enum Command {
     #[command(subcommand)]
     Bench(commands::bench::Bench),
     /// Write completions for a shell, to be sourced by it
+    #[command(after_long_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  ode serve                      everything, on this machine, with nothing to set up
+  ode jobs list                  what it is doing
+  ode doctor                     whether it stands on firm ground
+  ode explain GW_5XX             what an error code means
+
+  ode worker --database postgres://ode@db/ode --storage s3://ode-files
+                                 one more worker beside others";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  source <(ode completions bash)                                   bash, for now
+  ode completions bash > ~/.local/share/bash-completion/completions/ode
+  ode completions zsh > \"${fpath[1]}/_ode\"                        zsh
+  ode completions fish > ~/.config/fish/completions/ode.fish       fish";
+
 fn main() -> ExitCode {
-    output::restore_broken_pipe();
     let cli = Cli::parse();
-    telemetry::start(&cli.settings);
+    start(cli).unwrap_or_else(|error| {
+        output::error(&error);
+        ExitCode::FAILURE
+    })
+}
+
+fn start(cli: Cli) -> anyhow::Result<ExitCode> {
+    telemetry::start(&cli.settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(run(cli)),
-        Err(error) => Err(anyhow::Error::new(error).context("The async runtime could not start")),
-    };
-    match outcome {
-        Ok(code) => code,
-        Err(error) => {
-            output::error(&error);
-            ExitCode::FAILURE
-        }
-    }
+    let runtime = runtime.context("The async runtime could not start")?;
+    let outcome = runtime.block_on(run(cli));
+    // What still runs beside the command, such as looking up a host's address, is not waited for.
+    runtime.shutdown_background();
+    outcome
 }
 
 async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
@@ -79,7 +99,10 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Explain(args) => commands::explain::run(&args),
         Command::Bench(command) => commands::bench::run(command).await,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "ode", &mut std::io::stdout());
+            // By way of memory: written to a closed pipe, it would panic.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "ode", &mut script);
+            output::print(&String::from_utf8_lossy(&script))?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -92,5 +115,18 @@ mod tests {
     #[test]
     fn the_command_tree_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_every_option_says_what_it_does() {
+        fn check(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            assert!(command.get_about().is_some(), "{path} has no help");
+            for arg in command.get_arguments() {
+                assert!(arg.get_help().is_some(), "{path}: {} has no help", arg.get_id());
+            }
+            command.get_subcommands().for_each(|command| check(command, &path));
+        }
+        check(&Cli::command(), "");
     }
 }

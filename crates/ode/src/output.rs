@@ -3,39 +3,89 @@
 
 use jiff::Timestamp;
 use ode_job::Phase;
-use std::io::IsTerminal as _;
+use std::ffi::OsStr;
+use std::io::{ErrorKind, IsTerminal, Write as _};
 
-/// Lets `ode jobs list | head` end quietly instead of with a panic about a closed pipe.
-pub(crate) fn restore_broken_pipe() {
-    std::panic::set_hook(Box::new({
-        let default = std::panic::take_hook();
-        move |info| {
-            let said = info.payload().downcast_ref::<String>().map(String::as_str).unwrap_or_default();
-            if said.contains("Broken pipe") {
-                std::process::exit(0);
-            }
-            default(info);
+/// Writes data. A reader that left early, as in `ode jobs list | head -1`, has had enough: that is no error,
+/// and the command ends as it would have.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            anyhow::bail!("Standard output cannot be written: {error}. Send it somewhere else.")
         }
-    }));
+        _ => Ok(()),
+    }
 }
 
-/// Prints an error and where to read more.
+/// Writes one line of data.
+pub(crate) fn line(text: impl std::fmt::Display) -> anyhow::Result<()> {
+    print(&format!("{text}\n"))
+}
+
+/// Prints a value as JSON.
+pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    line(serde_json::to_string_pretty(value)?)
+}
+
+/// Says something to whoever is there.
+pub(crate) fn tell(text: impl std::fmt::Display) {
+    // Nobody may be: then there is nobody to tell that either.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Says what went wrong, and where to read more.
 pub(crate) fn error(error: &anyhow::Error) {
-    let mut message = error.to_string();
-    for cause in error.chain().skip(1) {
-        message.push_str(": ");
-        message.push_str(&cause.to_string());
-    }
-    let code =
-        error.chain().find_map(|cause| cause.downcast_ref::<ode_store::Error>()).map(ode_store::Error::code);
-    match code {
-        Some(code) => eprintln!("error: {message} ({code})\n\n`ode explain {code}` says more."),
-        None => eprintln!("error: {message}"),
+    let message = sentence(error);
+    let cause = error.chain().find_map(|cause| cause.downcast_ref::<ode_store::Error>());
+    match cause.map(ode_store::Error::code) {
+        Some(code) => tell(format!("error: {message} ({code})\n\n`ode explain {code}` says more.")),
+        None => tell(format!("error: {message}")),
     }
 }
 
-fn is_coloured() -> bool {
-    std::env::var_os("NO_COLOR").is_none() && std::io::stdout().is_terminal()
+/// An error and its causes as one line.
+pub(crate) fn sentence(error: &anyhow::Error) -> String {
+    let mut message = String::new();
+    for cause in error.chain().map(|cause| plain(&cause.to_string())) {
+        if message.is_empty() {
+            message = cause;
+        } else if !message.contains(&cause) {
+            // Some errors repeat their cause in their own words, which is then not said twice.
+            message = format!("{message}: {cause}");
+        }
+    }
+    message
+}
+
+/// Text as it may be shown: on one line, without what would steer somebody's terminal, and without the
+/// numbers that the system gives its errors.
+fn plain(text: &str) -> String {
+    let text = printable(text);
+    match text.split_once(" (os error ") {
+        Some((before, rest)) => match rest.split_once(')') {
+            Some((_, after)) => format!("{before}{}", plain(after)),
+            None => text,
+        },
+        None => text,
+    }
+}
+
+/// Names and messages come from outside; a control character must not steer somebody's terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Whether colours are wanted there.
+pub(crate) fn is_coloured(stream: &impl IsTerminal) -> bool {
+    let set = |name: &str| std::env::var_os(name);
+    wants_colour(set("NO_COLOR").as_deref(), set("CLICOLOR_FORCE").as_deref(), stream.is_terminal())
+}
+
+/// See <https://no-color.org> and <https://bixense.com/clicolors>.
+fn wants_colour(no_color: Option<&OsStr>, force: Option<&OsStr>, is_terminal: bool) -> bool {
+    let is_forced = force.is_some_and(|force| !force.is_empty() && force != "0");
+    no_color.is_none_or(OsStr::is_empty) && (is_terminal || is_forced)
 }
 
 /// A table with aligned columns, without lines: it can be read, grepped and cut.
@@ -51,15 +101,21 @@ pub(crate) struct Cell {
     colour: Option<&'static str>,
 }
 
-impl<T: Into<String>> From<T> for Cell {
+impl<T: AsRef<str>> From<T> for Cell {
     fn from(text: T) -> Self {
-        // Names come from outside; a control character must not steer somebody's terminal.
-        let text = text.into().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        Cell { text, colour: None }
+        Cell { text: printable(text.as_ref()), colour: None }
     }
 }
 
 impl Cell {
+    /// The start of a text that may be long.
+    pub(crate) fn start(text: &str, chars_max: usize) -> Self {
+        match text.char_indices().nth(chars_max) {
+            Some(_) => Cell::from(text.chars().take(chars_max - 1).chain(['…']).collect::<String>()),
+            None => Cell::from(text),
+        }
+    }
+
     /// A state, coloured by what it means.
     pub(crate) fn state(text: &str, phase: Phase) -> Self {
         let colour = match phase {
@@ -69,12 +125,12 @@ impl Cell {
             Phase::Cancelled | Phase::Held => Some("2"),
             Phase::Ready => None,
         };
-        Cell { text: text.into(), colour }
+        Cell { text: printable(text), colour }
     }
 
     /// Good or bad news.
     pub(crate) fn news(text: &str, is_good: bool) -> Self {
-        Cell { text: text.into(), colour: Some(if is_good { "32" } else { "31" }) }
+        Cell { text: printable(text), colour: Some(if is_good { "32" } else { "31" }) }
     }
 }
 
@@ -90,28 +146,35 @@ impl Table {
     }
 
     /// Prints it.
-    pub(crate) fn print(&self) {
+    pub(crate) fn print(&self) -> anyhow::Result<()> {
+        print(&self.text(is_coloured(&std::io::stdout())))
+    }
+
+    fn text(&self, is_coloured: bool) -> String {
         let columns = self.rows.first().map_or(0, Vec::len);
         let width =
             |column: usize| self.rows.iter().map(|row| row[column].text.chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = String::new();
         for row in &self.rows {
             let mut line = String::new();
             for (cell, width) in row.iter().zip(&widths) {
                 let padding = " ".repeat(width - cell.text.chars().count() + 2);
-                match cell.colour.filter(|_| is_coloured()) {
+                match cell.colour.filter(|_| is_coloured) {
                     Some(colour) => line.push_str(&format!("\x1b[{colour}m{}\x1b[0m{padding}", cell.text)),
                     None => line.push_str(&format!("{}{padding}", cell.text)),
                 }
             }
-            println!("{}", line.trim_end());
+            text.push_str(line.trim_end());
+            text.push('\n');
         }
+        text
     }
 }
 
 /// A moment, to the second, in UTC.
 pub(crate) fn moment(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
 /// How long ago a moment is, roughly.
@@ -133,8 +196,62 @@ fn span(seconds: i64) -> String {
     }
 }
 
-/// Prints a value as JSON.
-pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string_pretty(value)?);
-    Ok(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::{Context as _, anyhow};
+
+    #[test]
+    fn an_error_is_one_line_that_says_nothing_twice() {
+        fn check(error: anyhow::Error, expected: &str) {
+            assert_eq!(sentence(&error), expected);
+        }
+        check(anyhow!("Nothing is there."), "Nothing is there.");
+        check(anyhow!("disk\n gone\x1b[31m"), "disk  gone [31m");
+        check(
+            Err::<(), _>(std::io::Error::from_raw_os_error(98)).context("No place").unwrap_err(),
+            "No place: Address already in use",
+        );
+        check(anyhow!("in (os error 2) and (os error 3) out"), "in and out");
+        let refused = ode_job::Pipeline::Html.next(ode_job::State::Pending, ode_job::Event::Retried);
+        check(
+            ode_store::Error::from(refused.unwrap_err()).into(),
+            "An html job that is pending cannot be retried. It has not ended yet.",
+        );
+    }
+
+    #[test]
+    fn colours_are_for_terminals_and_those_who_ask() {
+        fn check(no_color: Option<&str>, force: Option<&str>, is_terminal: bool, expected: bool) {
+            let is_coloured = wants_colour(no_color.map(OsStr::new), force.map(OsStr::new), is_terminal);
+            assert_eq!(is_coloured, expected, "{no_color:?} {force:?} {is_terminal}");
+        }
+        check(None, None, true, true);
+        check(None, None, false, false);
+        check(Some(""), None, true, true);
+        check(Some("1"), None, true, false);
+        check(Some("1"), Some("1"), true, false);
+        check(None, Some("1"), false, true);
+        check(None, Some("0"), false, false);
+    }
+
+    #[test]
+    fn tables_line_up_with_and_without_colours() {
+        let mut table = Table::new(["A", "B"]);
+        table.row([Cell::news("ok", true), Cell::start("abcdef", 4)]);
+        table.row(["long".into(), "é\x1b".into()]);
+        assert_eq!(table.text(false), "A     B\nok    abc…\nlong  é\n");
+        assert_eq!(table.text(true), "A     B\n\x1b[32mok\x1b[0m    abc…\nlong  é\n");
+    }
+
+    #[test]
+    fn spans_are_rough() {
+        fn check(seconds: i64, expected: &str) {
+            assert_eq!(span(seconds), expected);
+        }
+        check(59, "59 s");
+        check(60, "1 min");
+        check(7200, "2 h");
+        check(200_000, "2 d");
+    }
 }

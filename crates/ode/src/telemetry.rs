@@ -1,22 +1,30 @@
 //! Logs, to standard error: text for people, JSON for machines.
 
 use crate::config::Settings;
-use std::io::IsTerminal as _;
+use crate::output;
 use tracing_subscriber::EnvFilter;
 
+/// What is logged unless something else is asked for.
+const USUAL: &str = "warn,ode=info,ode_worker=info,ode_web=info,ode_store=info";
+
 /// Starts logging as the settings say.
-pub(crate) fn start(settings: &Settings) {
-    let wanted =
-        settings.log.as_deref().unwrap_or("warn,ode=info,ode_worker=info,ode_web=info,ode_store=info");
-    let filter = EnvFilter::try_new(wanted).unwrap_or_else(|error| {
-        eprintln!("--log {wanted} is not understood ({error}); logging warnings only.");
-        EnvFilter::new("warn")
-    });
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+pub(crate) fn start(settings: &Settings) -> anyhow::Result<()> {
+    let wanted = settings.log.as_deref().unwrap_or(USUAL);
+    let filter = EnvFilter::try_new(wanted).map_err(|error| {
+        anyhow::anyhow!(
+            "--log \"{wanted}\" is not understood: {error}. Use error, warn, info, debug, or a filter such as \
+             ode_worker=debug."
+        )
+    })?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // A log that cannot be written (a closed pipe, a full disk) must not end the work it tells of.
+        .log_internal_errors(false);
     if settings.log_json {
         builder.json().flatten_event(true).init();
     } else {
-        let is_plain = std::env::var_os("NO_COLOR").is_some() || !std::io::stderr().is_terminal();
-        builder.with_ansi(!is_plain).with_target(false).init();
+        builder.with_ansi(output::is_coloured(&std::io::stderr())).with_target(false).init();
     }
+    Ok(())
 }

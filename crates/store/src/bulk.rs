@@ -1,10 +1,11 @@
 //! Many jobs at once on PostgreSQL: COPY in its binary form, twice as fast as an insert.
 
-use crate::db::{Param, Tx, params};
+use crate::db::{Param, Tx};
 use crate::enqueue::{NewRow, Steps, owner_columns, unless_empty};
 use crate::error::Error;
 use crate::{Store, micros};
 use jiff::Timestamp;
+use ode_job::Lane;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -15,36 +16,36 @@ const COPY_JOB: &str =
 const COPY_LIVE: &str =
     "COPY job_live (id, owner, rank, retries_max, pipeline, lane, state, history, advance, run_at)
     FROM STDIN BINARY";
-const ENTRIES: &str = "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
-    SELECT r.seq, r.event, r.from_state, r.to_state, $2, $3
-    FROM {rows $1: g int, seq int, event text, from_state text, to_state text} WHERE r.g = $4";
-const NOTIFY: &str = "SELECT pg_notify('ode_ready', $1)";
+/// Tells of the jobs of one group, and wakes workers for them.
+const ENTRIES: &str = "WITH e AS (
+        INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
+        SELECT r.seq, r.event, r.from_state, r.to_state, $2, $3
+        FROM {rows $1: g int, seq int, event text, from_state text, to_state text} WHERE r.g = $4)
+    SELECT pg_notify('ode_ready', $5) WHERE $5 IS NOT NULL";
 
 /// Writes all rows in one transaction.
 pub(crate) async fn copy(store: &Store, rows: &[NewRow]) -> Result<(), Error> {
     let mut steps = Steps::new();
     let (mut jobs, mut live) = (Copy::new(13), Copy::new(10));
-    let mut groups: BTreeMap<usize, Vec<Uuid>> = BTreeMap::new();
-    let mut lanes = Vec::new();
+    // Jobs that took the same steps are of one pipeline and stand in one lane, or in none.
+    let mut groups: BTreeMap<usize, (Option<Lane>, Vec<Uuid>)> = BTreeMap::new();
     for row in rows {
         let (group, history) = steps.group(&row.steps, || store.inner.mint.seq());
-        groups.entry(group).or_default().push(row.id.0);
+        let (lane, ids) = groups.entry(group).or_default();
+        *lane = lane.or(row.lane);
+        ids.push(row.id.0);
         write_job(&mut jobs, row);
         write_live(&mut live, row, &history);
-        lanes.extend(row.lane.filter(|lane| !lanes.contains(lane)));
     }
     let mut tx = store.db().begin().await?;
     send(&mut tx, COPY_JOB, jobs).await?;
     send(&mut tx, COPY_LIVE, live).await?;
     let steps = steps.into_json();
-    for (group, ids) in groups {
+    for (group, (lane, ids)) in groups {
         let group = i64::try_from(group).unwrap_or(i64::MAX);
-        let params =
-            [Param::Rows(steps.clone()), store.inner.actor.as_str().into(), ids.into(), group.into()];
+        let (actor, lane) = (store.inner.actor.as_str(), lane.map(Lane::as_str));
+        let params = [Param::Rows(steps.clone()), actor.into(), ids.into(), group.into(), lane.into()];
         tx.run(ENTRIES, &params).await?;
-    }
-    for lane in lanes {
-        tx.run(NOTIFY, params![lane.as_str()]).await?;
     }
     tx.commit().await
 }
@@ -82,7 +83,7 @@ fn write_live(copy: &mut Copy, row: &NewRow, history: &str) {
     copy.small(-row.job.priority);
     copy.small(i32::try_from(row.retries_max).unwrap_or(i32::MAX));
     copy.text(Some(row.job.pipeline.as_str()));
-    copy.text(row.lane.map(ode_job::Lane::as_str));
+    copy.text(row.lane.map(Lane::as_str));
     copy.text(Some(row.state.as_str()));
     copy.text(Some(history));
     copy.bool(row.job.advance.then_some(true));

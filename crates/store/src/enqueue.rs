@@ -53,7 +53,7 @@ pub trait BornClaimed: Send + Sync {
 const WAITING_MAX: usize = 10_000;
 /// Jobs in one commit. Larger ones hold their first caller up for longer than they help the last.
 const BATCH_MAX: usize = 1_000;
-/// From here on COPY's extra round trips are worth it. Batches this large are never born claimed.
+/// From here on COPY's extra round trips are worth it.
 const COPY_MIN: usize = 200;
 /// A commit that is tried again in vain for this long is given up, and its callers are told.
 const RETRY_FOR: Duration = Duration::from_secs(10);
@@ -83,13 +83,16 @@ impl Group {
     }
 }
 
+/// What happened, before which there may have been no state at all, and the state after it.
+type BirthStep = (Event, Option<State>, State);
+
 /// A checked request with its id, the state it is born into and the steps that took it there.
 pub(crate) struct NewRow {
     pub(crate) id: JobId,
     pub(crate) job: NewJob,
     pub(crate) state: State,
     pub(crate) lane: Option<Lane>,
-    pub(crate) steps: Vec<(Event, Option<State>, State)>,
+    pub(crate) steps: Vec<BirthStep>,
     pub(crate) run_at: Option<Timestamp>,
     pub(crate) retries_max: u32,
     born: Option<Box<dyn BornClaimed>>,
@@ -156,7 +159,7 @@ pub(crate) fn unless_empty(json: &Value) -> Option<&Value> {
 
 /// The steps of a batch, grouped so that jobs which took the same ones share their entries.
 pub(crate) struct Steps {
-    groups: HashMap<Vec<(Event, Option<State>, State)>, (usize, String)>,
+    groups: HashMap<Vec<BirthStep>, (usize, String)>,
     entries: Vec<Value>,
 }
 
@@ -166,11 +169,7 @@ impl Steps {
     }
 
     /// The group of these steps, and the history they make.
-    pub(crate) fn group(
-        &mut self,
-        steps: &[(Event, Option<State>, State)],
-        mut seq: impl FnMut() -> i64,
-    ) -> (usize, String) {
+    pub(crate) fn group(&mut self, steps: &[BirthStep], mut seq: impl FnMut() -> i64) -> (usize, String) {
         if let Some(known) = self.groups.get(steps) {
             return known.clone();
         }
@@ -252,7 +251,9 @@ impl Store {
 
     /// Writes jobs in one transaction.
     async fn insert(&self, rows: &[NewRow]) -> Result<(), Error> {
-        if self.dialect() == Dialect::Postgres && rows.len() >= COPY_MIN {
+        // COPY writes no leases: a crowd in which some are born claimed goes by the statement.
+        let is_plain = rows.iter().all(|row| row.born.is_none());
+        if self.dialect() == Dialect::Postgres && rows.len() >= COPY_MIN && is_plain {
             return crate::bulk::copy(self, rows).await;
         }
         let (script, params) = self.insert_statement(rows);

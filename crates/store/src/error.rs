@@ -65,9 +65,7 @@ pub enum Error {
     #[error("{0}")]
     Config(String),
     /// A stored value cannot be read.
-    #[error(
-        "The database holds something this version cannot read: {0}. `ode migrate status` shows the schema."
-    )]
+    #[error("The database holds something this version cannot read: {0}. `ode doctor` tells more.")]
     Corrupt(String),
     /// A file could not be stored or read.
     #[error("The file store failed: {0}")]
@@ -125,6 +123,14 @@ impl From<sqlx::Error> for Error {
 
 impl From<object_store::Error> for Error {
     fn from(error: object_store::Error) -> Self {
-        Error::Blob(error.to_string())
+        if is_disk_full(&error) { Error::DiskFull(error.to_string()) } else { Error::Blob(error.to_string()) }
     }
+}
+
+/// Whether the file system had no place left, which is found beneath what the file store says about it.
+fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::{Error as IoError, ErrorKind};
+    let io = error.downcast_ref::<IoError>().map(IoError::kind);
+    matches!(io, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+        || error.source().is_some_and(is_disk_full)
 }

@@ -10,7 +10,7 @@ use ode_job::{
     Artifact, Attempt, Claimed, Ended, Event, JobId, RetryPolicy, Settled, State, Verdict, settle,
 };
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -69,7 +69,7 @@ impl Store {
         let changes = batch.into_iter().map(|finish| decide(finish, now)).collect::<Result<Vec<_>, _>>()?;
         let keys: Vec<_> =
             changes.iter().map(|change| (change.id, change.settled.state, run_at(change))).collect();
-        let written = self.apply(changes).await?;
+        let written: HashSet<JobId> = self.apply(changes).await?.into_iter().collect();
         let answer = |(id, state, run_at): (JobId, State, Option<Timestamp>)| {
             if written.contains(&id) { Finished::Written { state, run_at } } else { Finished::LeaseLost }
         };
@@ -88,7 +88,33 @@ impl Store {
         for ((steps, from, is_end), mut changes) in alike {
             // In the order of their ids, so that two writers of overlapping batches cannot wait for each other.
             changes.sort_unstable_by_key(|change| change.id);
-            written.extend(self.apply_alike(&steps, from, is_end, &changes).await?);
+            match self.apply_alike(&steps, from, is_end, &changes).await {
+                // One change that the database refuses must not take its neighbours with it.
+                Err(Error::Database(_)) if changes.len() > 1 => {
+                    written.extend(self.apply_one_by_one(&steps, from, is_end, &changes).await?);
+                }
+                answer => written.extend(answer?),
+            }
+        }
+        Ok(written)
+    }
+
+    async fn apply_one_by_one(
+        &self,
+        steps: &[(Event, State, State)],
+        from: State,
+        is_end: bool,
+        changes: &[Change],
+    ) -> Result<Vec<JobId>, Error> {
+        let mut written = Vec::new();
+        for change in changes {
+            match self.apply_alike(steps, from, is_end, std::slice::from_ref(change)).await {
+                Err(error @ Error::Database(_)) => {
+                    let id = change.id;
+                    tracing::error!(job.id = %id, %error, "what became of job {id} cannot be written; its lease runs out");
+                }
+                answer => written.extend(answer?),
+            }
         }
         Ok(written)
     }
@@ -104,9 +130,8 @@ impl Store {
         let entry = |((event, from, to), seq): (&(Event, State, State), &i64)| json!({ "seq": seq, "event": event, "from_state": from, "to_state": to });
         let entries: Vec<Value> = steps.iter().zip(&seqs).map(entry).collect();
         let history: String = seqs.iter().map(|seq| format!(",{seq}")).collect();
-        let rows = changes.iter().map(if is_end { end_row } else { move_row });
-        let params = [
-            Param::Rows(Value::Array(rows.collect()).to_string()),
+        let mut params = vec![
+            self.batch(changes, is_end),
             Param::Rows(Value::Array(entries).to_string()),
             history.into(),
             self.inner.actor.as_str().into(),
@@ -122,7 +147,9 @@ impl Store {
             (Dialect::Sqlite, true) => sqlite::END,
             (Dialect::Sqlite, false) => sqlite::MOVE,
         };
-        let ids: Vec<Value> = changes.iter().map(|change| json!({ "id": change.id })).collect();
+        if script == postgres::END {
+            params.extend(end_columns(changes));
+        }
         let deadline = tokio::time::Instant::now() + RETRY_FOR;
         let mut is_first = true;
         loop {
@@ -130,7 +157,7 @@ impl Store {
                 Ok(rows) => {
                     let mut written = rows.iter().map(|row| row.job("id")).collect::<Result<Vec<_>, _>>()?;
                     if let Some(seq) = seqs.last().filter(|_| !is_first && written.len() < changes.len()) {
-                        written.extend(self.written_before(&ids, *seq).await?);
+                        written.extend(self.written_before(changes, *seq).await?);
                     }
                     return Ok(written);
                 }
@@ -148,9 +175,19 @@ impl Store {
         }
     }
 
+    /// The jobs of a batch: as a list of ids where their columns follow as arrays, else as rows.
+    fn batch(&self, changes: &[Change], is_end: bool) -> Param {
+        if is_end && self.dialect() == Dialect::Postgres {
+            return Param::Ids(changes.iter().map(|change| change.id.0).collect());
+        }
+        let rows = changes.iter().map(if is_end { end_row } else { move_row });
+        Param::Rows(Value::Array(rows.collect()).to_string())
+    }
+
     /// The jobs whose history has this entry: a commit that succeeded although its answer was lost.
-    async fn written_before(&self, ids: &[Value], seq: i64) -> Result<Vec<JobId>, Error> {
-        let ids = Param::Rows(Value::Array(ids.to_vec()).to_string());
+    async fn written_before(&self, changes: &[Change], seq: i64) -> Result<Vec<JobId>, Error> {
+        let ids = changes.iter().map(|change| json!({ "id": change.id })).collect();
+        let ids = Param::Rows(Value::Array(ids).to_string());
         let rows = self.db().read(WRITTEN, &[ids, seq.to_string().into()]).await?;
         rows.iter().map(|row| row.job("id")).collect()
     }
@@ -203,6 +240,18 @@ fn end_row(change: &Change) -> Value {
         "code": failure.map(|failure| failure.code), "message": failure.map(|failure| &failure.message),
         "detail": failure.and_then(|failure| failure.detail.as_ref()),
     })
+}
+
+/// The same as columns: fences, results, and what went wrong.
+fn end_columns(changes: &[Change]) -> [Param; 5] {
+    let failures = || changes.iter().map(|change| change.settled.failure.as_ref());
+    [
+        Param::Ints(changes.iter().map(|change| change.fence).collect()),
+        Param::Jsons(changes.iter().map(|change| change.result.clone()).collect()),
+        Param::Texts(failures().map(|failure| failure.map(|failure| failure.code.to_string())).collect()),
+        Param::Texts(failures().map(|failure| failure.map(|failure| failure.message.clone())).collect()),
+        Param::Texts(failures().map(|failure| failure?.detail.clone()).collect()),
+    ]
 }
 
 fn move_row(change: &Change) -> Value {

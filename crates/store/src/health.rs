@@ -36,6 +36,9 @@ const CLOCK: &str = "SELECT {now} AS now";
 /// More than this between our clock and the database's makes dates on the page look wrong.
 const SKEW_MAX_SECONDS: i64 = 5;
 
+/// A setting, whether its value is good, and what to do where it is not.
+type Wanted = (&'static str, fn(&str) -> bool, &'static str);
+
 impl Store {
     /// Checks what durability rests on, and the clock.
     pub async fn health(&self) -> Result<Vec<Finding>, Error> {
@@ -49,7 +52,7 @@ impl Store {
 
     async fn postgres_health(&self) -> Result<Vec<Finding>, Error> {
         let mut findings = Vec::new();
-        let wanted: [(&str, fn(&str) -> bool, &str); 4] = [
+        let wanted: [Wanted; 4] = [
             (
                 "fsync",
                 |value| value == "on",

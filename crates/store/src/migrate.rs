@@ -1,6 +1,6 @@
 //! The schema's versions: from nothing to the newest and back, safe when several processes start at once.
 
-use crate::db::{Db, Tx, params};
+use crate::db::{Db, Row, Tx, params};
 use crate::dialect::Dialect;
 use crate::error::Error;
 use jiff::Timestamp;
@@ -96,8 +96,9 @@ pub(crate) async fn down(db: &Db, target: i64) -> Result<Vec<i64>, Error> {
 
 /// What is applied and what is not.
 pub(crate) async fn status(db: &Db) -> Result<Vec<Status>, Error> {
-    let mut tx = db.begin().await?;
-    let applied = if exists(&mut tx).await? { applied(&mut tx).await? } else { Vec::new() };
+    // Without a transaction: readiness asks this often, and must not stand in line with those who write.
+    let is_there = !db.read(exists_sql(db.dialect()), params![]).await?.is_empty();
+    let applied = if is_there { versions(&db.read(APPLIED, params![]).await?)? } else { Vec::new() };
     check_not_newer(&applied)?;
     let line = |migration: &Migration| Status {
         version: migration.version,
@@ -140,15 +141,21 @@ async fn lock(db: &Db) -> Result<Tx, Error> {
 }
 
 async fn exists(tx: &mut Tx) -> Result<bool, Error> {
-    let sql = match tx.dialect() {
+    Ok(!tx.run(exists_sql(tx.dialect()), params![]).await?.is_empty())
+}
+
+fn exists_sql(dialect: Dialect) -> &'static str {
+    match dialect {
         Dialect::Postgres => "SELECT 1 WHERE to_regclass('ode_schema') IS NOT NULL",
         Dialect::Sqlite => "SELECT 1 FROM sqlite_schema WHERE name = 'ode_schema'",
-    };
-    Ok(!tx.run(sql, params![]).await?.is_empty())
+    }
 }
 
 async fn applied(tx: &mut Tx) -> Result<Vec<(i64, Timestamp)>, Error> {
-    let rows = tx.run(APPLIED, params![]).await?;
+    versions(&tx.run(APPLIED, params![]).await?)
+}
+
+fn versions(rows: &[Row]) -> Result<Vec<(i64, Timestamp)>, Error> {
     rows.iter().map(|row| Ok((row.int("version")?, row.moment("applied_at")?))).collect()
 }
 

@@ -13,6 +13,7 @@ use ode_store::{Blobs, Dialect, Store};
 use problem::Problem;
 use serde::Serialize;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// What the routes need.
@@ -38,6 +39,7 @@ fn router(web: Web) -> Router {
         .route("/", get(front))
         .route("/api/healthz", get(healthz))
         .fallback(|| async { Problem::not_found() })
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(Arc::new(web))
 }
 
@@ -69,8 +71,9 @@ struct Check {
 /// Whether this process can do its work: the database answers with the right schema, files can be stored.
 /// 200 when it can, 503 when it cannot, with the reason for each part.
 async fn healthz(State(web): State<Arc<Web>>) -> Response {
-    let checks =
-        vec![check("database", web.store.check_schema().await), check("files", web.blobs.check().await)];
+    let (database, files) =
+        tokio::join!(check("database", web.store.check_schema()), check("files", web.blobs.check()));
+    let checks = vec![database, files];
     let is_ok = checks.iter().all(|check| check.ok);
     let health = Health {
         status: if is_ok { "ok" } else { "unavailable" },
@@ -86,11 +89,21 @@ async fn healthz(State(web): State<Arc<Web>>) -> Response {
     (status, Json(health)).into_response()
 }
 
-fn check(name: &'static str, outcome: Result<(), ode_store::Error>) -> Check {
-    if let Err(error) = &outcome {
-        tracing::warn!(%error, "health check of {name} failed");
-    }
+/// Whoever asks for our health gives up after about as long, and would then not learn what is wrong.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+
+async fn check(name: &'static str, outcome: impl Future<Output = Result<(), ode_store::Error>>) -> Check {
     // The database's own words may name hosts and users, which are not the public's business; the log has them.
-    let message = outcome.as_ref().err().map(|error| error.code().sentence().to_owned());
-    Check { name, ok: outcome.is_ok(), message }
+    let message = match tokio::time::timeout(CHECK_TIMEOUT, outcome).await {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "health check of {name} failed");
+            Some(error.code().sentence().to_owned())
+        }
+        Err(_) => {
+            tracing::warn!("health check of {name} got no answer within {CHECK_TIMEOUT:?}");
+            Some(format!("No answer within {} seconds", CHECK_TIMEOUT.as_secs()))
+        }
+    };
+    Check { name, ok: message.is_none(), message }
 }

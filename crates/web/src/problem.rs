@@ -21,6 +21,14 @@ impl Problem {
             detail: "There is nothing at this address.".into(),
         }
     }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        Problem {
+            status: StatusCode::METHOD_NOT_ALLOWED,
+            code: ErrorCode::Invalid,
+            detail: "This address does not take this method. The header Allow names those it takes.".into(),
+        }
+    }
 }
 
 impl IntoResponse for Problem {

@@ -177,7 +177,7 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!(%error, job.lane = %lane.lane, "could not claim; trying again");
-                shared.has_strays.store(true, Ordering::SeqCst);
+                shared.may_have_strays();
                 tokio::time::sleep(FAULT_PAUSE).await;
             }
         }
@@ -370,6 +370,9 @@ impl Drop for Reserved {
         if !self.is_used {
             let mut inside = self.lane.inside();
             inside.reserved = inside.reserved.saturating_sub(1);
+            drop(inside);
+            // Whether the job was written may be unknown; if it was, it is ours and we have never heard of it.
+            self.shared.may_have_strays();
         }
     }
 }

@@ -13,9 +13,9 @@ mod pulse;
 use lane::{LaneState, Lanes};
 use ode_job::{Registry, WorkerId};
 use ode_store::{Blobs, Error, Store};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -67,14 +67,34 @@ pub(crate) struct Shared {
     pub(crate) ended: mpsc::Sender<ode_store::Finish>,
     pub(crate) logs: mpsc::Sender<attempt::Line>,
     pub(crate) is_stopping: AtomicBool,
-    /// Set when the answer to a claim was lost: jobs may be leased to us that we do not know of.
-    pub(crate) has_strays: AtomicBool,
+    /// When the answer to a claim was lost: jobs may be leased to us that we do not know of.
+    strays_since: Mutex<Option<Instant>>,
     pub(crate) idle: Notify,
 }
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// Jobs that are leased to us are given this long to become known to us before they count as strays.
+const STRAY_AFTER: Duration = Duration::from_secs(5);
+
+impl Shared {
+    /// Notes that jobs may have been leased to us without our learning of it.
+    pub(crate) fn may_have_strays(&self) {
+        *self.strays_since.lock().expect("no code panics while holding this lock") = Some(Instant::now());
+    }
+
+    /// Whether it is time to look for them. True once for each time that there may be some.
+    pub(crate) fn strays_are_due(&self) -> bool {
+        let mut since = self.strays_since.lock().expect("no code panics while holding this lock");
+        let is_due = since.is_some_and(|since| since.elapsed() > STRAY_AFTER);
+        if is_due {
+            *since = None;
+        }
+        is_due
     }
 }
 
@@ -107,7 +127,7 @@ impl Worker {
             ended,
             logs,
             is_stopping: AtomicBool::new(false),
-            has_strays: AtomicBool::new(false),
+            strays_since: Mutex::new(None),
             idle: Notify::new(),
         });
         store.offer_slots(Arc::new(lane::Reservations::new(&shared)));

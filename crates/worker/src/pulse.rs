@@ -1,8 +1,7 @@
 //! The pulse of a worker: it says that it is alive, renews its leases, listens for wake-ups, puts due jobs in
 //! line and gives the jobs of lost workers to others.
 
-use crate::Shared;
-use crate::crash;
+use crate::{STRAY_AFTER, Shared, crash};
 use crate::lane::Interrupt;
 use ode_job::{JobId, Lease};
 use ode_store::{Error, Wake};
@@ -24,17 +23,22 @@ pub(crate) async fn beat(shared: Arc<Shared>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let now = Instant::now();
     let (mut beat_at, mut renew_at, mut expiry_at) = (now, now + shared.config.renew_every, now);
+    let mut steady_since = now;
     loop {
         ticks.tick().await;
         let now = Instant::now();
         let mut outcome = tell_progress(&shared).await;
         if now >= beat_at {
             beat_at = now + shared.config.beat_every;
-            let is_thorough = now >= expiry_at;
-            if is_thorough {
+            let alive = say_alive(&shared).await;
+            if alive.is_err() {
+                steady_since = Instant::now();
+            }
+            let care = care(&shared, steady_since, expiry_at);
+            if care == Care::Thorough {
                 expiry_at = now + EXPIRY_CHECK;
             }
-            outcome = outcome.and(say_alive(&shared).await).and(look_around(&shared, is_thorough).await);
+            outcome = outcome.and(alive).and(look_around(&shared, care).await);
         }
         if now >= renew_at {
             renew_at = now + shared.config.renew_every;
@@ -43,6 +47,28 @@ pub(crate) async fn beat(shared: Arc<Shared>) {
         if let Err(error) = outcome {
             tracing::warn!(%error, "the database did not answer the worker's pulse; trying again");
         }
+    }
+}
+
+/// How closely to look after the jobs of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Care {
+    /// Not at all: the database was away, and the others may not have had the time to say that they live.
+    None,
+    /// Where a worker is known to be silent.
+    Silent,
+    /// Also where a lease ran out although its worker lives.
+    Thorough,
+}
+
+fn care(shared: &Shared, steady_since: Instant, expiry_at: Instant) -> Care {
+    let now = Instant::now();
+    if now < steady_since + shared.store.silence_max() {
+        Care::None
+    } else if now >= expiry_at {
+        Care::Thorough
+    } else {
+        Care::Silent
     }
 }
 
@@ -56,9 +82,9 @@ async fn say_alive(shared: &Shared) -> Result<(), Error> {
         drop_lost(shared, &held).await?;
         shared.store.register(shared.id, &shared.config.host, env!("CARGO_PKG_VERSION")).await?;
     }
-    if shared.has_strays.swap(false, Ordering::SeqCst) {
+    if shared.strays_are_due() {
         let known: Vec<JobId> = shared.lanes.held().into_iter().map(|(id, _)| id).collect();
-        let count = shared.store.release_strays(shared.id, &known).await?;
+        let count = shared.store.release_strays(shared.id, &known, STRAY_AFTER).await?;
         if count > 0 {
             tracing::info!("{count} jobs whose claim went unanswered were handed back");
         }
@@ -95,9 +121,9 @@ fn apply(shared: &Shared, held: &[(JobId, i64)], still: &ode_store::Renewed) {
 }
 
 /// Looks for work nobody told us of, and for jobs that nobody looks after.
-async fn look_around(shared: &Shared, is_thorough: bool) -> Result<(), Error> {
+async fn look_around(shared: &Shared, care: Care) -> Result<(), Error> {
     let look = shared.store.look(&shared.lanes.names()).await?;
-    if look.has_lost || is_thorough {
+    if care == Care::Thorough || (care == Care::Silent && look.has_lost) {
         crash::point("in-rescue");
         let count = shared.store.rescue().await?;
         if count > 0 {

@@ -1,8 +1,9 @@
 //! `ode migrate`: the schema's versions.
 
-use crate::config::{Schema, Settings};
+use crate::config::{Schema, Settings, no_database};
 use crate::output::{self, Table};
 use clap::Subcommand;
+use ode_store::{MigrationStatus, Store};
 use std::process::ExitCode;
 
 /// What to do with the schema.
@@ -13,7 +14,7 @@ pub(crate) enum Migrate {
     /// Take versions away, with everything they hold
     Down {
         /// The version to go down to; 0 removes everything
-        #[arg(long, value_name = "VERSION")]
+        #[arg(long, value_name = "VERSION", allow_negative_numbers = true)]
         to: i64,
         /// Yes, delete the data too
         #[arg(long)]
@@ -21,48 +22,81 @@ pub(crate) enum Migrate {
     },
     /// Show which versions are applied
     Status {
-        /// For programs
+        /// Print JSON, for programs
         #[arg(long)]
         json: bool,
     },
 }
 
 pub(crate) async fn run(settings: &Settings, command: Migrate) -> anyhow::Result<ExitCode> {
-    let store = settings.store("cli", Schema::Ignore).await?;
     match command {
-        Migrate::Up => {
-            let done = store.migrate_up().await?;
-            if done.is_empty() {
-                println!("The schema is up to date (version {}).", ode_store::SCHEMA_NEWEST);
-            }
-            for version in done {
-                println!("Applied version {version}.");
-            }
-        }
+        Migrate::Up => up(settings).await?,
         Migrate::Down { to, yes } => {
-            anyhow::ensure!(
-                (0..ode_store::SCHEMA_NEWEST).contains(&to),
-                "Version {to} is not below the newest, {}. See `ode migrate status`.",
-                ode_store::SCHEMA_NEWEST
-            );
+            check_target(to)?;
             anyhow::ensure!(yes, "Going down deletes data for good. Add --yes if that is what you want.");
-            for version in store.migrate_down(to).await? {
-                println!("Took version {version} away.");
-            }
+            down(settings, to).await?;
         }
-        Migrate::Status { json } => {
-            let status = store.migrate_status().await?;
-            if json {
-                output::json(&status)?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            let mut table = Table::new(["VERSION", "NAME", "APPLIED"]);
-            for line in &status {
-                let applied = line.applied_at.map_or_else(|| "no".to_owned(), output::moment);
-                table.row([line.version.to_string().into(), line.name.as_str().into(), applied.into()]);
-            }
-            table.print();
+        Migrate::Status { json: true } => output::json(&status(settings).await?)?,
+        Migrate::Status { json: false } => {
+            let status = status(settings).await?;
+            print(&status)?;
+            advise(settings, &status);
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn up(settings: &Settings) -> anyhow::Result<()> {
+    let done = settings.store("cli", Schema::Ignore).await?.migrate_up().await?;
+    if done.is_empty() {
+        output::line(format!("The schema is up to date (version {}).", ode_store::SCHEMA_NEWEST))?;
+    }
+    done.iter().try_for_each(|version| output::line(format!("Applied version {version}.")))
+}
+
+fn check_target(to: i64) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        (0..ode_store::SCHEMA_NEWEST).contains(&to),
+        "There is no way down to version {to}. Give --to a version from 0 to {}; `ode migrate status` shows them.",
+        ode_store::SCHEMA_NEWEST - 1
+    );
+    Ok(())
+}
+
+async fn down(settings: &Settings, to: i64) -> anyhow::Result<()> {
+    if let Some(file) = settings.missing_file() {
+        return Err(no_database(&file));
+    }
+    let done = settings.store("cli", Schema::Ignore).await?.migrate_down(to).await?;
+    if done.is_empty() {
+        output::line(format!("The schema has no version above {to}; nothing was changed."))?;
+    }
+    done.iter().try_for_each(|version| output::line(format!("Took version {version} away.")))
+}
+
+/// Looking must not make a database; an empty one in memory knows the same versions.
+async fn status(settings: &Settings) -> anyhow::Result<Vec<MigrationStatus>> {
+    let store = match settings.missing_file() {
+        Some(_) => Store::open(ode_store::Config::new("sqlite::memory:")).await?,
+        None => settings.store("cli", Schema::Ignore).await?,
+    };
+    Ok(store.migrate_status().await?)
+}
+
+fn print(status: &[MigrationStatus]) -> anyhow::Result<()> {
+    let mut table = Table::new(["VERSION", "NAME", "APPLIED"]);
+    for line in status {
+        let applied = line.applied_at.map_or_else(|| "no".to_owned(), output::moment);
+        table.row([line.version.to_string().into(), line.name.as_str().into(), applied.into()]);
+    }
+    table.print()
+}
+
+/// What to do about what is missing.
+fn advise(settings: &Settings, status: &[MigrationStatus]) {
+    if let Some(file) = settings.missing_file() {
+        output::tell(format!("\nThere is no database at {} yet; `ode serve` makes one.", file.display()));
+    } else if status.iter().any(|line| line.applied_at.is_none()) {
+        output::tell("\n`ode migrate up` applies what is missing.");
+    }
 }

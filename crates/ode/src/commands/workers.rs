@@ -8,7 +8,7 @@ use std::process::ExitCode;
 /// How to show them.
 #[derive(Debug, Args)]
 pub(crate) struct Workers {
-    /// For programs
+    /// Print JSON, for programs
     #[arg(long)]
     json: bool,
 }
@@ -21,7 +21,7 @@ pub(crate) async fn run(settings: &Settings, args: &Workers) -> anyhow::Result<E
         return Ok(ExitCode::SUCCESS);
     }
     if workers.is_empty() {
-        println!("No worker is running. Start one with `ode serve` or `ode worker`.");
+        output::tell("No worker is running. Start one with `ode serve` or `ode worker`.");
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(["WORKER", "HOST", "PID", "VERSION", "STATE", "JOBS", "STARTED", "LAST SEEN"]);
@@ -33,15 +33,18 @@ pub(crate) async fn run(settings: &Settings, args: &Workers) -> anyhow::Result<E
         };
         table.row([
             worker.id.to_string().into(),
-            worker.host.as_str().into(),
+            Cell::start(&worker.host, HOST_CHARS_MAX),
             worker.pid.to_string().into(),
             worker.version.as_str().into(),
             state,
             worker.running.to_string().into(),
-            output::moment(worker.started_at).into(),
+            output::ago(worker.started_at).into(),
             output::ago(worker.beat_at).into(),
         ]);
     }
-    table.print();
+    table.print()?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// Enough to tell machines apart; with more, the table would not fit on a screen.
+const HOST_CHARS_MAX: usize = 24;

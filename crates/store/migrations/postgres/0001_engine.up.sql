@@ -112,10 +112,12 @@ CREATE TABLE job (
         AND (error_code IS NULL) = (error_message IS NULL)),
     CONSTRAINT job_one_owner CHECK (num_nonnulls(session_id, organisation_id) <= 1)
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.05);
-CREATE INDEX job_session ON job (session_id, id) WHERE session_id IS NOT NULL;
-CREATE INDEX job_user ON job (user_id, id) WHERE user_id IS NOT NULL;
-CREATE INDEX job_organisation ON job (organisation_id, id) WHERE organisation_id IS NOT NULL;
-CREATE INDEX job_creator ON job (created_by, id) WHERE created_by IS NOT NULL;
+-- Each of these ends in the id, so no two entries are alike: looking for duplicates would be work for nothing.
+CREATE INDEX job_session ON job (session_id, id) WITH (deduplicate_items = off) WHERE session_id IS NOT NULL;
+CREATE INDEX job_user ON job (user_id, id) WITH (deduplicate_items = off) WHERE user_id IS NOT NULL;
+CREATE INDEX job_organisation ON job (organisation_id, id) WITH (deduplicate_items = off)
+    WHERE organisation_id IS NOT NULL;
+CREATE INDEX job_creator ON job (created_by, id) WITH (deduplicate_items = off) WHERE created_by IS NOT NULL;
 CREATE INDEX job_failed ON job (id) WHERE error_code IS NOT NULL;
 CREATE UNIQUE INDEX job_external_id ON job
     (coalesce(organisation_id, user_id, session_id, '00000000-0000-0000-0000-000000000000'), external_id)
@@ -169,7 +171,8 @@ CREATE TABLE job_live (
     CONSTRAINT job_live_held_has_no_lane CHECK (lane IS NULL OR state NOT IN ('uploaded', 'ordered'))
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 -- The line: highest priority, then whose turn, then oldest (ids are in order of creation).
-CREATE INDEX job_live_line ON job_live (lane, rank, owner, id) WHERE lane IS NOT NULL;
+CREATE INDEX job_live_line ON job_live (lane, rank, owner, id) WITH (deduplicate_items = off)
+    WHERE lane IS NOT NULL;
 CREATE INDEX job_live_due ON job_live (run_at) WHERE lane IS NULL AND run_at IS NOT NULL;
 CREATE TRIGGER job_live_touch AFTER UPDATE ON job_live FOR EACH ROW
     WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at AND NEW.started_at IS NOT DISTINCT FROM OLD.started_at)

@@ -120,8 +120,9 @@ CREATE TABLE job_live (
         AND (worker IS NULL OR (started_at IS NOT NULL AND lane IS NOT NULL))),
     CONSTRAINT job_live_held_has_no_lane CHECK (lane IS NULL OR state NOT IN ('uploaded', 'ordered'))
 ) STRICT, WITHOUT ROWID;
--- The line: highest priority, then whose turn, then oldest (ids are in order of creation).
-CREATE INDEX job_live_line ON job_live (lane, rank, owner, id) WHERE lane IS NOT NULL;
+-- The line: highest priority, then whose turn, then oldest (ids are in order of creation). Rows that a worker
+-- holds leave it: unlike PostgreSQL, SQLite rewrites them anyway, and a claim need not step over them.
+CREATE INDEX job_live_line ON job_live (lane, rank, owner, id) WHERE lane IS NOT NULL AND worker IS NULL;
 CREATE INDEX job_live_due ON job_live (run_at) WHERE lane IS NULL AND run_at IS NOT NULL;
 CREATE TRIGGER job_live_touch AFTER UPDATE ON job_live FOR EACH ROW WHEN NEW.updated_at IS OLD.updated_at AND NEW.started_at IS OLD.started_at BEGIN
     UPDATE job_live SET updated_at = max(CAST(unixepoch('subsec') * 1000000 AS INTEGER), coalesce(OLD.updated_at, 0) + 1) WHERE id = NEW.id;

@@ -130,7 +130,7 @@ mod tests {
             rewrite(Dialect::Sqlite, sql),
             format!(
                 "SELECT '{{}}', ({} + $2) FROM (SELECT unhex(value ->> 'id', '-') AS id, \
-                 value ->> 'at' AS at FROM json_each($1)) AS r",
+                 value ->> 'at' AS at FROM jsonb_each($1)) AS r",
                 sqlite::NOW
             )
         );

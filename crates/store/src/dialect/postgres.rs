@@ -2,6 +2,7 @@
 
 use super::columns;
 use crate::error::Error;
+use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use std::str::FromStr;
 use std::time::Duration;
@@ -64,7 +65,7 @@ pub(crate) async fn open(url: &str, connections_max: u32) -> Result<PgPool, Erro
         ("enable_mergejoin", "off"),
         ("plan_cache_mode", "force_generic_plan"),
     ]);
-    let options = sqlx::ConnectOptions::disable_statement_logging(options);
+    let options = options.disable_statement_logging();
     let port = options.get_port();
     let pool = PgPoolOptions::new()
         .after_connect(move |_, _| {
@@ -76,9 +77,21 @@ pub(crate) async fn open(url: &str, connections_max: u32) -> Result<PgPool, Erro
         .max_connections(connections_max)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
-        .connect_with(options)
-        .await?;
-    Ok(pool)
+        .connect_with(options.clone())
+        .await;
+    match pool {
+        Err(sqlx::Error::PoolTimedOut) => Err(why_unreachable(&options).await.into()),
+        pool => Ok(pool?),
+    }
+}
+
+/// How long to look for the reason of a failure that has taken its time already.
+const REASON_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The pool waits for a server that may be starting, and then only says that it waited. One more try says why.
+async fn why_unreachable(options: &PgConnectOptions) -> sqlx::Error {
+    let tried = tokio::time::timeout(REASON_TIMEOUT, options.connect()).await;
+    tried.ok().and_then(Result::err).unwrap_or(sqlx::Error::PoolTimedOut)
 }
 
 /// Switches Nagle's algorithm off on our connections to this port.
@@ -147,27 +160,27 @@ pub(crate) const RING_MAX: i64 = 64;
 /// indexed column, so a row stays where it is on its page.
 pub(crate) const CLAIM: &[&str] = &["
 WITH RECURSIVE top AS MATERIALIZED (
-    SELECT rank FROM job_live WHERE lane = $1 AND worker IS NULL ORDER BY lane, rank, owner, id LIMIT 1
+    SELECT rank, owner, id FROM job_live WHERE lane = $1 AND worker IS NULL ORDER BY lane, rank, owner, id LIMIT 1
 ), ring (owner, wrapped, n) AS (
     SELECT (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL AND owner > $4
         ORDER BY lane, rank, owner, id LIMIT 1), FALSE, 1
     FROM top
     UNION ALL
-    SELECT CASE WHEN ring.owner IS NULL
-        THEN (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL
-            ORDER BY lane, rank, owner, id LIMIT 1)
+    SELECT CASE WHEN ring.owner IS NULL THEN top.owner
         ELSE (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL
             AND owner > ring.owner ORDER BY lane, rank, owner, id LIMIT 1) END,
         ring.wrapped OR ring.owner IS NULL, ring.n + 1
     FROM ring, top
     WHERE ring.n < 64 AND NOT (ring.wrapped AND (ring.owner IS NULL OR ring.owner > $4))
 ), turn AS MATERIALIZED (
-    SELECT owner, count(*) OVER () AS owners FROM ring
-    WHERE owner IS NOT NULL AND NOT (wrapped AND owner > $4)
+    SELECT ring.owner, count(*) OVER () AS owners, top.rank,
+        CASE WHEN ring.owner = top.owner THEN top.id ELSE '00000000-0000-0000-0000-000000000000' END AS oldest
+    FROM ring, top
+    WHERE ring.owner IS NOT NULL AND NOT (wrapped AND ring.owner > $4)
 ), picked AS MATERIALIZED (
     SELECT p.id, p.ctid FROM turn CROSS JOIN LATERAL (
         SELECT id, ctid FROM job_live
-        WHERE lane = $1 AND rank = (SELECT rank FROM top) AND owner = turn.owner AND worker IS NULL
+        WHERE lane = $1 AND rank = turn.rank AND owner = turn.owner AND id >= turn.oldest AND worker IS NULL
         ORDER BY lane, rank, owner, id LIMIT ($3 + turn.owners - 1) / turn.owners
         FOR UPDATE SKIP LOCKED) p
     LIMIT $3
@@ -186,11 +199,12 @@ WITH RECURSIVE top AS MATERIALIZED (
 )
 SELECT * FROM claimed"];
 
-/// Ends jobs. `$1` the jobs under their fences, `$2` the steps, `$3` what they add to the history, `$4` who,
+/// Ends jobs. `$1` the jobs and from `$10` on their fences, results and failures, `$2` the steps, `$3` what they add to the history, `$4` who,
 /// `$5` and `$6` the states before and after, `$7` the engine's version, `$8` particulars, `$9` files.
 pub(crate) const END: &[&str] = &["
 WITH d AS (
-    DELETE FROM job_live l USING {rows $1: id uuid, fence int, result json, code text, message text, detail text}
+    DELETE FROM job_live l USING unnest($1::uuid[], $10::bigint[], $11::jsonb[], $12::text[], $13::text[],
+        $14::text[]) AS r (id, fence, result, code, message, detail)
     WHERE l.id = r.id AND l.fence = r.fence AND l.state = $5
     RETURNING l.id, l.fence, l.queued_at, l.started_at, l.attempts, l.retries, l.retries_max, l.history,
         l.advance, r.result, r.code, r.message, r.detail

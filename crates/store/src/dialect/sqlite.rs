@@ -20,7 +20,9 @@ pub(super) fn rows(spec: &str) -> String {
         "json" => format!("nullif(value -> '{name}', 'null') AS {name}"),
         _ => format!("value ->> '{name}' AS {name}"),
     });
-    format!("(SELECT {} FROM json_each({param})) AS r", selected.collect::<Vec<_>>().join(", "))
+    // In its binary form a row is not written out and read again for each of its columns.
+    let selected = selected.collect::<Vec<_>>().join(", ");
+    format!("(SELECT {selected} FROM jsonb_each({param})) AS r")
 }
 
 /// What a result code means to the caller.
@@ -34,7 +36,11 @@ pub(super) fn meaning(code: &str) -> Option<fn(String) -> Error> {
         14 => {
             Some(|said| Error::Unavailable(format!("{said}; the directory may be missing or not writable")))
         }
-        11 | 26 => Some(|said| Error::Corrupt(format!("the file is damaged or not a database ({said})"))),
+        11 | 26 => Some(|said| {
+            Error::Corrupt(format!(
+                "the file is damaged or not a database ({said}); restore it from a backup, or name another"
+            ))
+        }),
         1 if code == "1" => Some(|said| {
             if said.starts_with("no such table") {
                 Error::Schema(format!(
@@ -150,8 +156,7 @@ pub(crate) const END: &[&str] = &[
     SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8
     FROM {rows $2: seq int, event text, from_state text, to_state text},
         (SELECT unhex(group_concat(hex(l.id), '')) AS ids
-            FROM json_each($1) x JOIN job_live l ON l.id = unhex(x.value ->> 'id', '-')
-                AND l.fence = x.value ->> 'fence' AND l.state = $5
+            FROM {rows $1: id uuid, fence int} JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
             HAVING count(*) > 0) d",
     "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
     SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
@@ -169,8 +174,7 @@ pub(crate) const MOVE: &[&str] = &[
     SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8
     FROM {rows $2: seq int, event text, from_state text, to_state text},
         (SELECT unhex(group_concat(hex(l.id), '')) AS ids
-            FROM json_each($1) x JOIN job_live l ON l.id = unhex(x.value ->> 'id', '-')
-                AND l.fence = x.value ->> 'fence' AND l.state = $5
+            FROM {rows $1: id uuid, fence int} JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
             HAVING count(*) > 0) d",
     "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
     SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256

@@ -282,7 +282,8 @@ mod postgres_only {
         let foreign = furnish(&database.store, theirs).await;
         let guest = Guest::new(&mut database, 1).await;
         // A live row for a job that has ended, ours or theirs, would have it done again.
-        let live = "INSERT INTO job_live (id, owner, pipeline, lane, state, history) VALUES ($1, $2, 'script', 'script', 'queued', '1')";
+        let live = "INSERT INTO job_live (id, owner, pipeline, lane, state, history)
+            VALUES ($1, $2, 'script', 'script', 'queued', '1')";
         for id in [own[1], foreign[1]] {
             let mut tx = guest.of(id_of(ours)).await;
             assert_denied(run(&mut tx, live, &[id.0, id_of(ours)]).await);
@@ -341,7 +342,8 @@ mod postgres_only {
         );
         assert_eq!(run(&mut tx, &claimed, &[own.0]).await, Ok(1));
         assert_eq!(number(&mut tx, WORDS, &[own.0]).await, 0, "somebody else's entry was told");
-        let tell = "INSERT INTO job_journal (seq, event, to_state, actor, jobs) VALUES (ode_new_seq(), 'failed', 'failed', 'me', ARRAY[$1])";
+        let tell = "INSERT INTO job_journal (seq, event, to_state, actor, jobs)
+            VALUES (ode_new_seq(), 'failed', 'failed', 'me', ARRAY[$1])";
         assert_denied(run(&mut tx, tell, &[foreign[2].0]).await);
         drop(tx);
         guest.leave(&mut database).await;
@@ -362,7 +364,8 @@ mod postgres_only {
         let ended = run(tx, &ended, &[id.0]).await?;
         if ended > 0 {
             let told = format!(
-                "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs) VALUES ({seq}, 'cancelled', '{state}', 'cancelled', 'sql', ARRAY[$1])"
+                "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
+                VALUES ({seq}, 'cancelled', '{state}', 'cancelled', 'sql', ARRAY[$1])"
             );
             run(tx, &told, &[id.0]).await?;
         }
@@ -671,7 +674,8 @@ mod postgres_only {
         store.process(&claimed.lease, 4711).await.unwrap();
         let sql = owner(&mut database);
         let running = "SELECT count(*) FROM script_jobs WHERE id = $1 AND status = 'in_progress'
-            AND worker_id = $2::text AND process_pid = 4711 AND timeout_at > started_at AND next_retry_at IS NULL";
+            AND worker_id = $2::text AND process_pid = 4711 AND timeout_at > started_at
+            AND next_retry_at IS NULL";
         assert_eq!(number(sql, running, &[id.0, worker]).await, 1);
         finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::Unknown))).await;
         let waiting =

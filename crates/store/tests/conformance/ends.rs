@@ -13,6 +13,7 @@ on_both!(
     a_job_handed_back_has_not_used_a_try,
     files_are_published_with_the_success_only,
     a_batch_of_mixed_ends_is_answered_in_order,
+    an_end_that_cannot_be_written_does_not_spoil_its_neighbours,
     a_print_job_rests_between_its_stages_until_it_is_asked_to_go_on,
     a_print_job_that_wants_to_be_ordered_goes_on_by_itself,
     a_script_that_is_retried_waits_as_pending,
@@ -157,6 +158,22 @@ async fn a_batch_of_mixed_ends_is_answered_in_order(store: Store) {
     };
     let states: Vec<_> = store.finish(batch).await.unwrap().into_iter().map(state).collect();
     assert_eq!(states, [State::Completed, State::Pending, State::Failed, State::Pending]);
+}
+
+async fn an_end_that_cannot_be_written_does_not_spoil_its_neighbours(store: Store) {
+    let ids = store.enqueue_many((0..3).map(|_| job(Pipeline::Html)).collect()).await.unwrap();
+    let worker = worker(&store).await;
+    let claimed = claim(&store, Lane::Html, worker, 3).await;
+    let mut batch: Vec<_> = claimed.into_iter().map(|job| ending(job, Ended::Succeeded)).collect();
+    let bad = batch.iter_mut().find(|end| end.job.lease.job() == ids[1]).unwrap();
+    bad.artifacts = vec![file("one"), file("two, of the same name")];
+    store.finish(batch).await.unwrap();
+    for id in [ids[0], ids[2]] {
+        assert_eq!(store.job(JobRef::Id(id)).await.unwrap().state, State::Completed);
+    }
+    // Its lease runs out like that of a lost worker, and after three of those it is set aside.
+    assert_eq!(store.job(JobRef::Id(ids[1])).await.unwrap().phase, Phase::Running);
+    assert_eq!(store.artifacts(ids[1]).await.unwrap(), []);
 }
 
 async fn a_print_job_rests_between_its_stages_until_it_is_asked_to_go_on(store: Store) {

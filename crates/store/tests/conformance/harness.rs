@@ -11,8 +11,8 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// Makes each behaviour a test on SQLite and a test on PostgreSQL, by default on a fresh [`Store`]; others name
-/// the two functions of this file that open what they need.
+/// Makes each behaviour a test on SQLite and a test on PostgreSQL, by default on a fresh [`Store`]. Others
+/// name the two functions of this file that open what they need.
 macro_rules! on_both {
     ($($name:ident),+ $(,)?) => {
         $crate::harness::on_both!(sqlite, postgres: $($name),+);

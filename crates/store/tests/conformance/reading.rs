@@ -242,11 +242,13 @@ async fn jobs_are_counted_by_pipeline_state_and_phase(store: Store) {
         (Pipeline::Xml, State::Queued, Phase::Ready, 2),
     ];
     assert_eq!(store.counts().await.unwrap(), expected);
+    assert_eq!(store.live_count().await.unwrap(), 4);
     store.cancel(later).await.unwrap();
     assert_eq!(record(&store, later).await.phase, Phase::Failed);
     let counts = store.counts().await.unwrap();
     assert!(counts.contains(&(Pipeline::Xml, State::Failed, Phase::Failed, 1)), "{counts:?}");
     assert_eq!(counts.len(), 3);
+    assert_eq!(store.live_count().await.unwrap(), 3, "one has ended");
 }
 
 async fn health_finds_nothing_wrong_with_a_fresh_database(store: Store) {

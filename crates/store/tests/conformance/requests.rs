@@ -4,11 +4,14 @@ use crate::harness::{claim_one, finish, history, job, on_both, organisation, rec
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use ode_job::{
-    Ended, ErrorCode, Failure, JobId, JobRecord, JobRef, Lane, NewJob, Owner, Phase, Pipeline, State,
+    Claimed, Ended, ErrorCode, Failure, JobId, JobRecord, JobRef, Lane, NewJob, Owner, Phase, Pipeline,
+    State, WorkerId,
 };
-use ode_store::{Enqueued, Error, ListFilter, Store};
+use ode_store::{BornClaimed, Enqueued, Error, ListFilter, Slots, Store};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -34,6 +37,8 @@ on_both!(
     what_cannot_be_accepted_is_refused_in_words_and_not_stored,
     a_job_for_later_is_held_and_comes_in_line_when_it_is_due,
     a_moment_that_has_passed_is_now,
+    a_job_may_be_born_in_the_hands_of_a_worker,
+    a_crowd_shares_its_commits_though_some_are_born_claimed,
 );
 
 /// A request in which everything is given.
@@ -122,11 +127,11 @@ fn mixed(count: usize) -> Vec<NewJob> {
         let mut new = NewJob::new(pipeline, format!("kind-{}", number % 3), json!({ "number": number }))
             .owned_by(owners[number % 5]);
         new.priority = i32::try_from(number % 21).unwrap() - 10;
-        new.external_id = (number % 2 == 0).then(|| format!("número {number}"));
-        new.retries_max = (number % 7 == 0).then_some(1);
+        new.external_id = number.is_multiple_of(2).then(|| format!("número {number}"));
+        new.retries_max = number.is_multiple_of(7).then_some(1);
         new.run_at = (number % 11 == 3).then_some(later);
         new.advance = number % 8 == 2;
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             new.config = json!({ "format": "xml", "größe": number });
             new.metadata = json!({ "label": "✓" });
         }
@@ -259,6 +264,9 @@ async fn another_owner_may_use_the_same_external_id(store: Store) {
     assert_eq!(ids.len(), 4);
 }
 
+/// Something about a request that is made different.
+type Change = fn(&mut NewJob);
+
 fn keyed(key: &str, owner: Owner) -> NewJob {
     let mut new = job(Pipeline::Xml).owned_by(owner);
     new.idempotency_key = Some(key.into());
@@ -287,7 +295,7 @@ async fn a_repeated_request_is_answered_with_its_first_job(store: Store) {
 async fn a_key_that_was_used_for_another_request_is_refused(store: Store) {
     let owner = organisation();
     store.enqueue(keyed("k", owner)).await.unwrap();
-    let changes: [fn(&mut NewJob); 6] = [
+    let changes: [Change; 6] = [
         |new| new.pipeline = Pipeline::Html,
         |new| new.kind.push('!'),
         |new| new.input = json!({ "document": "b.pdf" }),
@@ -399,7 +407,7 @@ async fn a_repeated_request_for_known_content_keeps_its_answer(store: Store) {
 }
 
 async fn what_cannot_be_accepted_is_refused_in_words_and_not_stored(store: Store) {
-    let cases: [(fn(&mut NewJob), &str); 10] = [
+    let cases: [(Change, &str); 10] = [
         (|new| new.priority = 1001, "Priority 1001 is out of range; use -1000 to 1000."),
         (|new| new.kind.clear(), "`kind` has 0 characters; give it between 1 and 255."),
         (|new| new.external_id = Some("x".repeat(256)), "`external_id` has 256 characters"),
@@ -429,7 +437,7 @@ async fn a_job_for_later_is_held_and_comes_in_line_when_it_is_due(store: Store) 
         (Pipeline::Print, State::PendingExport, vec!["created"]),
         (Pipeline::Script, State::Pending, vec!["created"]),
     ];
-    let run_at = Timestamp::now() + Duration::from_millis(300);
+    let run_at = Timestamp::now() + Duration::from_secs(2);
     let mut ids = Vec::new();
     for (pipeline, state, words) in born {
         let (mut soon, mut late) = (job(pipeline), job(pipeline));
@@ -467,4 +475,100 @@ async fn a_moment_that_has_passed_is_now(store: Store) {
     let id = store.enqueue(new).await.unwrap().id();
     let record = record(&store, id).await;
     assert_eq!((record.state, record.phase, record.run_at), (State::Queued, Phase::Ready, None));
+}
+
+/// A worker of this process that takes every so many-th html job.
+struct Desk {
+    worker: WorkerId,
+    every: usize,
+    asked: AtomicUsize,
+    /// Shared with every place that is taken and not yet used or given back.
+    places: Arc<()>,
+    started: Arc<Mutex<Vec<Claimed>>>,
+}
+
+impl Desk {
+    async fn open(store: &Store, every: usize) -> Arc<Self> {
+        let (worker, asked) = (worker(store).await, AtomicUsize::new(0));
+        let desk = Arc::new(Desk { worker, every, asked, places: Arc::default(), started: Arc::default() });
+        store.offer_slots(desk.clone());
+        desk
+    }
+
+    fn places_taken(&self) -> usize {
+        Arc::strong_count(&self.places) - 1
+    }
+}
+
+/// One place at the desk.
+struct Place {
+    worker: WorkerId,
+    _place: Arc<()>,
+    started: Arc<Mutex<Vec<Claimed>>>,
+}
+
+impl Slots for Desk {
+    fn reserve(&self, lane: Lane) -> Option<Box<dyn BornClaimed>> {
+        let is_turn =
+            lane == Lane::Html && (self.asked.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(self.every);
+        let (worker, _place, started) = (self.worker, self.places.clone(), self.started.clone());
+        is_turn.then(|| Box::new(Place { worker, _place, started }) as Box<dyn BornClaimed>)
+    }
+}
+
+impl BornClaimed for Place {
+    fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
+    fn terms(&self) -> (Duration, Duration) {
+        (Duration::from_secs(300), Duration::from_secs(60))
+    }
+
+    fn start(self: Box<Self>, job: Claimed) {
+        self.started.lock().unwrap().push(job);
+    }
+}
+
+async fn a_job_may_be_born_in_the_hands_of_a_worker(store: Store) {
+    let desk = Desk::open(&store, 1).await;
+    let (worker, started) = (desk.worker, &desk.started);
+    let owner = organisation();
+    let mut new = named("first", owner);
+    new.timeout = Some(Duration::from_secs(7));
+    let id = store.enqueue(new.clone()).await.unwrap().id();
+    let claimed = started.lock().unwrap().pop().expect("it was not started");
+    assert_eq!((claimed.lease.job(), claimed.lease.fence(), claimed.lease.worker()), (id, 1, worker));
+    assert_eq!((claimed.attempt, claimed.owner, &claimed.input), (1, owner, &new.input));
+    let born = record(&store, id).await;
+    assert_eq!((born.state, born.phase, born.attempt_count), (State::Processing, Phase::Running, 1));
+    assert_eq!(born.worker_id, Some(worker));
+    let limit = born.timeout_at.unwrap().as_millisecond() - born.started_at.unwrap().as_millisecond();
+    assert_eq!(limit, 7000);
+    assert_eq!(history(&store, id).await, ["created", "processing"]);
+
+    assert_duplicate(store.enqueue(new).await, id);
+    assert_eq!(desk.places_taken(), 0, "a refused job kept its place");
+    let other = store.enqueue(job(Pipeline::Xml)).await.unwrap().id();
+    assert_eq!(record(&store, other).await.phase, Phase::Ready, "the worker does not do this");
+    finish(&store, claimed, Ended::Succeeded).await;
+    assert_eq!(record(&store, id).await.state, State::Completed);
+    assert!(started.lock().unwrap().is_empty());
+}
+
+async fn a_crowd_shares_its_commits_though_some_are_born_claimed(store: Store) {
+    let desk = Desk::open(&store, 50).await;
+    let asks = (0..600).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move { store.enqueue(job(Pipeline::Html)).await.unwrap().id() })
+    });
+    let ids: Vec<JobId> = join_all(asks).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(desk.started.lock().unwrap().len(), 12);
+    let running = ListFilter { phase: Some(Phase::Running), limit: 100, ..ListFilter::default() };
+    assert_eq!(store.jobs(&running).await.unwrap().jobs.len(), 12);
+    let mut entries = HashSet::new();
+    for id in ids {
+        entries.insert(store.events(id).await.unwrap()[0].seq);
+    }
+    assert!(entries.len() < 60, "600 jobs took {} commits", entries.len());
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use ode_job::{
     Claimed, Ended, JobId, Lane, Lease, LogLevel, Phase, Pipeline, Progress, State, WorkerId, WorkerRecord,
 };
-use ode_store::{ClaimRequest, Config, Finished, Store};
+use ode_store::{ClaimRequest, Config, Finished, Store, Wake, Wakes};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -28,10 +28,12 @@ on_both!(
     a_look_shows_the_lanes_with_work_and_only_those_asked_for,
     a_look_shows_when_the_next_job_is_due,
     a_look_shows_a_lost_worker,
+    new_work_and_the_wish_to_stop_wake_whoever_listens,
 );
 on_both!(
     sqlite_file, postgres_database:
     silence_is_counted_from_the_start_of_a_worker,
+    work_from_another_process_wakes_whoever_listens,
     the_process_of_an_attempt_is_known_while_the_lease_is_held
 );
 
@@ -284,6 +286,50 @@ async fn a_look_shows_a_lost_worker(store: Store) {
     silence(&store, quiet).await;
     assert_eq!(store.rescue().await.unwrap(), 0, "it held nothing");
     assert!(!store.look(&[]).await.unwrap().has_lost, "a lost worker is looked for once");
+}
+
+/// Waits until this, or news that something changed, has come. What else there is to hear is passed over.
+async fn woken(wakes: &mut Wakes, wanted: Wake) {
+    let heard = async {
+        loop {
+            let wake = wakes.next().await;
+            if wake == wanted || wake == Wake::Changed {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), heard).await.expect("nobody was woken");
+}
+
+async fn new_work_and_the_wish_to_stop_wake_whoever_listens(store: Store) {
+    let mut wakes = store.wakes();
+    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+    woken(&mut wakes, Wake::Ready(Lane::Html)).await;
+    let worker = worker(&store).await;
+    let claimed = claim_one(&store, Lane::Html, worker).await;
+    store.stop(id).await.unwrap();
+    woken(&mut wakes, Wake::Stop(id)).await;
+    finish(&store, claimed, Ended::Stopped).await;
+    store.retry(id).await.unwrap();
+    woken(&mut wakes, Wake::Ready(Lane::Html)).await;
+}
+
+async fn work_from_another_process_wakes_whoever_listens(database: Database) {
+    let mut wakes = database.store.wakes();
+    let other = Store::open(Config::new(&database.url)).await.unwrap();
+    // Until the first is heard, the listener may not have begun to listen.
+    let ask = async || {
+        loop {
+            other.enqueue(job(Pipeline::Html)).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        () = woken(&mut wakes, Wake::Ready(Lane::Html)) => {}
+        () = ask() => unreachable!("it asks for ever"),
+    }
+    other.enqueue(job(Pipeline::Xml)).await.unwrap();
+    woken(&mut wakes, Wake::Ready(Lane::Xml)).await;
 }
 
 async fn silence_is_counted_from_the_start_of_a_worker(database: Database) {
