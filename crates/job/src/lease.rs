@@ -1,8 +1,8 @@
 //! A worker's dated, numbered right to make one attempt, and the job it was granted for.
 
 use crate::{JobId, Lane, Owner, WorkerId};
-use jiff::Timestamp;
 use serde_json::Value;
+use std::time::Duration;
 
 /// The right to make one attempt at one job.
 ///
@@ -56,10 +56,10 @@ pub struct Claimed {
     pub attempt: u32,
     /// Retries used so far.
     pub retries: u32,
-    /// Retries it may use.
-    pub retries_max: u32,
+    /// Retries it may use; as many as its handler allows where it does not say.
+    pub retries_max: Option<u32>,
     /// How many workers it has outlived.
     pub crashes: u32,
-    /// When this attempt must be over, if it has its own limit.
-    pub timeout_at: Option<Timestamp>,
+    /// How long this attempt may take, if it has its own limit.
+    pub timeout: Option<Duration>,
 }

@@ -36,8 +36,8 @@ pub trait Handler: Send + Sync {
     async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure>;
 }
 
-/// What an attempt may tell the engine while it runs. Everything is fenced: once the lease is lost, nothing
-/// told here reaches the job.
+/// What an attempt may tell the engine while it runs. Progress and files are fenced: once the lease is lost they
+/// do not reach the job. A log line names the attempt that wrote it, and is kept whatever became of that.
 #[async_trait]
 pub trait Context: Send + Sync {
     /// How far it is. Coalesced; the last word wins.

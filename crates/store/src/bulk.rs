@@ -69,7 +69,7 @@ fn write_job(copy: &mut Copy, row: &NewRow) {
         copy.id(id);
     }
     copy.text(job.external_id.as_deref());
-    copy.small(job.priority);
+    copy.small(Some(job.priority));
     copy.big(job.timeout.map(|timeout| micros(timeout) / 1000));
     copy.json(Some(&job.input));
     copy.json(unless_empty(&job.config));
@@ -80,8 +80,8 @@ fn write_live(copy: &mut Copy, row: &NewRow, history: &str) {
     copy.row();
     copy.id(Some(row.id.0));
     copy.id(Some(row.job.owner.key()));
-    copy.small(-row.job.priority);
-    copy.small(i32::try_from(row.retries_max).unwrap_or(i32::MAX));
+    copy.small(Some(-row.job.priority));
+    copy.small(row.job.retries_max.and_then(|retries| i32::try_from(retries).ok()));
     copy.text(Some(row.job.pipeline.as_str()));
     copy.text(row.lane.map(Lane::as_str));
     copy.text(Some(row.state.as_str()));
@@ -123,9 +123,10 @@ impl Copy {
         self.field(text.map(str::as_bytes));
     }
 
-    fn small(&mut self, number: i32) {
-        let number = i16::try_from(number).expect("priorities and retries are checked at the door");
-        self.field(Some(&number.to_be_bytes()));
+    fn small(&mut self, number: Option<i32>) {
+        let number = number
+            .map(|number| i16::try_from(number).expect("priorities and retries are checked at the door"));
+        self.field(number.map(i16::to_be_bytes).as_ref().map(<[u8; 2]>::as_slice));
     }
 
     fn big(&mut self, number: Option<i64>) {

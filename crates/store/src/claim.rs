@@ -98,9 +98,9 @@ fn claimed(row: &Row, lane: Lane, worker: WorkerId) -> Result<Claimed, Error> {
         config: row.opt_json("config")?.unwrap_or_else(|| json!({})),
         attempt: count("attempts")?,
         retries: count("retries")?,
-        retries_max: count("retries_max")?,
+        retries_max: row.opt_int("retries_max")?.and_then(|count| u32::try_from(count).ok()),
         crashes: count("crashes")?,
-        timeout_at: row.opt_moment("timeout_at")?,
+        timeout: row.opt_int("timeout_ms")?.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis),
     })
 }
 

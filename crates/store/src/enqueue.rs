@@ -6,7 +6,7 @@ use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::{Store, micros};
 use jiff::Timestamp;
-use ode_job::{Claimed, Event, JobId, Lane, Lease, NewJob, Owner, RetryPolicy, State, WorkerId};
+use ode_job::{Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
@@ -94,7 +94,6 @@ pub(crate) struct NewRow {
     pub(crate) lane: Option<Lane>,
     pub(crate) steps: Vec<BirthStep>,
     pub(crate) run_at: Option<Timestamp>,
-    pub(crate) retries_max: u32,
     born: Option<Box<dyn BornClaimed>>,
 }
 
@@ -112,8 +111,7 @@ impl NewRow {
             state = edge.to;
         }
         let lane = if run_at.is_none() { pipeline.lane(state) } else { None };
-        let retries_max = job.retries_max.unwrap_or(RetryPolicy::default().retries_max);
-        NewRow { id, job, state, lane, steps, run_at, retries_max, born: None }
+        NewRow { id, job, state, lane, steps, run_at, born: None }
     }
 
     fn start_at_birth(&mut self, born: Box<dyn BornClaimed>) {
@@ -133,7 +131,7 @@ impl NewRow {
             "external_id": job.external_id, "priority": job.priority,
             "timeout_ms": job.timeout.map(|timeout| micros(timeout) / 1000),
             "input": job.input, "config": unless_empty(&job.config), "metadata": unless_empty(&job.metadata),
-            "owner": job.owner.key(), "retries_max": self.retries_max, "lane": self.lane, "state": self.state,
+            "owner": job.owner.key(), "retries_max": job.retries_max, "lane": self.lane, "state": self.state,
             "history": history, "run_at": self.run_at.map(Timestamp::as_microsecond),
             "started": i32::from(self.born.is_some()),
             "advance": i32::from(job.advance), "limit_micros": born_limit.map(micros),
@@ -296,7 +294,7 @@ impl Store {
         for row in rows {
             match row.born {
                 Some(born) => {
-                    let claimed = born_claimed(row.id, row.job, row.lane, row.retries_max, &*born);
+                    let claimed = born_claimed(row.id, row.job, row.lane, &*born);
                     born.start(claimed);
                 }
                 None => {
@@ -312,22 +310,30 @@ impl Store {
     /// answer was lost is recognised instead of repeated.
     async fn insert_surely(&self, rows: &[NewRow]) -> Result<(), Error> {
         let deadline = tokio::time::Instant::now() + RETRY_FOR;
-        loop {
-            let error = match self.insert(rows).await {
-                Ok(()) => return Ok(()),
-                Err(error) => error,
-            };
-            if !error.is_passing() || tokio::time::Instant::now() > deadline {
-                return Err(error);
-            }
+        let mut error = match self.insert(rows).await {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        while error.is_passing() && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(RETRY_PAUSE).await;
-            let ids: Vec<Value> = rows.iter().map(|row| json!({ "id": row.id })).collect();
-            let known = self.db().read(KNOWN, &[Param::Rows(Value::Array(ids).to_string())]).await;
-            // One transaction wrote them all: any of them shows that it committed.
-            if known.is_ok_and(|known| !known.is_empty()) {
-                return Ok(());
+            let outcome = match self.are_known(rows).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => self.insert(rows).await,
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Ok(()) => return Ok(()),
+                Err(next) => error = next,
             }
         }
+        Err(error)
+    }
+
+    /// Whether these jobs are stored. One transaction writes them all: any of them shows that it committed.
+    async fn are_known(&self, rows: &[NewRow]) -> Result<bool, Error> {
+        let ids: Vec<Value> = rows.iter().map(|row| json!({ "id": row.id })).collect();
+        let known = self.db().read(KNOWN, &[Param::Rows(Value::Array(ids).to_string())]).await?;
+        Ok(!known.is_empty())
     }
 
     async fn commit_group(&self, batch: Vec<Request>) {
@@ -470,14 +476,7 @@ fn fingerprint(job: &NewJob) -> String {
     crate::blobs::sha256_hex(text.to_string().as_bytes())
 }
 
-fn born_claimed(
-    id: JobId,
-    job: NewJob,
-    lane: Option<Lane>,
-    retries_max: u32,
-    born: &dyn BornClaimed,
-) -> Claimed {
-    let limit = job.timeout.unwrap_or(born.terms().1);
+fn born_claimed(id: JobId, job: NewJob, lane: Option<Lane>, born: &dyn BornClaimed) -> Claimed {
     Claimed {
         lease: Lease::granted(id, 1, born.worker()),
         lane: lane.expect("only a job with a lane is born claimed"),
@@ -487,9 +486,9 @@ fn born_claimed(
         config: job.config,
         attempt: 1,
         retries: 0,
-        retries_max,
+        retries_max: job.retries_max,
         crashes: 0,
-        timeout_at: Timestamp::now().checked_add(limit).ok(),
+        timeout: job.timeout,
     }
 }
 

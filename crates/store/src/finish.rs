@@ -206,7 +206,7 @@ fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
         pipeline,
         state: from,
         retries: job.retries,
-        retries_max: job.retries_max,
+        retries_max: job.retries_max.unwrap_or(retry.retries_max),
         crashes: job.crashes,
     };
     let is_success = ended == Ended::Succeeded;

@@ -60,15 +60,14 @@ const PROCESS: &str =
     "UPDATE job_live SET process_pid = $4 WHERE id = $1 AND fence = $2 AND worker = $3 RETURNING id";
 /// Rows held by nobody who is alive, or for longer than the lease allows. Reads the whole of the live table,
 /// which is why it is asked only when a worker is known to be lost, and now and then.
-const LOST: &str = "SELECT l.id, l.fence, l.pipeline, l.state, l.retries, l.retries_max, l.crashes, l.worker,
+const LOST: &str = "SELECT l.id, l.fence, l.pipeline, l.state, l.retries, l.crashes, l.worker,
         CASE WHEN l.stop_at IS NULL THEN 0 ELSE 1 END AS stop
     FROM job_live l LEFT JOIN worker w ON w.id = l.worker
     WHERE l.worker IS NOT NULL AND (w.id IS NULL OR w.alive_until < {now} OR l.lease_until < {now})
     ORDER BY l.id LIMIT $1";
-const STRAY: &str =
-    "SELECT l.id, l.fence, l.pipeline, l.state, l.retries, l.retries_max, l.crashes, l.worker,
+const STRAY: &str = "SELECT l.id, l.fence, l.pipeline, l.state, l.retries, l.crashes, l.worker,
         CASE WHEN l.stop_at IS NULL THEN 0 ELSE 1 END AS stop
-    FROM job_live l WHERE l.worker = $1";
+    FROM job_live l WHERE l.worker = $1 AND l.started_at <= {after $2}";
 const FORGET: &str = "DELETE FROM worker WHERE alive_until < {now}
     AND NOT EXISTS (SELECT 1 FROM job_live l WHERE l.worker = worker.id) RETURNING id";
 
@@ -204,9 +203,14 @@ impl Store {
     }
 
     /// Hands back jobs that are leased to `worker` and that it does not know of: the answer to its claim was
-    /// lost. `known` are those it does.
-    pub async fn release_strays(&self, worker: WorkerId, known: &[JobId]) -> Result<usize, Error> {
-        let rows = self.db().read(STRAY, params![worker]).await?;
+    /// lost. `known` are those it does; one that was claimed less than `age` ago may be about to be.
+    pub async fn release_strays(
+        &self,
+        worker: WorkerId,
+        known: &[JobId],
+        age: Duration,
+    ) -> Result<usize, Error> {
+        let rows = self.db().read(STRAY, params![worker, -micros(age)]).await?;
         let strays = rows.iter().filter(|row| row.job("id").is_ok_and(|id| !known.contains(&id)));
         let changes = strays.map(|row| lost(row, Ended::HandedBack)).collect::<Result<Vec<_>, _>>()?;
         Ok(self.apply(changes).await?.len())
@@ -237,7 +241,8 @@ fn lost(row: &Row, ended: Ended) -> Result<Change, Error> {
         pipeline,
         state: from,
         retries: count("retries")?,
-        retries_max: count("retries_max")?,
+        // Losing a worker uses up no retry, so how many there are does not matter here.
+        retries_max: 0,
         crashes: count("crashes")?,
     };
     // A person's wish to end the job outlives the worker that was to carry it out.

@@ -101,7 +101,7 @@ pub(crate) async fn run(
         files: Mutex::default(),
     };
     crash::point("before-run");
-    let limit = time_limit(&job, &lane.limits);
+    let limit = job.timeout.unwrap_or(lane.limits.attempt_timeout);
     let ended = tokio::select! {
         biased;
         why = interrupted(&mut interrupt) => Err(why),
@@ -140,13 +140,6 @@ pub(crate) fn ending(limits: &Limits, job: Claimed, ended: Ended) -> Finish {
 fn jitter() -> f64 {
     let random = uuid::Uuid::new_v4().as_u128() as u32;
     f64::from(random) / f64::from(u32::MAX)
-}
-
-fn time_limit(job: &Claimed, limits: &Limits) -> Duration {
-    let own = job
-        .timeout_at
-        .map(|at| Duration::try_from(at.duration_since(jiff::Timestamp::now())).unwrap_or(Duration::ZERO));
-    own.unwrap_or(limits.attempt_timeout)
 }
 
 fn too_late(limit: Duration) -> Failure {

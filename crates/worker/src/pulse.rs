@@ -1,8 +1,8 @@
 //! The pulse of a worker: it says that it is alive, renews its leases, listens for wake-ups, puts due jobs in
 //! line and gives the jobs of lost workers to others.
 
-use crate::{STRAY_AFTER, Shared, crash};
 use crate::lane::Interrupt;
+use crate::{STRAY_AFTER, Shared, crash};
 use ode_job::{JobId, Lease};
 use ode_store::{Error, Wake};
 use std::sync::Arc;

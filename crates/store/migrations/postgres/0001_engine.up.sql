@@ -133,7 +133,8 @@ CREATE TABLE job_live (
     owner            uuid NOT NULL,
     -- Priority, turned round so that the index is read in one direction.
     rank             smallint NOT NULL DEFAULT 0,
-    retries_max      smallint NOT NULL DEFAULT 3 CHECK (retries_max >= 0),
+    -- As many as the handler allows, where it does not say.
+    retries_max      smallint CHECK (retries_max >= 0),
     pipeline         text NOT NULL,
     -- The line it waits or runs in; none while it is held.
     lane             text CHECK (lane IN ('xml', 'html', 'print.export', 'print.order', 'script')),

@@ -120,7 +120,7 @@ GRANT EXECUTE ON FUNCTION ode_history(uuid) TO ode_api;
 CREATE FUNCTION ode_enqueue(
     pipeline text, type text, input jsonb DEFAULT '{}', organisation_id uuid DEFAULT NULL,
     external_id text DEFAULT NULL, priority integer DEFAULT 0, run_at timestamptz DEFAULT NULL,
-    config jsonb DEFAULT NULL, metadata jsonb DEFAULT NULL, max_retries integer DEFAULT 3,
+    config jsonb DEFAULT NULL, metadata jsonb DEFAULT NULL, max_retries integer DEFAULT NULL,
     created_by uuid DEFAULT NULL, timeout_ms bigint DEFAULT NULL)
 RETURNS uuid LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
@@ -234,7 +234,9 @@ SELECT job_type,
 FROM script_jobs WHERE created_at > now() - interval '24 hours' GROUP BY job_type;
 
 DO $$ BEGIN
-    IF current_setting('server_version_num')::int >= 150000 THEN
+    -- Made on version 14, the views would show their owner's rows; whatever the server is today, they are not granted.
+    IF (SELECT bool_and(coalesce('security_invoker=true' = ANY (reloptions), FALSE)) FROM pg_class
+        WHERE oid IN ('jobs'::regclass, 'script_jobs'::regclass, 'print_jobs'::regclass)) THEN
         GRANT SELECT ON jobs, print_jobs, script_jobs, script_jobs_queue_status, script_jobs_failed_summary,
             script_jobs_metrics TO ode_api;
     END IF;

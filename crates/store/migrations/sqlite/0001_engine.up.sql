@@ -44,7 +44,6 @@ CREATE TABLE job (
     retries         INTEGER,
     retries_max     INTEGER,
     state           TEXT,
-    worker          BLOB,
     advance         INTEGER,
     engine_version  TEXT,
     history         TEXT,
@@ -86,7 +85,8 @@ CREATE TABLE job_live (
     fence            INTEGER NOT NULL DEFAULT 0 CHECK (fence >= 0),
     -- Priority, turned round so that the index is read in one direction.
     rank             INTEGER NOT NULL DEFAULT 0,
-    retries_max      INTEGER NOT NULL DEFAULT 3 CHECK (retries_max >= 0),
+    -- As many as the handler allows, where it does not say.
+    retries_max      INTEGER CHECK (retries_max >= 0),
     attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     retries          INTEGER NOT NULL DEFAULT 0 CHECK (retries >= 0),
     crashes          INTEGER NOT NULL DEFAULT 0 CHECK (crashes >= 0),

@@ -40,7 +40,7 @@ pub(super) fn meaning(sqlstate: &str) -> Option<fn(String) -> Error> {
         // Deadlocks, serialization failures and lock timeouts pass when tried again.
         "40001" | "40P01" | "55P03" => Some(Error::Unavailable),
         "25006" => Some(Error::ReadOnly),
-        "53100" | "53200" => Some(Error::DiskFull),
+        "53100" => Some(Error::DiskFull),
         "28000" | "28P01" | "3D000" => Some(|said| {
             Error::Config(format!("The database refused the connection: {said}. Check --database."))
         }),
@@ -191,7 +191,7 @@ WITH RECURSIVE top AS MATERIALIZED (
         history = l.history || ',' || $7::bigint
     FROM picked JOIN job j ON j.id = picked.id
     WHERE l.ctid = picked.ctid
-    RETURNING l.id, l.fence, l.attempts, l.retries, l.retries_max, l.crashes, l.timeout_at, l.owner,
+    RETURNING l.id, l.fence, l.attempts, l.retries, l.retries_max, l.crashes, l.owner, j.timeout_ms,
         j.kind, j.input, j.config, j.session_id, j.user_id, j.organisation_id
 ), e AS (
     INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)

@@ -135,7 +135,7 @@ RETURNING id";
 
 /// What a worker needs to know of the jobs it claimed. `$1` their ids.
 pub(crate) const CLAIMED: &str = "
-SELECT l.id, l.fence, l.attempts, l.retries, l.retries_max, l.crashes, l.timeout_at, l.owner, j.kind, j.input,
+SELECT l.id, l.fence, l.attempts, l.retries, l.retries_max, l.crashes, l.owner, j.timeout_ms, j.kind, j.input,
     j.config, j.session_id, j.user_id, j.organisation_id
 FROM {rows $1: id uuid} JOIN job_live l ON l.id = r.id JOIN job j ON j.id = r.id";
 

@@ -521,7 +521,7 @@ mod postgres_only {
             assert_eq!((record.external_id.as_deref(), record.priority), (Some("x-1"), 5));
             assert_eq!((&record.config["zoom"], &record.metadata["a"]), (&2.into(), &"ä".into()));
             let claimed = claim_one(&store, lane, worker).await;
-            assert_eq!((claimed.lease.job(), claimed.retries_max), (id, 7));
+            assert_eq!((claimed.lease.job(), claimed.retries_max), (id, Some(7)));
             assert_eq!(claimed.input["document"], "a.pdf");
             finish(&store, claimed, Ended::Succeeded).await;
             assert_eq!(history(&store, id).await, ["created", "queued", "processing", "complete"]);

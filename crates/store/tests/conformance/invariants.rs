@@ -186,7 +186,7 @@ async fn counters_and_progress_stay_within_their_bounds(mut database: Database) 
         ("fence", &["-1", "NULL"]),
         ("attempts", &["-1", "NULL"]),
         ("retries", &["-1", "NULL"]),
-        ("retries_max", &["-1", "NULL"]),
+        ("retries_max", &["-1"]),
         ("crashes", &["-1", "NULL"]),
         ("history", &["NULL"]),
         ("owner", &["NULL"]),

@@ -130,7 +130,7 @@ struct Kept {
     fence: i64,
     attempt: u32,
     retries: u32,
-    retries_max: u32,
+    retries_max: Option<u32>,
     crashes: u32,
 }
 
@@ -429,7 +429,16 @@ impl Model {
             job.step(Event::Started, lane.running_state());
             (job.fence, job.attempts, job.holder) = (job.fence + 1, job.attempts + 1, Some(worker));
             let Job { fence, attempts: attempt, retries, retries_max, crashes, .. } = *job;
-            let kept = Kept { job: number, lane, worker, fence, attempt, retries, retries_max, crashes };
+            let kept = Kept {
+                job: number,
+                lane,
+                worker,
+                fence,
+                attempt,
+                retries,
+                retries_max: Some(retries_max),
+                crashes,
+            };
             self.leases.push(kept);
             claimed.insert(number, kept);
         }
@@ -503,7 +512,9 @@ impl Side {
                 store.register(next, "test", "0").await?;
                 Answer::Count(rescued)
             }
-            Step::Forget(worker) => Answer::Count(store.release_strays(worker, &[]).await?),
+            Step::Forget(worker) => {
+                Answer::Count(store.release_strays(worker, &[], std::time::Duration::ZERO).await?)
+            }
             Step::Held(worker) => {
                 let held = store.held(worker, self.leases.iter()).await?;
                 let numbers = |ids: Vec<JobId>| ids.into_iter().map(|id| self.number(id)).collect();
@@ -542,7 +553,7 @@ impl Side {
             retries,
             retries_max,
             crashes,
-            timeout_at: None,
+            timeout: None,
         };
         let (ended, retry) = (end.ended(), policy(is_soon));
         let result = Some(json!({ "pages": 1 }));

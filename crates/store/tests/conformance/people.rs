@@ -85,7 +85,7 @@ async fn a_retried_job_may_use_all_its_retries_again(store: Store) {
     for round in 0..2 {
         for retries in 0..2 {
             let claimed = claim_one(&store, Lane::Html, worker).await;
-            assert_eq!((claimed.retries, claimed.retries_max), (retries, 1), "round {round}");
+            assert_eq!((claimed.retries, claimed.retries_max), (retries, Some(1)), "round {round}");
             let mut end = ending(claimed, broken());
             end.retry.base = Duration::ZERO;
             store.finish(vec![end]).await.unwrap();
@@ -153,9 +153,9 @@ async fn a_zombie_from_before_the_retry_changes_nothing(store: Store) {
         config: serde_json::json!({}),
         attempt: 1,
         retries: 0,
-        retries_max: 3,
+        retries_max: Some(3),
         crashes: 0,
-        timeout_at: None,
+        timeout: None,
     };
     assert_eq!(finish(&store, twice(stale()), Ended::Succeeded).await, Finished::LeaseLost, "ready");
     let current = claim_one(&store, Lane::Html, worker).await;

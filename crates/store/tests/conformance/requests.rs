@@ -95,7 +95,7 @@ async fn a_request_is_kept_in_full(store: Store) {
     let claimed = claim_one(&store, Lane::Script, worker).await;
     assert_eq!((&claimed.kind, claimed.owner), (&new.kind, new.owner));
     assert_eq!((&claimed.input, &claimed.config), (&new.input, &new.config));
-    assert_eq!(claimed.retries_max, 100);
+    assert_eq!(claimed.retries_max, Some(100));
 }
 
 async fn what_was_not_given_is_an_empty_document(store: Store) {

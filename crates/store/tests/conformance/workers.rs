@@ -194,8 +194,8 @@ async fn strays_are_handed_back_unburned_and_known_jobs_are_kept(store: Store) {
     let (worker, jobs) = claimed(&store, 3).await;
     let (_, others) = claimed(&store, 1).await;
     let ids: Vec<JobId> = jobs.iter().map(|job| job.lease.job()).collect();
-    assert_eq!(store.release_strays(worker, &ids).await.unwrap(), 0);
-    assert_eq!(store.release_strays(worker, &ids[..1]).await.unwrap(), 2);
+    assert_eq!(store.release_strays(worker, &ids, Duration::ZERO).await.unwrap(), 0);
+    assert_eq!(store.release_strays(worker, &ids[..1], Duration::ZERO).await.unwrap(), 2);
     let known = record(&store, ids[0]).await;
     assert_eq!((known.phase, known.attempt_count), (Phase::Running, 1));
     for id in &ids[1..] {
