@@ -134,10 +134,10 @@ mod tests {
             assert_eq!(near::<T>(&T::tidy(typed)), expected, "{typed}");
         }
         check::<State>("Queud", "queued");
-        check::<State>("export", "pending_export or export_failed or export_complete");
+        check::<State>("export", "pending_export or exporting or export_failed or export_complete");
         check::<Pipeline>("htlm", "");
         check::<Pipeline>("scripts", "script");
-        check::<ErrorCode>("timeout", "GW_TIMEOUT");
+        check::<ErrorCode>("timeout", "GW_TIMEOUT or TIMED_OUT");
         check::<ErrorCode>("NOTPDF", "NOT_PDF");
         check::<ErrorCode>("ODE-1004", "");
         check::<ErrorCode>(&"x".repeat(10_000), "");

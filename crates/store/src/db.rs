@@ -296,7 +296,7 @@ impl Db {
     pub(crate) async fn begin(&self) -> Result<Tx, Error> {
         match self {
             Db::Postgres(pool) => Ok(Tx::Postgres(pool.begin().await?)),
-            Db::Sqlite { write, .. } => Ok(Tx::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?)),
+            Db::Sqlite { write, .. } => Ok(Tx::Sqlite(begin_sqlite(write).await?)),
         }
     }
 
@@ -318,6 +318,19 @@ impl Db {
                 write.close().await;
             }
         }
+    }
+}
+
+async fn begin_sqlite(pool: &SqlitePool) -> Result<sqlx::Transaction<'static, Sqlite>, sqlx::Error> {
+    const BEGIN: &str = "BEGIN IMMEDIATE";
+    match pool.begin_with(BEGIN).await {
+        // When the disk is full, SQLite ends a transaction by itself, while the driver still counts it as open and
+        // begins no other on this connection: the one that writes. A new one knows nothing of it.
+        Err(sqlx::Error::InvalidSavePointStatement) => {
+            pool.acquire().await?.close_on_drop();
+            pool.begin_with(BEGIN).await
+        }
+        begun => begun,
     }
 }
 

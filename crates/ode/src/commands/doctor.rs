@@ -104,8 +104,8 @@ fn check_unmade(name: &str, what: &str, path: &Path, advice: &str) -> Finding {
     use rustix::fs::{Access, access};
     let (path, above) = (path.display(), existing(path));
     let problem = match access(above, Access::WRITE_OK | Access::EXEC_OK) {
-        Ok(()) if above.is_dir() => None,
-        Ok(()) => Some("it is not a directory".to_owned()),
+        _ if !above.is_dir() => Some("it is not a directory".to_owned()),
+        Ok(()) => None,
         Err(error) => Some(output::sentence(&error.into())),
     };
     match problem {

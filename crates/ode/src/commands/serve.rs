@@ -29,7 +29,7 @@ pub(crate) struct Serve {
 #[derive(Debug, Args)]
 pub(crate) struct Drain {
     /// Seconds that running jobs get to end when the process is asked to stop; then they are handed back
-    #[arg(long, env = "ODE_GRACE", value_name = "SECONDS", default_value_t = 30,
+    #[arg(long, env = "ODE_GRACE", value_name = "SECONDS", default_value_t = 30, allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(..=86_400))]
     grace: u64,
 }

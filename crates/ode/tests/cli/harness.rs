@@ -203,7 +203,7 @@ impl Ran {
     }
 
     #[track_caller]
-    pub(crate) fn assert_plain(&self) {
+    fn assert_plain(&self) {
         let traces =
             ["panicked", "thread '", "backtrace", "::", "Err(", "Some(", "Os {", "os error", "Error", "sqlx"];
         for trace in traces {

@@ -1,6 +1,8 @@
 //! Directories that cannot be written, files in the way, disks that are full.
 
 use crate::harness::{Ode, Ran};
+use ode_job::{NewJob, Pipeline};
+use serde_json::json;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -117,6 +119,28 @@ impl Drop for SmallDisk {
         // If it does not succeed, a few megabytes stay mounted in a temporary directory.
         let _ = Command::new("umount").arg(&self.0).status();
     }
+}
+
+#[test]
+fn what_a_full_disk_refused_is_accepted_by_the_same_process_once_there_is_space() {
+    let ode = Ode::new();
+    let Some(_disk) = SmallDisk::mount(ode.data()) else { return };
+    ode.ok(["migrate", "up"]);
+    let ballast = ode.data().join("ballast");
+    ode.with_store(async |store| {
+        let job = || NewJob::new(Pipeline::Xml, "a", json!("x".repeat(500_000)));
+        store.enqueue(job()).await.unwrap();
+        // As much as there is place for.
+        let filled = std::fs::write(&ballast, vec![0; 4_000_000]);
+        assert_eq!(filled.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        for _ in 0..2 {
+            let error = store.enqueue(job()).await.unwrap_err();
+            assert!(matches!(error, ode_store::Error::DiskFull(_)), "{error:?}");
+        }
+        std::fs::remove_file(&ballast).unwrap();
+        store.enqueue(job()).await.unwrap();
+    });
+    assert_eq!(ode.json(["jobs", "list"])["jobs"].as_array().unwrap().len(), 2);
 }
 
 #[test]

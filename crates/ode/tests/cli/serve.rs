@@ -112,7 +112,7 @@ fn ask(address: SocketAddr, what: &str) -> Answer {
 fn assert_stopped(ran: &Ran) {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.ends_with("\nStopped.\n"), "{ran:?}");
-    ran.assert_plain();
+    assert!(!ran.stderr.contains("panicked"), "{ran:?}");
 }
 
 fn serving_starts_with_nothing_answers_and_stops(ode: &Ode) {
@@ -168,7 +168,8 @@ fn serving_makes_what_it_needs() {
 
 #[test]
 fn what_is_not_there_is_told_as_a_problem_document() {
-    let serving = Serving::all(&Ode::new());
+    let ode = Ode::new();
+    let serving = Serving::all(&ode);
     let answer = serving.get("/api/nonsense");
     assert_eq!(answer.status, "HTTP/1.1 404 Not Found");
     assert!(answer.headers.contains("content-type: application/problem+json"), "{answer:?}");
@@ -226,7 +227,8 @@ fn an_address_that_is_taken_is_told_as_such() {
 
 #[test]
 fn an_address_may_be_a_name() {
-    let serving = Serving::start(&mut Ode::new().command(["web", "--listen", "localhost:0"]));
+    let ode = Ode::new();
+    let serving = Serving::start(&mut ode.command(["web", "--listen", "localhost:0"]));
     assert_eq!(serving.get("/api/healthz").status, "HTTP/1.1 200 OK");
 }
 
