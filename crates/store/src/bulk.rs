@@ -1,6 +1,7 @@
 //! Many jobs at once on PostgreSQL: COPY in its binary form, twice as fast as an insert.
 
 use crate::db::{Param, Tx};
+use crate::dialect::postgres;
 use crate::enqueue::{NewRow, Steps, owner_columns, unless_empty};
 use crate::error::Error;
 use crate::{Store, micros};
@@ -30,12 +31,12 @@ pub(crate) async fn copy(store: &Store, rows: &[NewRow]) -> Result<(), Error> {
     // Jobs that took the same steps are of one pipeline and stand in one lane, or in none.
     let mut groups: BTreeMap<usize, (Option<Lane>, Vec<Uuid>)> = BTreeMap::new();
     for row in rows {
-        let (group, history) = steps.group(&row.steps, || store.inner.mint.seq());
+        let (group, seqs) = steps.group(&row.steps, || store.inner.mint.seq());
         let (lane, ids) = groups.entry(group).or_default();
         *lane = lane.or(row.lane);
         ids.push(row.id.0);
         write_job(&mut jobs, row);
-        write_live(&mut live, row, &history);
+        write_live(&mut live, row, &postgres::history(&seqs));
     }
     let mut tx = store.db().begin().await?;
     send(&mut tx, COPY_JOB, jobs).await?;
@@ -76,7 +77,7 @@ fn write_job(copy: &mut Copy, row: &NewRow) {
     copy.json(unless_empty(&job.metadata));
 }
 
-fn write_live(copy: &mut Copy, row: &NewRow, history: &str) {
+fn write_live(copy: &mut Copy, row: &NewRow, history: &[u8]) {
     copy.row();
     copy.id(Some(row.id.0));
     copy.id(Some(row.job.owner.key()));
@@ -85,7 +86,7 @@ fn write_live(copy: &mut Copy, row: &NewRow, history: &str) {
     copy.text(Some(row.job.pipeline.as_str()));
     copy.text(row.lane.map(Lane::as_str));
     copy.text(Some(row.state.as_str()));
-    copy.text(Some(history));
+    copy.field(Some(history));
     copy.bool(row.job.advance.then_some(true));
     copy.moment(row.run_at);
 }

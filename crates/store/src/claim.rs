@@ -32,20 +32,24 @@ impl Store {
     /// One call serves one priority; fewer jobs than asked for may mean that the next one has more.
     pub async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, Error> {
         let ClaimRequest { lane, worker, .. } = request;
-        let params = [
+        let seq = self.inner.mint.seq();
+        let mut params = vec![
             lane.as_str().into(),
             worker.into(),
             i64::try_from(request.count).unwrap_or(i64::MAX).into(),
             request.after.into(),
             micros(request.lease).into(),
             micros(request.attempt_timeout).into(),
-            self.inner.mint.seq().into(),
+            seq.into(),
             worker.to_string().into(),
             lane.ready_state().as_str().into(),
             lane.running_state().as_str().into(),
         ];
         let rows = match self.db() {
-            Db::Postgres(_) => self.db().write(postgres::CLAIM, &params).await?,
+            Db::Postgres(_) => {
+                params.push(Param::History(vec![seq]));
+                self.db().write(postgres::CLAIM, &params).await?
+            }
             Db::Sqlite { .. } => claim_sqlite(self.db(), &params, request).await?,
         };
         rows.iter().map(|row| claimed(row, lane, worker)).collect()

@@ -27,6 +27,8 @@ pub(crate) enum Param {
     Rows(String),
     /// The journal's list of ids.
     Ids(Vec<Uuid>),
+    /// Numbers of journal entries, as what they add to a history.
+    History(Vec<i64>),
     /// Columns of a batch, for PostgreSQL: an array is read several times faster there than rows of JSON.
     Ints(Vec<i64>),
     Texts(Vec<Option<String>>),
@@ -97,6 +99,7 @@ fn to_postgres(params: &[Param]) -> Result<PgArguments, sqlx::error::BoxDynError
             Param::Json(value) => args.add(value.as_ref().map(Json))?,
             Param::Rows(text) => args.add(text.as_str())?,
             Param::Ids(ids) => args.add(ids.as_slice())?,
+            Param::History(seqs) => args.add(dialect::postgres::history(seqs))?,
             Param::Ints(ints) => args.add(ints.as_slice())?,
             Param::Texts(texts) => args.add(texts.as_slice())?,
             Param::Jsons(jsons) => {
@@ -118,6 +121,7 @@ fn to_sqlite(params: &[Param]) -> Result<SqliteArguments, sqlx::error::BoxDynErr
             Param::Json(value) => args.add(value.as_ref().map(ToString::to_string))?,
             Param::Rows(text) => args.add(text.clone())?,
             Param::Ids(ids) => args.add(ids.iter().flat_map(Uuid::as_bytes).copied().collect::<Vec<u8>>())?,
+            Param::History(seqs) => args.add(dialect::sqlite::history(seqs))?,
             Param::Ints(_) | Param::Texts(_) | Param::Jsons(_) => return Err("SQLite has no arrays".into()),
         }
     }

@@ -2,7 +2,7 @@
 //! born already claimed when this process has a worker free for it.
 
 use crate::db::{Param, Row, Tx, params};
-use crate::dialect::{Dialect, postgres, sqlite};
+use crate::dialect::{self, Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::{Store, micros};
 use jiff::Timestamp;
@@ -121,7 +121,7 @@ impl NewRow {
         self.born = Some(born);
     }
 
-    fn to_json(&self, group: usize, history: &str) -> Value {
+    fn to_json(&self, group: usize, history: String) -> Value {
         let job = &self.job;
         let [session, user, organisation] = owner_columns(job.owner);
         let born_limit = self.born.as_ref().map(|born| job.timeout.unwrap_or(born.terms().1));
@@ -157,7 +157,7 @@ pub(crate) fn unless_empty(json: &Value) -> Option<&Value> {
 
 /// The steps of a batch, grouped so that jobs which took the same ones share their entries.
 pub(crate) struct Steps {
-    groups: HashMap<Vec<BirthStep>, (usize, String)>,
+    groups: HashMap<Vec<BirthStep>, (usize, Vec<i64>)>,
     entries: Vec<Value>,
 }
 
@@ -166,8 +166,8 @@ impl Steps {
         Steps { groups: HashMap::new(), entries: Vec::new() }
     }
 
-    /// The group of these steps, and the history they make.
-    pub(crate) fn group(&mut self, steps: &[BirthStep], mut seq: impl FnMut() -> i64) -> (usize, String) {
+    /// The group of these steps, and the numbers of their entries.
+    pub(crate) fn group(&mut self, steps: &[BirthStep], mut seq: impl FnMut() -> i64) -> (usize, Vec<i64>) {
         if let Some(known) = self.groups.get(steps) {
             return known.clone();
         }
@@ -177,9 +177,8 @@ impl Steps {
             self.entries
                 .push(json!({ "g": group, "seq": seq, "event": event, "from_state": from, "to_state": to }));
         }
-        let history = seqs.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
-        self.groups.insert(steps.to_vec(), (group, history.clone()));
-        (group, history)
+        self.groups.insert(steps.to_vec(), (group, seqs.clone()));
+        (group, seqs)
     }
 
     pub(crate) fn into_json(self) -> String {
@@ -263,8 +262,8 @@ impl Store {
         let json: Vec<Value> = rows
             .iter()
             .map(|row| {
-                let (group, history) = steps.group(&row.steps, || self.inner.mint.seq());
-                row.to_json(group, &history)
+                let (group, seqs) = steps.group(&row.steps, || self.inner.mint.seq());
+                row.to_json(group, dialect::history_text(self.dialect(), &seqs))
             })
             .collect();
         let mut lanes: Vec<Lane> =

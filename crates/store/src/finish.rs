@@ -129,11 +129,10 @@ impl Store {
         let seqs: Vec<i64> = steps.iter().map(|_| self.inner.mint.seq()).collect();
         let entry = |((event, from, to), seq): (&(Event, State, State), &i64)| json!({ "seq": seq, "event": event, "from_state": from, "to_state": to });
         let entries: Vec<Value> = steps.iter().zip(&seqs).map(entry).collect();
-        let history: String = seqs.iter().map(|seq| format!(",{seq}")).collect();
         let mut params = vec![
             self.batch(changes, is_end),
             Param::Rows(Value::Array(entries).to_string()),
-            history.into(),
+            Param::History(seqs.clone()),
             self.inner.actor.as_str().into(),
             from.as_str().into(),
             changes.first().map_or(from, |change| change.settled.state).as_str().into(),
@@ -188,7 +187,7 @@ impl Store {
     async fn written_before(&self, changes: &[Change], seq: i64) -> Result<Vec<JobId>, Error> {
         let ids = changes.iter().map(|change| json!({ "id": change.id })).collect();
         let ids = Param::Rows(Value::Array(ids).to_string());
-        let rows = self.db().read(WRITTEN, &[ids, seq.to_string().into()]).await?;
+        let rows = self.db().read(WRITTEN, &[ids, Param::History(vec![seq])]).await?;
         rows.iter().map(|row| row.job("id")).collect()
     }
 }
@@ -197,7 +196,7 @@ impl Store {
 const RETRY_FOR: Duration = Duration::from_secs(300);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 const WRITTEN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id = r.id
-    WHERE ',' || jobs.history || ',' LIKE '%,' || $2 || ',%'";
+    WHERE {told jobs.history}";
 
 fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
     let Finish { job, ended, result, artifacts, retry, jitter } = finish;

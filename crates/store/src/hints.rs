@@ -42,9 +42,7 @@ pub(crate) struct Hints {
 impl Hints {
     pub(crate) fn open(url: Option<&str>) -> Result<Self, Error> {
         let Some(url) = url else { return Ok(Hints { client: None, sender: None }) };
-        let client = redis::Client::open(url).map_err(|error| {
-            Error::Config(format!("--redis is not understood: {error}. Use redis://host:port."))
-        })?;
+        let client = client(url)?;
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         tokio::spawn(send_hints(client.clone(), receiver));
         Ok(Hints { client: Some(client), sender: Some(sender) })
@@ -146,10 +144,16 @@ fn command(hint: Hint) -> redis::Pipeline {
     pipe
 }
 
+/// The address is all that can be wrong here, and is not repeated: it may hold a password.
+fn client(url: &str) -> Result<redis::Client, Error> {
+    let invalid = |_| Error::Config("--redis is not understood. Use redis://host:port.".into());
+    redis::Client::open(url).map_err(invalid)
+}
+
 /// Asks a Redis whether it is there.
 pub async fn ping_redis(url: &str) -> Result<(), Error> {
     let away = |error: redis::RedisError| Error::Unavailable(format!("Redis: {error}"));
-    let client = redis::Client::open(url).map_err(away)?;
+    let client = client(url)?;
     let config = redis::AsyncConnectionConfig::new()
         .set_connection_timeout(Some(ANSWER_TIMEOUT))
         .set_response_timeout(Some(ANSWER_TIMEOUT));

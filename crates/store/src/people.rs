@@ -4,7 +4,7 @@
 //! the write changes nothing and the question is asked again, of the job as it is now.
 
 use crate::Store;
-use crate::db::{Row, params};
+use crate::db::{Param, Row, params};
 use crate::error::Error;
 use crate::finish::Change;
 use jiff::Timestamp;
@@ -44,7 +44,7 @@ impl Store {
         let state = steps.last().map_or(standing.state, |step| step.to);
         let lane = standing.pipeline.lane(state);
         let seqs: Vec<i64> = steps.iter().map(|_| self.inner.mint.seq()).collect();
-        let history: String = seqs.iter().map(|seq| format!(",{seq}")).collect();
+        let history = Param::History(seqs.clone());
         let mut tx = self.db().begin().await?;
         if tx.run(REOPEN_JOB, params![id, standing.state.as_str()]).await?.is_empty() {
             return Err(Error::Busy(id));

@@ -119,7 +119,7 @@ fn a_database_that_is_not_understood_is_refused() {
     }
     check("mysql://root:hunter2@host/name", &["\"mysql:\" is not a database", "sqlite:PATH", "(INVALID)"]);
     check("ode.db", &["is not a database ODE knows", "(INVALID)"]);
-    check("postgres://host:port/name", &["address is not understood", "(INVALID)"]);
+    check("postgres://host:port/name", &["address is not understood: invalid port", "Use", "(INVALID)"]);
     check("sqlite:x.db?speed=high", &["address is not understood", "(INVALID)"]);
 }
 

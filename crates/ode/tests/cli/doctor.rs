@@ -129,7 +129,9 @@ fn redis_is_asked_whether_it_is_there() {
         "ODE_TEST_REDIS_URL is not set: run the tests with `tests/run`, which starts a server for them",
     );
     assert_eq!(finding(&examine(&ode, &["--redis", &redis]), "redis")["found"], "answers");
-    for (url, said) in [("redis://127.0.0.1:1", "Redis: Connection refused"), ("nonsense", "Redis")] {
+    for (url, said) in
+        [("redis://127.0.0.1:1", "Redis: Connection refused"), ("nonsense", "--redis is not understood. Use")]
+    {
         let findings = examine(&ode, &["--redis", url]);
         assert_eq!(names_of_bad(&findings), ["redis"], "{findings}");
         let found = finding(&findings, "redis")["found"].as_str().unwrap();

@@ -1,5 +1,7 @@
 //! The command line as people and programs meet it: the real binary, its output, its exit codes.
 
+#![expect(clippy::unwrap_used, reason = "in a test, a panic at the place is the report")]
+
 mod bad_input;
 mod doctor;
 mod harness;

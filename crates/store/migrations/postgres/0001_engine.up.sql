@@ -50,6 +50,16 @@ CREATE FUNCTION ode_new_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
         'hex')::uuid
 $$;
 
+-- A job's history is the numbers of its journal entries, seven bytes each: it is written at every step, so
+-- it is kept as short as it can be.
+CREATE FUNCTION ode_entry(seq bigint) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT substring(int8send(seq) FROM 2)
+$$;
+
+CREATE FUNCTION ode_seq(history bytea, place integer) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT ('x00' || encode(substring(history FROM place * 7 - 6 FOR 7), 'hex'))::bit(64)::bigint
+$$;
+
 CREATE TABLE owner (
     id          uuid PRIMARY KEY,
     kind        text NOT NULL CHECK (kind IN ('session', 'user', 'organisation')),
@@ -95,7 +105,7 @@ CREATE TABLE job (
     advance         boolean,
     state           text,
     engine_version  text,
-    history         text,
+    history         bytea,
     result          jsonb,
     error_code      text,
     error_message   text,
@@ -148,7 +158,7 @@ CREATE TABLE job_live (
     fence            integer NOT NULL DEFAULT 0 CHECK (fence >= 0),
     attempts         smallint NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     state            text NOT NULL,
-    history          text NOT NULL,
+    history          bytea NOT NULL,
     updated_at       timestamptz,
     started_at       timestamptz,
     timeout_at       timestamptz,
@@ -300,5 +310,5 @@ CREATE VIEW job_events WITH (security_invoker) AS
 SELECT e.seq, t.id AS job_id, e.event AS event_type, e.from_state, e.to_state, e.actor,
     e.details -> t.id::text AS meta, e.at, h.place
 FROM (SELECT j.id, coalesce(j.history, l.history) AS history FROM job j LEFT JOIN job_live l ON l.id = j.id) t
-CROSS JOIN LATERAL unnest(string_to_array(t.history, ',')) WITH ORDINALITY AS h (seq, place)
-JOIN job_journal e ON e.seq = h.seq::bigint;
+CROSS JOIN LATERAL generate_series(1, octet_length(t.history) / 7) AS h (place)
+JOIN job_journal e ON e.seq = ode_seq(t.history, h.place);

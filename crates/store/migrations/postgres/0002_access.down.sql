@@ -17,7 +17,7 @@ DROP POLICY see_own ON job_log;
 DROP POLICY see_own ON job_key;
 DROP POLICY create_own ON job_key;
 DROP POLICY tell_own ON job_journal;
-DROP FUNCTION ode_organisation(), ode_is_history(text);
+DROP FUNCTION ode_organisation(), ode_is_history(bytea);
 ALTER TABLE job DISABLE ROW LEVEL SECURITY;
 ALTER TABLE job_live DISABLE ROW LEVEL SECURITY;
 ALTER TABLE job_journal DISABLE ROW LEVEL SECURITY;

@@ -27,8 +27,8 @@ CREATE FUNCTION ode_organisation() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAF
     SELECT nullif(current_setting('ode.organisation', true), '')::uuid
 $$;
 
-CREATE FUNCTION ode_is_history(history text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT history IS NULL OR history ~ '^[0-9]{1,18}(,[0-9]{1,18})*$'
+CREATE FUNCTION ode_is_history(history bytea) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT history IS NULL OR octet_length(history) > 0 AND octet_length(history) % 7 = 0
 $$;
 
 ALTER TABLE job ENABLE ROW LEVEL SECURITY;
@@ -127,7 +127,7 @@ RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
     new_id uuid := ode_new_id();
     seq bigint;
-    history text;
+    history bytea;
     born text;
     waiting text;
     line text;
@@ -154,9 +154,9 @@ BEGIN
     VALUES (new_id, pipeline, type, organisation_id, created_by, external_id, priority, timeout_ms, input,
         config, metadata);
     seq := ode_tell('created', NULL, born, new_id, 0);
-    history := seq;
+    history := ode_entry(seq);
     IF born <> waiting THEN
-        history := history || ',' || ode_tell('queued', born, waiting, new_id, seq);
+        history := history || ode_entry(ode_tell('queued', born, waiting, new_id, seq));
     END IF;
     INSERT INTO job_live (id, owner, rank, retries_max, pipeline, lane, state, history, run_at)
     VALUES (new_id, coalesce(organisation_id, '00000000-0000-0000-0000-000000000000'), -priority, max_retries,

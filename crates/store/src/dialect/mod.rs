@@ -9,6 +9,7 @@
 //! | `{now}` | the database's clock |
 //! | `{after $2}` | that many microseconds from now |
 //! | `{rows $1: id uuid, n int, at moment, doc json, name text}` | a JSON array as a table `r` |
+//! | `{told history}` | whether a history holds the entry `$2` |
 //! | `{tail id}` | the last eight hexadecimal digits of an id |
 
 pub(crate) mod postgres;
@@ -66,11 +67,21 @@ fn word(dialect: Dialect, word: &str) -> String {
         ("now", Sqlite) => sqlite::NOW.into(),
         ("after", Postgres) => format!("(now() + {rest}::bigint * interval '1 microsecond')"),
         ("after", Sqlite) => format!("({} + {rest})", sqlite::NOW),
+        ("told", Postgres) => format!("position($2 IN {rest}) > 0"),
+        ("told", Sqlite) => format!("instr(',' || {rest} || ',', $2 || ',') > 0"),
         ("tail", Postgres) => format!("right({rest}::text, 8)"),
         ("tail", Sqlite) => format!("lower(substr(hex({rest}), 25))"),
         ("rows", Postgres) => postgres::rows(rest),
         ("rows", Sqlite) => sqlite::rows(rest),
         (other, _) => panic!("the statement word {{{other}}} is not known"),
+    }
+}
+
+/// A new job's history as a field of `{rows}`.
+pub(crate) fn history_text(dialect: Dialect, seqs: &[i64]) -> String {
+    match dialect {
+        Dialect::Postgres => seqs.iter().map(|seq| format!("{seq:014x}")).collect(),
+        Dialect::Sqlite => sqlite::history(seqs).trim_start_matches(',').to_owned(),
     }
 }
 
@@ -86,14 +97,14 @@ fn columns(spec: &str) -> (&str, Vec<(&str, &str)>) {
 /// What a database error means to the caller.
 pub(crate) fn classify(error: sqlx::Error) -> Error {
     match &error {
-        sqlx::Error::Io(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => Error::Unavailable(error.to_string()),
-        sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => Error::Unavailable(error.to_string()),
-        sqlx::Error::Configuration(_) => {
-            Error::Config(format!("The database address is not understood: {error}"))
+        sqlx::Error::Io(reason) => Error::Unavailable(reason.to_string()),
+        sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
+            Error::Unavailable(error.to_string())
         }
+        sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => Error::Unavailable(error.to_string()),
+        sqlx::Error::Configuration(reason) => Error::Config(format!(
+            "The database address is not understood: {reason}. Use postgres://user@host/name or sqlite:PATH."
+        )),
         sqlx::Error::Database(said) => {
             let code = said.code().unwrap_or_default();
             // Each is asked for its own codes only: read as SQLite's, many of PostgreSQL's mean "busy".

@@ -17,18 +17,25 @@ pub(super) fn rows(spec: &str) -> String {
     let (param, columns) = columns(spec);
     let selected = columns.iter().map(|(name, kind)| match *kind {
         "moment" => format!("timestamptz 'epoch' + {name} * interval '1 microsecond' AS {name}"),
+        "history" => format!("decode({name}, 'hex') AS {name}"),
         _ => (*name).to_owned(),
     });
     let typed = columns.iter().map(|(name, kind)| {
         let kind = match *kind {
             "int" | "moment" => "bigint",
             "json" => "jsonb",
+            "history" => "text",
             other => other,
         };
         format!("{name} {kind}")
     });
     let (selected, typed) = (selected.collect::<Vec<_>>().join(", "), typed.collect::<Vec<_>>().join(", "));
     format!("(SELECT {selected} FROM json_to_recordset({param}::json) AS x ({typed})) AS r")
+}
+
+/// What entries add to a history: seven bytes each.
+pub(crate) fn history(seqs: &[i64]) -> Vec<u8> {
+    seqs.iter().flat_map(|seq| seq.to_be_bytes().into_iter().skip(1)).collect()
 }
 
 /// What an SQLSTATE means to the caller.
@@ -127,7 +134,7 @@ pub(crate) const ENQUEUE: &[&str] = &["
 WITH t AS MATERIALIZED (
     SELECT * FROM {rows $1: g int, id uuid, pipeline text, kind text, session_id uuid, user_id uuid,
         organisation_id uuid, created_by uuid, external_id text, priority int, timeout_ms int, input json,
-        config json, metadata json, owner uuid, retries_max int, lane text, state text, history text,
+        config json, metadata json, owner uuid, retries_max int, lane text, state text, history history,
         run_at moment, started int, advance int, limit_micros int}
 ), j AS (
     INSERT INTO job (id, pipeline, kind, session_id, user_id, organisation_id, created_by, external_id, priority,
@@ -153,7 +160,8 @@ SELECT pg_notify('ode_ready', r.lane) FROM {rows $4: lane text}"];
 pub(crate) const RING_MAX: i64 = 64;
 
 /// Takes leases. `$1` lane, `$2` worker, `$3` how many at most, `$4` the owner served last, `$5` lease and
-/// `$6` attempt limit in microseconds, `$7` the entry's number, `$8` who, `$9` and `$10` the states.
+/// `$6` attempt limit in microseconds, `$7` the entry's number, `$8` who, `$9` and `$10` the states, `$11` what it
+/// adds to the history.
 ///
 /// The highest priority that waits is served; among its owners, beginning after the one served last, each gets
 /// an equal share, oldest first. A claim writes `job_live` and the journal and nothing else, and it changes no
@@ -188,7 +196,7 @@ WITH RECURSIVE top AS MATERIALIZED (
     UPDATE job_live l SET fence = l.fence + 1, attempts = l.attempts + 1, state = $10, worker = $2,
         lease_until = now() + $5::bigint * interval '1 microsecond', started_at = now(),
         timeout_at = now() + coalesce(j.timeout_ms * 1000, $6::bigint) * interval '1 microsecond',
-        history = l.history || ',' || $7::bigint
+        history = l.history || $11
     FROM picked JOIN job j ON j.id = picked.id
     WHERE l.ctid = picked.ctid
     RETURNING l.id, l.fence, l.attempts, l.retries, l.retries_max, l.crashes, l.owner, j.timeout_ms,

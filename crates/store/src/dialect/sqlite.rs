@@ -25,6 +25,11 @@ pub(super) fn rows(spec: &str) -> String {
     format!("(SELECT {selected} FROM jsonb_each({param})) AS r")
 }
 
+/// What entries add to a history: a comma and the number, each.
+pub(crate) fn history(seqs: &[i64]) -> String {
+    seqs.iter().map(|seq| format!(",{seq}")).collect()
+}
+
 /// What a result code means to the caller.
 pub(super) fn meaning(code: &str) -> Option<fn(String) -> Error> {
     // Extended codes carry the primary one in their low byte.

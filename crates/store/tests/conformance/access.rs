@@ -283,7 +283,7 @@ mod postgres_only {
         let guest = Guest::new(&mut database, 1).await;
         // A live row for a job that has ended, ours or theirs, would have it done again.
         let live = "INSERT INTO job_live (id, owner, pipeline, lane, state, history)
-            VALUES ($1, $2, 'script', 'script', 'queued', '1')";
+            VALUES ($1, $2, 'script', 'script', 'queued', ode_entry(1))";
         for id in [own[1], foreign[1]] {
             let mut tx = guest.of(id_of(ours)).await;
             assert_denied(run(&mut tx, live, &[id.0, id_of(ours)]).await);
@@ -299,7 +299,7 @@ mod postgres_only {
             ("fence", "7"),
             ("lane", "'xml'"),
             ("state", "'pending'"),
-            ("history", "'not numbers'"),
+            ("history", "'\\x01'"),
             ("worker, lease_until, started_at", "gen_random_uuid(), now(), now()"),
         ]
         .into_iter()
@@ -310,7 +310,7 @@ mod postgres_only {
             let job = "INSERT INTO job (id, pipeline, kind, organisation_id, input)
                 VALUES ($1, 'script', 'plain', $2, '{}')";
             run(&mut tx, job, &ids).await.unwrap();
-            let mut live = vec![("lane", "'script'"), ("state", "'queued'"), ("history", "'1'")];
+            let mut live = vec![("lane", "'script'"), ("state", "'queued'"), ("history", "ode_entry(1)")];
             live.retain(|(name, _)| *name != columns);
             live.push((columns, values));
             let (names, values): (Vec<_>, Vec<_>) = live.into_iter().unzip();
@@ -338,7 +338,7 @@ mod postgres_only {
         let mut tx = guest.of(id_of(ours)).await;
         run(&mut tx, "DELETE FROM job_live WHERE id = $1", &[own.0]).await.unwrap();
         let claimed = format!(
-            "UPDATE job SET state = 'cancelled', finished_at = now(), history = '{entry}' WHERE id = $1"
+            "UPDATE job SET state = 'cancelled', finished_at = now(), history = ode_entry({entry}) WHERE id = $1"
         );
         assert_eq!(run(&mut tx, &claimed, &[own.0]).await, Ok(1));
         assert_eq!(number(&mut tx, WORDS, &[own.0]).await, 0, "somebody else's entry was told");
@@ -351,15 +351,18 @@ mod postgres_only {
 
     /// The way an organisation calls off a job in SQL: two statements, and a line in its history.
     async fn cancel(tx: &mut PgConnection, id: JobId) -> Result<u64, (String, String)> {
-        let gone = "DELETE FROM job_live WHERE id = $1 RETURNING state, history";
+        let gone = "DELETE FROM job_live WHERE id = $1 RETURNING state, encode(history, 'hex') AS history";
         let gone = sqlx::query(gone).bind(id.0).fetch_optional(&mut *tx).await.unwrap();
         let seq = number(tx, "SELECT ode_new_seq()", &[]).await;
         let (state, history) = match &gone {
-            Some(row) => (row.get("state"), format!("{},{seq}", row.get::<String, _>("history"))),
-            None => (String::from("queued"), seq.to_string()),
+            Some(row) => (
+                row.get("state"),
+                format!("decode('{}', 'hex') || ode_entry({seq})", row.get::<String, _>("history")),
+            ),
+            None => (String::from("queued"), format!("ode_entry({seq})")),
         };
         let ended = format!(
-            "UPDATE job SET state = 'cancelled', finished_at = now(), history = '{history}' WHERE id = $1"
+            "UPDATE job SET state = 'cancelled', finished_at = now(), history = {history} WHERE id = $1"
         );
         let ended = run(tx, &ended, &[id.0]).await?;
         if ended > 0 {

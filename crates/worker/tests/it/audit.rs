@@ -33,7 +33,11 @@ pub(crate) async fn all_ended_once(store: &Store, ids: &[JobId]) -> usize {
             // The handler answers which try it was: a result of an earlier one came from a worker that had lost it.
             Phase::Done => {
                 let by = job.result.as_ref().map(|result| result["attempt"].clone());
-                assert_eq!(by, Some(json!(job.attempt_count)), "{id} was ended by an attempt that had lost it: {words:?}");
+                assert_eq!(
+                    by,
+                    Some(json!(job.attempt_count)),
+                    "{id} was ended by an attempt that had lost it: {words:?}"
+                );
             }
             Phase::Failed if job.error_code.as_deref() == Some("POISON") => poisoned += 1,
             other => panic!("{id} is {other}: {job:#?}"),
