@@ -40,7 +40,7 @@ pub enum Ended {
 }
 
 /// One step of the machine, already found legal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Step {
     /// What happened.
     pub event: Event,

@@ -7,7 +7,7 @@ use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::settle::Spent;
 use ode_job::{
-    Artifact, Attempt, Claimed, Ended, Event, JobId, RetryPolicy, Settled, State, Verdict, settle,
+    Artifact, Attempt, Claimed, Ended, JobId, RetryPolicy, Settled, State, Step, Verdict, WorkerId, settle,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -57,10 +57,32 @@ pub(crate) struct Change {
     pub(crate) advance: bool,
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) meta: Option<Value>,
+    /// Whose attempt it ends, if it ends one.
+    pub(crate) worker: Option<WorkerId>,
 }
 
-/// Changes that can share one statement: the same steps, from the same state.
-type Likeness = (Vec<(Event, State, State)>, State, bool);
+/// What changes that share one statement have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Likeness {
+    steps: Vec<Step>,
+    from: State,
+    to: State,
+    is_end: bool,
+    /// Whose attempt ended; changes that others made are told under the store's own name.
+    worker: Option<WorkerId>,
+}
+
+impl Likeness {
+    fn of(change: &Change) -> Self {
+        Likeness {
+            steps: change.settled.steps.clone(),
+            from: change.from,
+            to: change.settled.state,
+            is_end: change.settled.verdict == Verdict::End,
+            worker: change.worker,
+        }
+    }
+}
 
 impl Store {
     /// Ends attempts, many at once. Answers in the order asked.
@@ -80,18 +102,16 @@ impl Store {
     pub(crate) async fn apply(&self, changes: Vec<Change>) -> Result<Vec<JobId>, Error> {
         let mut alike: HashMap<Likeness, Vec<Change>> = HashMap::new();
         for change in changes {
-            let steps = change.settled.steps.iter().map(|step| (step.event, step.from, step.to)).collect();
-            let is_end = change.settled.verdict == Verdict::End;
-            alike.entry((steps, change.from, is_end)).or_default().push(change);
+            alike.entry(Likeness::of(&change)).or_default().push(change);
         }
         let mut written = Vec::new();
-        for ((steps, from, is_end), mut changes) in alike {
+        for (likeness, mut changes) in alike {
             // In the order of their ids, so that two writers of overlapping batches cannot wait for each other.
             changes.sort_unstable_by_key(|change| change.id);
-            match self.apply_alike(&steps, from, is_end, &changes).await {
+            match self.apply_alike(&likeness, &changes).await {
                 // One change that the database refuses must not take its neighbours with it.
                 Err(Error::Database(_)) if changes.len() > 1 => {
-                    written.extend(self.apply_one_by_one(&steps, from, is_end, &changes).await?);
+                    written.extend(self.apply_one_by_one(&likeness, &changes).await?);
                 }
                 answer => written.extend(answer?),
             }
@@ -99,16 +119,10 @@ impl Store {
         Ok(written)
     }
 
-    async fn apply_one_by_one(
-        &self,
-        steps: &[(Event, State, State)],
-        from: State,
-        is_end: bool,
-        changes: &[Change],
-    ) -> Result<Vec<JobId>, Error> {
+    async fn apply_one_by_one(&self, likeness: &Likeness, changes: &[Change]) -> Result<Vec<JobId>, Error> {
         let mut written = Vec::new();
         for change in changes {
-            match self.apply_alike(steps, from, is_end, std::slice::from_ref(change)).await {
+            match self.apply_alike(likeness, std::slice::from_ref(change)).await {
                 Err(error @ Error::Database(_)) => {
                     let id = change.id;
                     tracing::error!(job.id = %id, %error, "what became of job {id} cannot be written; its lease runs out");
@@ -119,23 +133,22 @@ impl Store {
         Ok(written)
     }
 
-    async fn apply_alike(
-        &self,
-        steps: &[(Event, State, State)],
-        from: State,
-        is_end: bool,
-        changes: &[Change],
-    ) -> Result<Vec<JobId>, Error> {
+    async fn apply_alike(&self, likeness: &Likeness, changes: &[Change]) -> Result<Vec<JobId>, Error> {
+        let Likeness { steps, from, to, is_end, worker } = likeness;
+        let is_end = *is_end;
         let seqs: Vec<i64> = steps.iter().map(|_| self.inner.mint.seq()).collect();
-        let entry = |((event, from, to), seq): (&(Event, State, State), &i64)| json!({ "seq": seq, "event": event, "from_state": from, "to_state": to });
+        let entry = |(step, seq): (&Step, &i64)| {
+            let Step { event, from, to } = step;
+            json!({ "seq": seq, "event": event, "from_state": from, "to_state": to })
+        };
         let entries: Vec<Value> = steps.iter().zip(&seqs).map(entry).collect();
         let mut params = vec![
             self.batch(changes, is_end),
             Param::Rows(Value::Array(entries).to_string()),
             Param::History(seqs.clone()),
-            self.inner.actor.as_str().into(),
+            worker.map_or_else(|| self.inner.actor.clone(), |worker| worker.to_string()).into(),
             from.as_str().into(),
-            changes.first().map_or(from, |change| change.settled.state).as_str().into(),
+            to.as_str().into(),
             env!("CARGO_PKG_VERSION").into(),
             details(changes).into(),
             Param::Rows(artifact_rows(changes).to_string()),
@@ -162,7 +175,7 @@ impl Store {
                 }
                 // Nothing was written, so nothing is lost by beginning again with new numbers.
                 Err(Error::Collision) => {
-                    return Box::pin(self.apply_alike(steps, from, is_end, changes)).await;
+                    return Box::pin(self.apply_alike(likeness, changes)).await;
                 }
                 Err(error) if error.is_passing() && tokio::time::Instant::now() < deadline => {
                     tracing::warn!(%error, "{} changes are not written yet; trying again", changes.len());
@@ -222,7 +235,8 @@ fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
     result.iter_mut().for_each(blank_nuls);
     let artifacts = if is_success { artifacts } else { Vec::new() };
     let (id, fence) = (job.lease.job(), job.lease.fence());
-    Ok(Change { id, fence, from, pipeline, settled, result, advance: false, artifacts, meta })
+    let worker = Some(job.lease.worker());
+    Ok(Change { id, fence, from, pipeline, settled, result, advance: false, artifacts, meta, worker })
 }
 
 fn run_at(change: &Change) -> Option<Timestamp> {

@@ -129,6 +129,7 @@ impl Store {
                 advance: event == Event::Advanced,
                 artifacts: Vec::new(),
                 meta,
+                worker: None,
             };
             if !self.apply(vec![change]).await?.is_empty() {
                 if let Some(lane) = standing.pipeline.lane(step.to) {
@@ -167,6 +168,7 @@ impl Store {
                 advance: false,
                 artifacts: Vec::new(),
                 meta: None,
+                worker: None,
             });
         }
         Ok(self.apply(changes).await?.len())

@@ -259,6 +259,7 @@ fn lost(row: &Row, ended: Ended) -> Result<Change, Error> {
         advance: false,
         artifacts: Vec::new(),
         meta: Some(meta),
+        worker: None,
     })
 }
 

@@ -26,6 +26,8 @@ pub(crate) enum Interrupt {
 const AHEAD: Duration = Duration::from_millis(50);
 /// And never more than this, which is what one statement handles well.
 const BATCH_MAX: usize = 2_000;
+/// While a long line is worked off, those who come new are looked after this often at most.
+const EXPRESS_EVERY: Duration = Duration::from_millis(5);
 /// After a claim that failed, the next one waits this long.
 const FAULT_PAUSE: Duration = Duration::from_millis(250);
 
@@ -36,6 +38,8 @@ pub(crate) struct LaneState {
     pub(crate) limits: Limits,
     /// Woken when somebody waits in the database, or a slot became free.
     pub(crate) wake: Notify,
+    /// Woken when somebody waits in the database.
+    call: Notify,
     inside: Mutex<Inside>,
 }
 
@@ -68,7 +72,14 @@ impl LaneState {
     pub(crate) fn new(lane: Lane, handler: Arc<dyn Handler>) -> Self {
         let limits = handler.limits();
         let inside = Inside { target: limits.concurrency, ..Inside::default() };
-        LaneState { lane, handler, limits, wake: Notify::new(), inside: Mutex::new(inside) }
+        LaneState {
+            lane,
+            handler,
+            limits,
+            wake: Notify::new(),
+            call: Notify::new(),
+            inside: Mutex::new(inside),
+        }
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -93,8 +104,13 @@ impl LaneState {
         inside.target = target.clamp(self.limits.concurrency, BATCH_MAX.max(self.limits.concurrency));
     }
 
-    /// Takes a job into the lane and starts a slot for it if one is free.
-    fn accept(self: &Arc<Self>, shared: &Arc<Shared>, jobs: Vec<Claimed>, was_reserved: bool) {
+    /// Whether more was claimed than there are slots.
+    fn is_ahead(&self) -> bool {
+        !self.inside().waiting.is_empty()
+    }
+
+    /// Takes jobs into the lane and starts slots for them where some are free.
+    fn accept(self: &Arc<Self>, shared: &Arc<Shared>, jobs: Vec<Claimed>, place: Place) {
         let mut starts = 0;
         {
             let mut inside = self.inside();
@@ -105,9 +121,12 @@ impl LaneState {
                     progress: Arc::default(),
                 };
                 inside.held.insert(job.lease.job(), held);
-                inside.waiting.push_back(job);
+                match place {
+                    Place::Front => inside.waiting.push_front(job),
+                    Place::Back | Place::Reserved => inside.waiting.push_back(job),
+                }
             }
-            if was_reserved {
+            if place == Place::Reserved {
                 inside.reserved = inside.reserved.saturating_sub(1);
             }
             while inside.running < self.limits.concurrency && starts < inside.waiting.len() {
@@ -149,6 +168,37 @@ async fn work(shared: Arc<Shared>, lane: Arc<LaneState>) {
     shared.idle.notify_waiters();
 }
 
+/// Where in the lane a claimed job goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Behind those that were claimed before it.
+    Back,
+    /// Before them: it was claimed for an owner whose turn it is.
+    Front,
+    /// Into the room that was kept for it.
+    Reserved,
+}
+
+/// Looks after those who come new while a long line is worked off, until the worker stops.
+///
+/// Jobs that were claimed ahead are mostly those of whoever fills the line. A small claim at every call is fair
+/// between owners like any other, and what it brings goes first: a single job does not wait for a batch.
+pub(crate) async fn express(shared: Arc<Shared>, lane: Arc<LaneState>) {
+    loop {
+        lane.call.notified().await;
+        if shared.is_stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        if lane.is_ahead() {
+            if let Err(error) = claim(&shared, &lane, lane.limits.concurrency, Place::Front).await {
+                tracing::debug!(%error, job.lane = %lane.lane, "could not claim for those who came new");
+                shared.may_have_strays();
+            }
+            tokio::time::sleep(EXPRESS_EVERY).await;
+        }
+    }
+}
+
 /// Claims for the slots of one lane until the worker stops.
 pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
     let mut claimed_at = Instant::now();
@@ -168,7 +218,7 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
         let calls = lane.inside().calls;
         lane.learn(claimed_at.elapsed());
         claimed_at = Instant::now();
-        match claim(&shared, &lane, room).await {
+        match claim(&shared, &lane, room, Place::Back).await {
             Ok(0) => {
                 // A call that came while we claimed may be about a job our claim could not see yet.
                 let mut inside = lane.inside();
@@ -184,7 +234,12 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
     }
 }
 
-async fn claim(shared: &Arc<Shared>, lane: &Arc<LaneState>, count: usize) -> Result<usize, ode_store::Error> {
+async fn claim(
+    shared: &Arc<Shared>,
+    lane: &Arc<LaneState>,
+    count: usize,
+    place: Place,
+) -> Result<usize, ode_store::Error> {
     let after = lane.inside().after;
     let request = ClaimRequest {
         lane: lane.lane,
@@ -200,7 +255,7 @@ async fn claim(shared: &Arc<Shared>, lane: &Arc<LaneState>, count: usize) -> Res
     if let Some(last) = jobs.last() {
         lane.inside().after = last.owner.key();
     }
-    lane.accept(shared, jobs, false);
+    lane.accept(shared, jobs, place);
     Ok(count)
 }
 
@@ -230,6 +285,7 @@ impl Lanes {
             inside.is_dry = false;
             drop(inside);
             lane.wake.notify_one();
+            lane.call.notify_one();
         }
     }
 
@@ -237,6 +293,7 @@ impl Lanes {
     pub(crate) fn nudge(&self) {
         for lane in &self.lanes {
             lane.wake.notify_one();
+            lane.call.notify_one();
         }
     }
 
@@ -361,7 +418,7 @@ impl BornClaimed for Reserved {
 
     fn start(mut self: Box<Self>, job: Claimed) {
         self.is_used = true;
-        self.lane.accept(&self.shared, vec![job], true);
+        self.lane.accept(&self.shared, vec![job], Place::Reserved);
     }
 }
 

@@ -136,8 +136,11 @@ impl Worker {
             tokio::spawn(attempt::write_logs(store, log_receiver)),
         ];
         let pulse = [tokio::spawn(pulse::beat(shared.clone())), tokio::spawn(pulse::listen(shared.clone()))];
-        let dispatcher = |lane: &Arc<LaneState>| tokio::spawn(lane::dispatch(shared.clone(), lane.clone()));
-        let dispatchers = shared.lanes.all().iter().map(dispatcher).collect();
+        let dispatchers = shared.lanes.all().iter().flat_map(|lane| {
+            let (main, express) = ((shared.clone(), lane.clone()), (shared.clone(), lane.clone()));
+            [tokio::spawn(lane::dispatch(main.0, main.1)), tokio::spawn(lane::express(express.0, express.1))]
+        });
+        let dispatchers = dispatchers.collect();
         tracing::info!(worker.id = %id, "worker {id} started");
         Ok(Worker { shared, dispatchers, pulse, writers })
     }

@@ -4,7 +4,7 @@ use crate::config::{Schema, Settings};
 use crate::output;
 use anyhow::Context as _;
 use clap::Args;
-use ode_job::Registry;
+use ode_store::{Blobs, Store};
 use ode_web::Web;
 use ode_worker::Worker;
 use std::pin::pin;
@@ -61,7 +61,8 @@ pub(crate) async fn serve(settings: &Settings, args: &Serve, parts: Parts) -> an
     let store = settings.store("web", Schema::Migrate).await?;
     let blobs = settings.blobs()?;
     let worker = match parts.has_worker {
-        true => Some(start_worker(settings, &args.drain).await?),
+        // On the same connections: a job that is asked for here can then start here, without being claimed.
+        true => Some(start_worker(store.clone(), blobs.clone(), &args.drain).await?),
         false => None,
     };
     let (stop, stopped) = oneshot::channel::<()>();
@@ -87,7 +88,8 @@ pub(crate) async fn serve(settings: &Settings, args: &Serve, parts: Parts) -> an
 /// Works until it is asked to stop.
 pub(crate) async fn worker(settings: &Settings, args: &Drain) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let worker = start_worker(settings, args).await?;
+    let store = settings.store("worker", Schema::Migrate).await?;
+    let worker = start_worker(store, settings.blobs()?, args).await?;
     announce(format!("Worker {} is running. Stop it with ctrl-C.", worker.id()));
     signals.asked().await;
     signals.wait_for(end_worker(Some(worker)), args.grace()).await
@@ -110,11 +112,9 @@ async fn listen(address: &str) -> anyhow::Result<TcpListener> {
     })
 }
 
-async fn start_worker(settings: &Settings, args: &Drain) -> anyhow::Result<Worker> {
-    // Its own connections: a busy web side must not keep the worker from renewing its leases.
-    let store = settings.store("worker", Schema::Migrate).await?;
+async fn start_worker(store: Store, blobs: Blobs, args: &Drain) -> anyhow::Result<Worker> {
     let config = ode_worker::Config { grace: args.grace(), ..ode_worker::Config::default() };
-    Ok(Worker::start(store, Some(settings.blobs()?), Registry::new(), config).await?)
+    Ok(Worker::start(store, Some(blobs), ode_pipelines::registry(), config).await?)
 }
 
 async fn end_worker(worker: Option<Worker>) -> anyhow::Result<()> {

@@ -158,7 +158,7 @@ async fn a_history_is_in_order_and_tells_who_did_what(store: Store) {
     assert!(events.is_sorted_by(|a, b| a.seq < b.seq && a.at <= b.at), "{events:?}");
     let actors: Vec<_> = events.iter().map(|event| event.actor.as_str()).collect();
     let name = worker.to_string();
-    assert_eq!(actors, ["ode", "ode", name.as_str(), "ode", "ode", "ode"]);
+    assert_eq!(actors, ["ode", "ode", name.as_str(), name.as_str(), "ode", "ode"]);
     assert_eq!(events[3].meta.as_ref().unwrap()["code"], "NOT_PDF");
     assert_eq!(events[2].meta, None);
     assert_eq!(store.events(JobId(Uuid::now_v7())).await.unwrap(), []);

@@ -346,12 +346,17 @@ async fn fair(store: &Store) -> anyhow::Result<Value> {
     }
     let take = || std::mem::take(&mut *noop.waits_ns.lock().expect("no code panics while holding this lock"));
     let alone = take();
-    bulk(store, flood).await?;
+    let pouring = tokio::spawn({
+        let store = store.clone();
+        async move { bulk(&store, flood).await }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
     let mut behind = 0;
-    while store.live_count().await? > 1000 && behind < TRIES {
+    while behind < TRIES && (!pouring.is_finished() || store.live_count().await? > 1000) {
         single(behind).await?;
         behind += 1;
     }
+    pouring.await??;
     drained(store, &noop, flood, Duration::from_secs(120)).await?;
     worker.stop().await?;
     Ok(json!({ "flood": flood, "alone": percentiles(alone), "behind_flood": percentiles(take()) }))

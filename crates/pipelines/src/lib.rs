@@ -1,0 +1,7 @@
+//! What each kind of job does with its input: one folder for each pipeline, and the registry that lists them.
+//!
+//! A pipeline gets a claimed job and answers a result or a failure. It never sees the store.
+
+mod registry;
+
+pub use registry::registry;
