@@ -22,10 +22,12 @@ pub(crate) enum Interrupt {
 }
 
 /// Jobs are claimed ahead of the slots only while they are so short that a claim would cost more than they do:
-/// as many as are worked off within this time, at the rate seen since the last claim.
+/// as many as are worked off within this time, at the rate seen lately.
 const AHEAD: Duration = Duration::from_millis(50);
 /// And never more than this, which is what one statement handles well.
-const BATCH_MAX: usize = 2_000;
+const BATCH_MAX: usize = 1_000;
+/// The rate is looked at no more often than this: over a shorter time it says little.
+const RATE_OVER: Duration = Duration::from_millis(5);
 /// While a long line is worked off, those who come new are looked after this often at most.
 const EXPRESS_EVERY: Duration = Duration::from_millis(5);
 /// After a claim that failed, the next one waits this long.
@@ -53,8 +55,10 @@ struct Inside {
     reserved: usize,
     /// How many to hold at a time; between the slots and [`BATCH_MAX`].
     target: usize,
-    /// Attempts that ended since the last claim.
+    /// Attempts that ended since the rate was last looked at.
     ended: usize,
+    /// Whether the dispatcher waits for a claim: it will not see who comes now.
+    is_claiming: bool,
     /// How often somebody was said to wait here.
     calls: u64,
     /// Whether the last claim found nobody, and nobody was said to wait since.
@@ -95,7 +99,7 @@ impl LaneState {
         if inside.target > self.limits.concurrency && room < inside.target / 2 { 0 } else { room }
     }
 
-    /// Learns from the attempts that ended since the last claim how far ahead to claim.
+    /// Learns from the attempts that ended since it last did how far ahead to claim.
     fn learn(&self, since: Duration) {
         let mut inside = self.inside();
         let ended = std::mem::take(&mut inside.ended);
@@ -104,9 +108,17 @@ impl LaneState {
         inside.target = target.clamp(self.limits.concurrency, BATCH_MAX.max(self.limits.concurrency));
     }
 
-    /// Whether more was claimed than there are slots.
-    fn is_ahead(&self) -> bool {
-        !self.inside().waiting.is_empty()
+    /// Whether who comes now would have to wait for others' jobs, or for a claim that does not see them.
+    fn is_busy(&self) -> bool {
+        let inside = self.inside();
+        inside.is_claiming || !inside.waiting.is_empty()
+    }
+
+    /// Notes that a claim is under way; answers how often somebody was said to wait before it.
+    fn begin_claim(&self) -> u64 {
+        let mut inside = self.inside();
+        inside.is_claiming = true;
+        inside.calls
     }
 
     /// Takes jobs into the lane and starts slots for them where some are free.
@@ -189,7 +201,7 @@ pub(crate) async fn express(shared: Arc<Shared>, lane: Arc<LaneState>) {
         if shared.is_stopping.load(Ordering::SeqCst) {
             return;
         }
-        if lane.is_ahead() {
+        if lane.is_busy() {
             if let Err(error) = claim(&shared, &lane, lane.limits.concurrency, Place::Front).await {
                 tracing::debug!(%error, job.lane = %lane.lane, "could not claim for those who came new");
                 shared.may_have_strays();
@@ -201,7 +213,7 @@ pub(crate) async fn express(shared: Arc<Shared>, lane: Arc<LaneState>) {
 
 /// Claims for the slots of one lane until the worker stops.
 pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
-    let mut claimed_at = Instant::now();
+    let mut learnt_at = Instant::now();
     loop {
         let room = lane.room();
         if shared.is_stopping.load(Ordering::SeqCst) {
@@ -215,10 +227,14 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
             lane.wake.notified().await;
             continue;
         }
-        let calls = lane.inside().calls;
-        lane.learn(claimed_at.elapsed());
-        claimed_at = Instant::now();
-        match claim(&shared, &lane, room, Place::Back).await {
+        if learnt_at.elapsed() >= RATE_OVER {
+            lane.learn(learnt_at.elapsed());
+            learnt_at = Instant::now();
+        }
+        let calls = lane.begin_claim();
+        let outcome = claim(&shared, &lane, room, Place::Back).await;
+        lane.inside().is_claiming = false;
+        match outcome {
             Ok(0) => {
                 // A call that came while we claimed may be about a job our claim could not see yet.
                 let mut inside = lane.inside();
