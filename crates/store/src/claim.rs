@@ -5,7 +5,7 @@ use crate::dialect::{postgres, sqlite};
 use crate::error::Error;
 use crate::{Store, micros};
 use ode_job::{Claimed, Lane, Lease, Owner, WorkerId};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -66,29 +66,29 @@ async fn claim_sqlite(db: &Db, params: &[Param], request: ClaimRequest) -> Resul
     let mut tx = db.begin().await?;
     let owners = tx.run(sqlite::TURN, turn).await?;
     let share = request.count.div_ceil(owners.len().max(1));
-    let mut ids: Vec<Uuid> = Vec::new();
+    let mut claimed = Vec::new();
     for owner in &owners {
-        let count = share.min(request.count - ids.len());
-        ids.extend(claim_share(&mut tx, params, owner, count).await?);
+        let count = share.min(request.count - claimed.len());
+        claimed.extend(claim_share(&mut tx, params, owner, count).await?);
     }
-    if ids.is_empty() {
+    if claimed.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = ids.iter().map(|id| json!({ "id": id })).collect();
+    let ids = claimed.iter().map(|row| row.uuid("id")).collect::<Result<Vec<_>, _>>()?;
     let mut entry = params.to_vec();
     entry.push(ids.into());
     tx.run(sqlite::CLAIM_ENTRY, &entry).await?;
-    let claimed = tx.run(sqlite::CLAIMED, &[Param::Rows(Value::Array(rows).to_string())]).await?;
     tx.commit().await?;
     Ok(claimed)
 }
 
-async fn claim_share(tx: &mut Tx, params: &[Param], owner: &Row, count: usize) -> Result<Vec<Uuid>, Error> {
+async fn claim_share(tx: &mut Tx, params: &[Param], owner: &Row, count: usize) -> Result<Vec<Row>, Error> {
     let mut params = params.to_vec();
     params[2] = i64::try_from(count).unwrap_or(i64::MAX).into();
     params.extend([owner.uuid("owner")?.into(), owner.int("rank")?.into()]);
-    let rows = tx.run(sqlite::CLAIM_SHARE, &params).await?;
-    rows.iter().map(|row| row.uuid("id")).collect()
+    let rows = tx.run(sqlite::SHARE, &params).await?;
+    tx.run(sqlite::CLAIM_SHARE, &params).await?;
+    Ok(rows)
 }
 
 fn claimed(row: &Row, lane: Lane, worker: WorkerId) -> Result<Claimed, Error> {

@@ -128,21 +128,24 @@ WITH RECURSIVE top (rank) AS (
 )
 SELECT ring.owner, top.rank FROM ring, top WHERE ring.owner IS NOT NULL AND NOT (wrapped AND ring.owner > $2)";
 
-/// Takes one owner's share. `$1` to `$10` as for the claim in [`super::postgres`], `$11` owner, `$12` rank.
+/// One owner's share, as it will be once it is taken: looked at first, because rows that come back from an update
+/// cannot be joined. `$1` lane, `$3` how many, `$11` owner, `$12` rank.
+pub(crate) const SHARE: &str = "
+SELECT l.id, l.fence + 1 AS fence, l.attempts + 1 AS attempts, l.retries, l.retries_max, l.crashes, l.owner,
+    j.timeout_ms, j.kind, j.input, j.config, j.session_id, j.user_id, j.organisation_id
+FROM job_live l JOIN job j ON j.id = l.id
+WHERE l.lane = $1 AND l.rank = $12 AND l.owner = $11 AND l.worker IS NULL
+ORDER BY l.lane, l.rank, l.owner, l.id LIMIT $3";
+
+/// Takes it: the same rows, since nobody else writes meanwhile. Parameters as for the claim in
+/// [`super::postgres`], `$11` owner, `$12` rank.
 pub(crate) const CLAIM_SHARE: &str = "
 UPDATE job_live SET fence = fence + 1, attempts = attempts + 1, state = $10, worker = $2,
     lease_until = {after $5}, started_at = {now},
     timeout_at = {now} + coalesce((SELECT timeout_ms * 1000 FROM job WHERE job.id = job_live.id), $6),
     history = history || ',' || $7
 WHERE id IN (SELECT id FROM job_live WHERE lane = $1 AND rank = $12 AND owner = $11 AND worker IS NULL
-    ORDER BY lane, rank, owner, id LIMIT $3)
-RETURNING id";
-
-/// What a worker needs to know of the jobs it claimed. `$1` their ids.
-pub(crate) const CLAIMED: &str = "
-SELECT l.id, l.fence, l.attempts, l.retries, l.retries_max, l.crashes, l.owner, j.timeout_ms, j.kind, j.input,
-    j.config, j.session_id, j.user_id, j.organisation_id
-FROM {rows $1: id uuid} JOIN job_live l ON l.id = r.id JOIN job j ON j.id = r.id";
+    ORDER BY lane, rank, owner, id LIMIT $3)";
 
 /// Tells of a claim. `$7` to `$10` as there, `$11` the ids.
 pub(crate) const CLAIM_ENTRY: &str = "
