@@ -108,10 +108,11 @@ impl LaneState {
         inside.target = target.clamp(self.limits.concurrency, BATCH_MAX.max(self.limits.concurrency));
     }
 
-    /// Whether who comes now would have to wait for others' jobs, or for a claim that does not see them.
+    /// Whether who comes now would have to wait for others' short jobs, or for a claim that does not see them.
+    /// Where jobs take longer nothing is claimed ahead, and everyone waits for a slot alike.
     fn is_busy(&self) -> bool {
         let inside = self.inside();
-        inside.is_claiming || !inside.waiting.is_empty()
+        inside.target > self.limits.concurrency && (inside.is_claiming || !inside.waiting.is_empty())
     }
 
     /// Notes that a claim is under way; answers how often somebody was said to wait before it.

@@ -151,6 +151,24 @@ WHERE id IN (SELECT id FROM job_live WHERE lane = $1 AND rank = $12 AND owner = 
 pub(crate) const CLAIM_ENTRY: &str = "
 INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs) VALUES ($7, 'processing', $9, $10, $8, $11)";
 
+/// Tells of the jobs that are still as they were when it was decided; before they are changed.
+const TELL: &str =
+    "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
+    SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8
+    FROM {rows $2: seq int, event text, from_state text, to_state text},
+        (SELECT unhex(group_concat(hex(l.id), '')) AS ids
+            FROM {rows $1: id uuid, fence int} JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
+            HAVING count(*) > 0) d";
+
+/// Publishes their files, likewise.
+const KEEP: &str =
+    "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
+    SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
+    FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
+            sha256 text}
+        JOIN jsonb_each($1) x ON unhex(x.value ->> 'id', '-') = r.job_id
+        JOIN job_live l ON l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $5";
+
 /// See the statement of the same name in [`super::postgres`].
 pub(crate) const END: &[&str] = &[
     "UPDATE job SET state = $6, finished_at = {now}, queued_at = l.queued_at,
@@ -160,36 +178,16 @@ pub(crate) const END: &[&str] = &[
     FROM {rows $1: id uuid, fence int, result json, code text, message text, detail text}
         JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
     WHERE job.id = r.id",
-    "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
-    SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8
-    FROM {rows $2: seq int, event text, from_state text, to_state text},
-        (SELECT unhex(group_concat(hex(l.id), '')) AS ids
-            FROM {rows $1: id uuid, fence int} JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
-            HAVING count(*) > 0) d",
-    "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
-    SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
-    FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
-            sha256 text}
-        JOIN json_each($1) x ON unhex(x.value ->> 'id', '-') = r.job_id
-        JOIN job_live l ON l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $5",
+    TELL,
+    KEEP,
     "DELETE FROM job_live WHERE state = $5 AND (id, fence) IN (
         SELECT id, fence FROM {rows $1: id uuid, fence int}) RETURNING id",
 ];
 
 /// See the statement of the same name in [`super::postgres`].
 pub(crate) const MOVE: &[&str] = &[
-    "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
-    SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8
-    FROM {rows $2: seq int, event text, from_state text, to_state text},
-        (SELECT unhex(group_concat(hex(l.id), '')) AS ids
-            FROM {rows $1: id uuid, fence int} JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
-            HAVING count(*) > 0) d",
-    "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
-    SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
-    FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
-            sha256 text}
-        JOIN json_each($1) x ON unhex(x.value ->> 'id', '-') = r.job_id
-        JOIN job_live l ON l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $5",
+    TELL,
+    KEEP,
     "UPDATE job_live SET state = $6, lane = coalesce(r.lane, iif(job_live.advance, r.next_lane, NULL)), run_at = r.run_at, worker = NULL, lease_until = NULL,
         timeout_at = NULL, stop_at = NULL, process_pid = NULL, progress_percent = NULL, progress_message = NULL,
         progress_step = NULL, progress_steps = NULL, attempts = job_live.attempts + r.attempts,
