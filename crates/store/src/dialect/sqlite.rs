@@ -160,14 +160,15 @@ const TELL: &str =
             FROM {rows $1: id uuid, fence int} JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
             HAVING count(*) > 0) d";
 
-/// Publishes their files, likewise.
+/// Publishes their files, likewise. `CROSS JOIN` keeps the order: most attempts have no file, and nothing is to do.
 const KEEP: &str =
     "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
     SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
     FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
             sha256 text}
-        JOIN jsonb_each($1) x ON unhex(x.value ->> 'id', '-') = r.job_id
-        JOIN job_live l ON l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $5";
+        CROSS JOIN jsonb_each($1) x CROSS JOIN job_live l
+    WHERE unhex(x.value ->> 'id', '-') = r.job_id
+        AND l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $5";
 
 /// See the statement of the same name in [`super::postgres`].
 pub(crate) const END: &[&str] = &[
