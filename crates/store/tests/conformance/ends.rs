@@ -1,7 +1,7 @@
 //! Ending attempts: success, failure, retries, and the fence.
 
-use crate::harness::{claim, claim_one, ending, finish, history, job, on_both, request, worker};
-use ode_job::{Artifact, Ended, ErrorCode, Failure, JobRef, Lane, Lease, Phase, Pipeline, State};
+use crate::harness::{claim, claim_one, ending, file, finish, history, job, on_both, request, worker};
+use ode_job::{Ended, ErrorCode, Failure, JobRef, Lane, Lease, Phase, Pipeline, State};
 use ode_store::{ClaimRequest, Finished, Store};
 use std::time::Duration;
 
@@ -112,18 +112,6 @@ async fn a_job_handed_back_has_not_used_a_try(store: Store) {
     assert_eq!((record.state, record.phase, record.attempt_count), (State::Queued, Phase::Ready, 0));
     let again = claim_one(&store, Lane::Script, worker).await;
     assert_eq!((again.attempt, again.lease.fence()), (1, 2), "the try does not count, the fence does");
-}
-
-fn file(path: &str) -> Artifact {
-    Artifact {
-        role: "result".into(),
-        name: "invoice.xml".into(),
-        storage: "local".into(),
-        path: path.into(),
-        content_type: "application/xml".into(),
-        bytes: 3,
-        sha256: "0".repeat(64),
-    }
 }
 
 async fn files_are_published_with_the_success_only(store: Store) {

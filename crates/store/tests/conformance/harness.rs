@@ -1,7 +1,7 @@
 //! Fresh stores for tests, and the few steps that nearly every test takes.
 
 use ode_job::{
-    Claimed, Ended, JobId, JobRecord, JobRef, Lane, NewJob, Owner, Pipeline, RetryPolicy, WorkerId,
+    Artifact, Claimed, Ended, JobId, JobRecord, JobRef, Lane, NewJob, Owner, Pipeline, RetryPolicy, WorkerId,
 };
 use ode_store::{ClaimRequest, Config, Finish, Finished, Store};
 use serde_json::json;
@@ -208,6 +208,19 @@ pub(crate) async fn until(is_so: impl AsyncFn() -> bool) {
     while !is_so().await {
         assert!(Instant::now() < deadline, "waited in vain for {PATIENCE:?}");
         tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// A file as an attempt would publish it.
+pub(crate) fn file(path: &str) -> Artifact {
+    Artifact {
+        role: "result".into(),
+        name: "invoice.xml".into(),
+        storage: "local".into(),
+        path: path.into(),
+        content_type: "application/xml".into(),
+        bytes: 3,
+        sha256: "0".repeat(64),
     }
 }
 

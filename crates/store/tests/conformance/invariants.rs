@@ -1,9 +1,9 @@
 //! What the databases themselves refuse, whoever asks: the invariants as constraints and triggers.
 
 use crate::harness::{
-    Database, Sql, claim_one, ending, finish, job, on_both, postgres_database, record, worker,
+    Database, Sql, claim_one, ending, file, finish, job, on_both, postgres_database, record, worker,
 };
-use ode_job::{Artifact, Ended, ErrorCode, Failure, JobId, Lane, LogLevel, Owner, Phase, Pipeline, State};
+use ode_job::{Ended, ErrorCode, Failure, JobId, Lane, LogLevel, Owner, Phase, Pipeline, State};
 use ode_store::Store;
 use uuid::Uuid;
 
@@ -50,18 +50,6 @@ async fn jobs(store: &Store) -> Jobs {
     store.log(JobId(done), 1, LogLevel::Info, "it went well").await.unwrap();
     let ready = store.enqueue(job(Pipeline::Xml)).await.unwrap().id().0;
     Jobs { ready, running, done, failed }
-}
-
-fn file(path: &str) -> Artifact {
-    Artifact {
-        role: "result".into(),
-        name: "invoice.xml".into(),
-        storage: "local".into(),
-        path: path.into(),
-        content_type: "application/xml".into(),
-        bytes: 3,
-        sha256: "0".repeat(64),
-    }
 }
 
 /// Tries each statement on the job, and expects a refusal that names what it breaks.
