@@ -81,10 +81,11 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
     telemetry::start(&cli.settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("The async runtime could not start")?;
-    let outcome = runtime.block_on(run(cli));
+    // On a thread of the runtime, like everything it waits for: no hop between threads at every answer.
+    let outcome = runtime.block_on(async { tokio::spawn(run(cli)).await });
     // What still runs beside the command, such as looking up a host's address, is not waited for.
     runtime.shutdown_background();
-    outcome
+    outcome.unwrap_or_else(|crash| std::panic::resume_unwind(crash.into_panic()))
 }
 
 async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {

@@ -85,7 +85,7 @@ async fn claim_sqlite(db: &Db, params: &[Param], request: ClaimRequest) -> Resul
 async fn claim_share(tx: &mut Tx, params: &[Param], owner: &Row, count: usize) -> Result<Vec<Row>, Error> {
     let mut params = params.to_vec();
     params[2] = i64::try_from(count).unwrap_or(i64::MAX).into();
-    params.extend([owner.uuid("owner")?.into(), owner.int("rank")?.into()]);
+    params.extend([owner.uuid("owner")?.into(), owner.int("priority")?.into()]);
     let rows = tx.run(sqlite::SHARE, &params).await?;
     tx.run(sqlite::CLAIM_SHARE, &params).await?;
     Ok(rows)

@@ -30,7 +30,9 @@ pub(crate) enum Param {
     /// Numbers of journal entries, as what they add to a history.
     History(Vec<i64>),
     /// Columns of a batch, for PostgreSQL: an array is read several times faster there than rows of JSON.
-    Ints(Vec<i64>),
+    Ints(Vec<Option<i64>>),
+    OptIds(Vec<Option<Uuid>>),
+    Histories(Vec<Vec<i64>>),
     Texts(Vec<Option<String>>),
     Jsons(Vec<Option<serde_json::Value>>),
 }
@@ -101,6 +103,10 @@ fn to_postgres(params: &[Param]) -> Result<PgArguments, sqlx::error::BoxDynError
             Param::Ids(ids) => args.add(ids.as_slice())?,
             Param::History(seqs) => args.add(dialect::postgres::history(seqs))?,
             Param::Ints(ints) => args.add(ints.as_slice())?,
+            Param::OptIds(ids) => args.add(ids.as_slice())?,
+            Param::Histories(jobs) => {
+                args.add(jobs.iter().map(|seqs| dialect::postgres::history(seqs)).collect::<Vec<_>>())?
+            }
             Param::Texts(texts) => args.add(texts.as_slice())?,
             Param::Jsons(jsons) => {
                 args.add(jsons.iter().map(|json| json.as_ref().map(Json)).collect::<Vec<_>>())?
@@ -122,7 +128,9 @@ fn to_sqlite(params: &[Param]) -> Result<SqliteArguments, sqlx::error::BoxDynErr
             Param::Rows(text) => args.add(text.clone())?,
             Param::Ids(ids) => args.add(ids.iter().flat_map(Uuid::as_bytes).copied().collect::<Vec<u8>>())?,
             Param::History(seqs) => args.add(dialect::sqlite::history(seqs))?,
-            Param::Ints(_) | Param::Texts(_) | Param::Jsons(_) => return Err("SQLite has no arrays".into()),
+            Param::Ints(_) | Param::OptIds(_) | Param::Histories(_) | Param::Texts(_) | Param::Jsons(_) => {
+                return Err("SQLite has no arrays".into());
+            }
         }
     }
     Ok(args)

@@ -2,7 +2,7 @@
 //! born already claimed when this process has a worker free for it.
 
 use crate::db::{Param, Row, Tx, params};
-use crate::dialect::{self, Dialect, postgres, sqlite};
+use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::{Store, micros};
 use jiff::Timestamp;
@@ -121,20 +121,27 @@ impl NewRow {
         self.born = Some(born);
     }
 
+    fn born_limit(&self) -> Option<i64> {
+        self.born.as_ref().map(|born| micros(self.job.timeout.unwrap_or(born.terms().1)))
+    }
+
+    pub(crate) fn timeout_ms(&self) -> Option<i64> {
+        self.job.timeout.map(|timeout| micros(timeout) / 1000)
+    }
+
     fn to_json(&self, group: usize, history: String) -> Value {
         let job = &self.job;
         let [session, user, organisation] = owner_columns(job.owner);
-        let born_limit = self.born.as_ref().map(|born| job.timeout.unwrap_or(born.terms().1));
         json!({
             "g": group, "id": self.id, "pipeline": job.pipeline, "kind": job.kind,
             "session_id": session, "user_id": user, "organisation_id": organisation, "created_by": job.created_by,
             "external_id": job.external_id, "priority": job.priority,
-            "timeout_ms": job.timeout.map(|timeout| micros(timeout) / 1000),
+            "timeout_ms": self.timeout_ms(),
             "input": job.input, "config": unless_empty(&job.config), "metadata": unless_empty(&job.metadata),
             "owner": job.owner.key(), "retries_max": job.retries_max, "lane": self.lane, "state": self.state,
             "history": history, "run_at": self.run_at.map(Timestamp::as_microsecond),
             "started": i32::from(self.born.is_some()),
-            "advance": i32::from(job.advance), "limit_micros": born_limit.map(micros),
+            "advance": i32::from(job.advance), "limit_micros": self.born_limit(),
         })
     }
 }
@@ -147,6 +154,39 @@ pub(crate) fn owner_columns(owner: Owner) -> [Option<Uuid>; 3] {
         Owner::User(id) => [None, Some(id), None],
         Owner::Organisation(id) => [None, None, Some(id)],
     }
+}
+
+/// New jobs column by column, in the order of [`postgres::ENQUEUE`]; `told` are their groups and entries.
+fn columns(rows: &[NewRow], told: Vec<(usize, Vec<i64>)>) -> Vec<Param> {
+    let ints = |of: &dyn Fn(&NewRow) -> Option<i64>| Param::Ints(rows.iter().map(of).collect());
+    let ids = |of: &dyn Fn(&NewRow) -> Option<Uuid>| Param::OptIds(rows.iter().map(of).collect());
+    let texts = |of: &dyn Fn(&NewRow) -> Option<String>| Param::Texts(rows.iter().map(of).collect());
+    let jsons = |of: &dyn Fn(&NewRow) -> Option<Value>| Param::Jsons(rows.iter().map(of).collect());
+    let (groups, histories): (Vec<usize>, Vec<Vec<i64>>) = told.into_iter().unzip();
+    vec![
+        Param::Ints(groups.into_iter().map(|group| i64::try_from(group).ok()).collect()),
+        texts(&|row| Some(row.job.pipeline.as_str().to_owned())),
+        texts(&|row| Some(row.job.kind.clone())),
+        ids(&|row| Some(row.job.owner.key())),
+        ids(&|row| owner_columns(row.job.owner)[0]),
+        ids(&|row| owner_columns(row.job.owner)[1]),
+        ids(&|row| owner_columns(row.job.owner)[2]),
+        ids(&|row| row.job.created_by),
+        texts(&|row| row.job.external_id.clone()),
+        ints(&|row| Some(i64::from(row.job.priority))),
+        ints(&NewRow::timeout_ms),
+        jsons(&|row| Some(row.job.input.clone())),
+        jsons(&|row| unless_empty(&row.job.config).cloned()),
+        jsons(&|row| unless_empty(&row.job.metadata).cloned()),
+        ints(&|row| row.job.retries_max.map(i64::from)),
+        texts(&|row| row.lane.map(|lane| lane.as_str().to_owned())),
+        texts(&|row| Some(row.state.as_str().to_owned())),
+        Param::Histories(histories),
+        ints(&|row| row.run_at.map(Timestamp::as_microsecond)),
+        ints(&|row| Some(i64::from(row.born.is_some()))),
+        ints(&|row| Some(i64::from(row.job.advance))),
+        ints(&NewRow::born_limit),
+    ]
 }
 
 /// An empty document is the default, and the default is not stored.
@@ -193,14 +233,9 @@ const MOVE_KEY: &str = "UPDATE job_key SET job_id = $4, created_at = {now}
     WHERE kind = 'dedupe' AND owner = $1 AND key = $2 AND job_id = $3 RETURNING job_id";
 const ANSWER_KEY: &str =
     "UPDATE job_key SET job_id = $3 WHERE kind = 'idempotency' AND owner = $1 AND key = $2";
-const KNOWN: &str = "SELECT job.id FROM {rows $1: id uuid} JOIN job ON job.id = r.id";
+const KNOWN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id = r.id";
 /// Whether a job still stands for its dedupe key: it does while it is live and after it succeeded.
 const STANDS: &str = "SELECT id FROM jobs WHERE id = $1 AND phase NOT IN ('failed', 'cancelled')";
-const BY_EXTERNAL_ID: &str = "SELECT id FROM job WHERE external_id = $1
-    AND ($2 IS NULL OR session_id = $2) AND ($3 IS NULL OR user_id = $3) AND ($4 IS NULL OR organisation_id = $4)
-    AND ($2 IS NOT NULL OR $3 IS NOT NULL OR $4 IS NOT NULL
-        OR (session_id IS NULL AND user_id IS NULL AND organisation_id IS NULL))";
-
 impl Store {
     /// Lets jobs that are enqueued in this process start in it at once.
     pub fn offer_slots(&self, slots: Arc<dyn Slots>) {
@@ -259,31 +294,34 @@ impl Store {
 
     fn insert_statement(&self, rows: &[NewRow]) -> (&'static [&'static str], Vec<Param>) {
         let mut steps = Steps::new();
-        let json: Vec<Value> = rows
-            .iter()
-            .map(|row| {
-                let (group, seqs) = steps.group(&row.steps, || self.inner.mint.seq());
-                row.to_json(group, dialect::history_text(self.dialect(), &seqs))
-            })
-            .collect();
+        let told: Vec<_> = rows.iter().map(|row| steps.group(&row.steps, || self.inner.mint.seq())).collect();
         let mut lanes: Vec<Lane> =
             rows.iter().filter(|row| row.born.is_none()).filter_map(|row| row.lane).collect();
         lanes.sort_unstable();
         lanes.dedup();
         let lanes: Vec<Value> = lanes.into_iter().map(|lane| json!({ "lane": lane })).collect();
         let born = rows.iter().find_map(|row| row.born.as_ref());
-        let params = vec![
-            Param::Rows(Value::Array(json).to_string()),
+        let (script, jobs, columns) = match self.dialect() {
+            Dialect::Postgres => {
+                let ids = Param::Ids(rows.iter().map(|row| row.id.0).collect());
+                (postgres::ENQUEUE, ids, columns(rows, told))
+            }
+            Dialect::Sqlite => {
+                let json = rows.iter().zip(told).map(|(row, (group, seqs))| {
+                    row.to_json(group, sqlite::history(&seqs).trim_start_matches(',').to_owned())
+                });
+                (sqlite::ENQUEUE, Param::Rows(Value::Array(json.collect()).to_string()), Vec::new())
+            }
+        };
+        let mut params = vec![
+            jobs,
             Param::Rows(steps.into_json()),
             self.inner.actor.as_str().into(),
             Param::Rows(Value::Array(lanes).to_string()),
             born.map(|born| born.worker().0).into(),
             born.map_or(0, |born| micros(born.terms().0)).into(),
         ];
-        let script = match self.dialect() {
-            Dialect::Postgres => postgres::ENQUEUE,
-            Dialect::Sqlite => sqlite::ENQUEUE,
-        };
+        params.extend(columns);
         (script, params)
     }
 
@@ -386,9 +424,8 @@ impl Store {
 
     /// The job to which this owner gave that external id.
     pub async fn find_external(&self, owner: Owner, external_id: &str) -> Result<Option<JobId>, Error> {
-        let [session, user, organisation] = owner_columns(owner);
-        let rows = self.db().read(BY_EXTERNAL_ID, params![external_id, session, user, organisation]).await?;
-        rows.first().map(|row| row.job("id")).transpose()
+        let rows = self.db().read(BY_KEY, params!["external", owner.key(), external_id]).await?;
+        rows.first().map(|row| row.job("job_id")).transpose()
     }
 
     /// Accepts a job under its keys: one transaction finds or makes it, so ten requests at once make one job.

@@ -259,7 +259,7 @@ fn end_row(change: &Change) -> Value {
 fn end_columns(changes: &[Change]) -> [Param; 5] {
     let failures = || changes.iter().map(|change| change.settled.failure.as_ref());
     [
-        Param::Ints(changes.iter().map(|change| change.fence).collect()),
+        Param::Ints(changes.iter().map(|change| Some(change.fence)).collect()),
         Param::Jsons(changes.iter().map(|change| change.result.clone()).collect()),
         Param::Texts(failures().map(|failure| failure.map(|failure| failure.code.to_string())).collect()),
         Param::Texts(failures().map(|failure| failure.map(|failure| failure.message.clone())).collect()),

@@ -15,20 +15,19 @@ use serde_json::json;
 /// A job that changed this often between reading and writing is left to those who change it.
 const TRIES_MAX: usize = 5;
 
-const STANDING: &str = "SELECT j.pipeline, coalesce(j.state, l.state) AS state, l.fence, l.worker
-    FROM job j LEFT JOIN job_live l ON l.id = j.id WHERE j.id = $1";
-const REOPEN_JOB: &str = "UPDATE job SET state = NULL, finished_at = NULL, result = NULL, error_code = NULL,
-    error_message = NULL, error_detail = NULL, updated_at = {now}
-    WHERE id = $1 AND state = $2 RETURNING id";
-const REOPEN_LIVE: &str = "INSERT INTO job_live (id, owner, fence, rank, retries_max, attempts, pipeline, lane, state,
-        advance, history, queued_at)
-    SELECT id, coalesce(organisation_id, session_id, user_id, $5), fence, -priority, retries_max, attempts, pipeline,
-        $2, $3, advance, history || $4, {now} FROM job WHERE id = $1";
+const STANDING: &str = "SELECT pipeline, state, fence, worker FROM job_live WHERE id = $1
+    UNION ALL SELECT pipeline, state, fence, NULL FROM job_past WHERE id = $1";
+/// Holds the row: who comes second waits, and finds it gone.
+const REOPEN: &str = "UPDATE job_past SET updated_at = {now} WHERE id = $1 AND state = $2 RETURNING id";
+const REOPEN_LIVE: &str = "INSERT INTO job_live (id, owner, created_at, priority, retries_max, pipeline, kind, lane,
+        session_id, user_id, organisation_id, created_by, external_id, timeout_ms, input, config, metadata, advance,
+        fence, attempts, state, history, queued_at, updated_at)
+    SELECT id, coalesce(organisation_id, session_id, user_id, $5), created_at, priority, retries_max, pipeline, kind,
+        $2, session_id, user_id, organisation_id, created_by, external_id, timeout_ms, input, config, metadata,
+        advance, fence, attempts, $3, history || $4, {now}, {now} FROM job_past WHERE id = $1";
+const REOPENED: &str = "DELETE FROM job_past WHERE id = $1";
 const REOPEN_ENTRY: &str = "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
     VALUES ($1, $2, $3, $4, $5, $6)";
-const CLEAR_HISTORY: &str =
-    "UPDATE job SET history = NULL, fence = NULL, attempts = NULL, retries = NULL, retries_max = NULL,
-    advance = NULL, queued_at = NULL, started_at = NULL, updated_at = {now} WHERE id = $1";
 const ASK_STOP: &str = "UPDATE job_live SET stop_at = {now}, updated_at = {now}
     WHERE id = $1 AND fence = $2 AND worker IS NOT NULL RETURNING id";
 
@@ -46,12 +45,12 @@ impl Store {
         let seqs: Vec<i64> = steps.iter().map(|_| self.inner.mint.seq()).collect();
         let history = Param::History(seqs.clone());
         let mut tx = self.db().begin().await?;
-        if tx.run(REOPEN_JOB, params![id, standing.state.as_str()]).await?.is_empty() {
+        if tx.run(REOPEN, params![id, standing.state.as_str()]).await?.is_empty() {
             return Err(Error::Busy(id));
         }
         let lane_name = lane.map(ode_job::Lane::as_str);
         tx.run(REOPEN_LIVE, params![id, lane_name, state.as_str(), history, uuid::Uuid::nil()]).await?;
-        tx.run(CLEAR_HISTORY, params![id]).await?;
+        tx.run(REOPENED, params![id]).await?;
         for (step, seq) in steps.iter().zip(seqs) {
             let (event, from, to) = (step.event.as_str(), step.from.as_str(), step.to.as_str());
             let params = params![seq, event, from, to, self.inner.actor.as_str(), vec![id.0]];

@@ -52,7 +52,7 @@ macro_rules! job_columns {
 }
 
 const BY_ID: &str = job_columns!("WHERE id = $1");
-const BY_REFERENCE: &str = "SELECT id FROM job WHERE id >= $1 AND id < $2 AND {tail id} = $3 LIMIT 2";
+const BY_REFERENCE: &str = "SELECT id FROM jobs WHERE id >= $1 AND id < $2 AND {tail id} = $3 LIMIT 2";
 const LIST: &str = job_columns!(
     "WHERE ($1 IS NULL OR session_id = $1) AND ($2 IS NULL OR user_id = $2) AND ($3 IS NULL OR organisation_id = $3)
         AND ($4 IS NULL OR pipeline = $4) AND ($5 IS NULL OR state = $5) AND ($6 IS NULL OR phase = $6)
@@ -69,7 +69,7 @@ const COUNTS: &str =
     ORDER BY pipeline, state, phase";
 const LIVE_COUNT: &str = "SELECT count(*) AS jobs FROM job_live";
 const ADD_LOG: &str = "INSERT INTO job_log (job_id, attempt, level, message)
-    SELECT id, $2, $3, $4 FROM job WHERE id = $1";
+    SELECT id, $2, $3, $4 FROM jobs WHERE id = $1";
 
 impl Store {
     /// Finds a job by id or reference, for the operator.

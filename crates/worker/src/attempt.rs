@@ -133,7 +133,9 @@ async fn guarded(lane: &LaneState, job: &Claimed, context: &Telling<'_>) -> Resu
 
 /// An attempt that ends in this way, with nothing to show.
 pub(crate) fn ending(limits: &Limits, job: Claimed, ended: Ended) -> Finish {
-    Finish { job, ended, result: None, artifacts: Vec::new(), retry: limits.retry, jitter: jitter() }
+    // Asking the kernel for chance costs more than the rest of a short attempt, and a success needs none.
+    let jitter = if ended == Ended::Succeeded { 0.0 } else { jitter() };
+    Finish { job, ended, result: None, artifacts: Vec::new(), retry: limits.retry, jitter }
 }
 
 /// Between 0 and 1. Spreads retries; nothing depends on its quality.

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// Attempts ended in one commit.
-const BATCH_MAX: usize = 1_000;
+const BATCH_MAX: usize = 2_000;
 
 /// Commits under way at a time: while one waits for the disk, another can be written.
 const FLUSHES_MAX: usize = 2;

@@ -23,13 +23,17 @@ pub(crate) enum Interrupt {
 
 /// Jobs are claimed ahead of the slots only while they are so short that a claim would cost more than they do:
 /// as many as are worked off within this time, at the rate seen lately.
-const AHEAD: Duration = Duration::from_millis(50);
+const AHEAD: Duration = Duration::from_millis(100);
 /// And never more than this, which is what one statement handles well.
-const BATCH_MAX: usize = 1_000;
+const BATCH_MAX: usize = 2_000;
 /// The rate is looked at no more often than this: over a shorter time it says little.
 const RATE_OVER: Duration = Duration::from_millis(5);
 /// While a long line is worked off, those who come new are looked after this often at most.
-const EXPRESS_EVERY: Duration = Duration::from_millis(5);
+const EXPRESS_EVERY: Duration = Duration::from_millis(1);
+/// And for this long after others came, it is worked off in steps of this size: a large step keeps the database, and
+/// the disk, from whoever comes next.
+const CALM_FOR: Duration = Duration::from_millis(100);
+const CALM_BATCH_MAX: usize = 32;
 /// After a claim that failed, the next one waits this long.
 const FAULT_PAUSE: Duration = Duration::from_millis(250);
 
@@ -64,6 +68,16 @@ struct Inside {
     /// Whether the last claim found nobody, and nobody was said to wait since.
     is_dry: bool,
     after: Uuid,
+    /// Until when the long line goes in small steps, for the sake of others.
+    calm_until: Option<Instant>,
+}
+
+impl Inside {
+    /// How many jobs may be in hand at a time.
+    fn target(&self) -> usize {
+        let is_calm = self.calm_until.is_some_and(|until| Instant::now() < until);
+        if is_calm { self.target.min(CALM_BATCH_MAX) } else { self.target }
+    }
 }
 
 struct Held {
@@ -95,8 +109,9 @@ impl LaneState {
         let inside = self.inside();
         let in_hand = inside.running + inside.waiting.len() + inside.reserved;
         // Short jobs are claimed by the half batch, so that claiming overlaps with working.
-        let room = inside.target.saturating_sub(in_hand);
-        if inside.target > self.limits.concurrency && room < inside.target / 2 { 0 } else { room }
+        let target = inside.target().max(self.limits.concurrency);
+        let room = target.saturating_sub(in_hand);
+        if target > self.limits.concurrency && room < target / 2 { 0 } else { room }
     }
 
     /// Learns from the attempts that ended since it last did how far ahead to claim.
@@ -270,7 +285,11 @@ async fn claim(
     crash::point("after-claim");
     let count = jobs.len();
     if let Some(last) = jobs.last() {
-        lane.inside().after = last.owner.key();
+        let mut inside = lane.inside();
+        inside.after = last.owner.key();
+        if place == Place::Front && jobs.iter().any(|job| job.owner != last.owner) {
+            inside.calm_until = Some(Instant::now() + CALM_FOR);
+        }
     }
     lane.accept(shared, jobs, place);
     Ok(count)

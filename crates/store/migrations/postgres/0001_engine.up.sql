@@ -1,11 +1,11 @@
 -- The engine's tables.
 --
--- A job is one row in `job`: what was asked for and, once it has ended, how. While it is live a second,
--- small row in `job_live` says where it stands; claiming and renewing touch only that one, and ending the
--- job removes it. The view `jobs` shows both as the one relation people query.
+-- A job is one row: in `job_live` while there is something left to do, in `job_past` once it has ended. Ending
+-- moves it. The view `jobs` shows both as the one relation people query.
 --
--- Two rules keep this fast, and both are about indexes. No column that a claim changes is in an index of
--- `job_live`, and no column that a success changes is in an index of `job`: both then stay on their page.
+-- Work then stays small and quick however much has been done: a job is written once when it is made and once when
+-- it ends, history is never updated, and no column that a claim changes is in an index, so a claimed row stays on
+-- its page.
 
 -- Keeps `updated_at` where the statement itself did not. It runs after the update, because a trigger before it
 -- would lock, and log, every row twice; and only when the dates show that nobody else kept it.
@@ -78,85 +78,47 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_owner ON api_key (owner);
 
-CREATE TABLE job (
-    id              uuid PRIMARY KEY,
-    pipeline        text NOT NULL CHECK (pipeline IN ('xml', 'html', 'print', 'script')),
-    kind            text NOT NULL CHECK (length(kind) BETWEEN 1 AND 255),
-    session_id      uuid,
-    user_id         uuid,
-    organisation_id uuid,
-    created_by      uuid,
-    external_id     text CHECK (length(external_id) BETWEEN 1 AND 255),
-    priority        smallint NOT NULL DEFAULT 0 CHECK (priority BETWEEN -1000 AND 1000),
-    timeout_ms      bigint CHECK (timeout_ms BETWEEN 1 AND 604800000),
-    created_at      timestamptz NOT NULL DEFAULT now(),
-    input           jsonb NOT NULL,
-    config          jsonb,
-    metadata        jsonb,
-    -- How it ended; absent while it is live. These come last, so that ending a job logs only them.
-    updated_at      timestamptz,
-    queued_at       timestamptz,
-    started_at      timestamptz,
-    finished_at     timestamptz,
-    fence           integer,
-    attempts        smallint,
-    retries         smallint,
-    retries_max     smallint,
-    advance         boolean,
-    state           text,
-    engine_version  text,
-    history         bytea,
-    result          jsonb,
-    error_code      text,
-    error_message   text,
-    error_detail    text,
-    CONSTRAINT job_state_of_pipeline CHECK (state IS NULL
-        OR (pipeline = 'html' AND state IN ('completed', 'failed'))
-        OR (pipeline = 'xml' AND state IN ('complete', 'failed'))
-        OR (pipeline = 'script' AND state IN ('completed', 'failed', 'timed_out', 'cancelled'))
-        OR (pipeline = 'print' AND state IN ('fulfilled', 'export_failed', 'order_failed'))),
-    CONSTRAINT job_ended_is_dated CHECK ((state IS NULL) = (finished_at IS NULL)),
-    CONSTRAINT job_result_only_in_success CHECK (result IS NULL OR (state IS NOT NULL AND ode_phase(state) = 'done')),
-    CONSTRAINT job_error_exactly_in_failure CHECK (
-        (error_code IS NOT NULL AND error_message IS NOT NULL) = (state IS NOT NULL AND ode_phase(state) = 'failed')
-        AND (error_code IS NULL) = (error_message IS NULL)),
-    CONSTRAINT job_one_owner CHECK (num_nonnulls(session_id, organisation_id) <= 1)
-) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.05);
--- Each of these ends in the id, so no two entries are alike: looking for duplicates would be work for nothing.
-CREATE INDEX job_session ON job (session_id, id) WITH (deduplicate_items = off) WHERE session_id IS NOT NULL;
-CREATE INDEX job_user ON job (user_id, id) WITH (deduplicate_items = off) WHERE user_id IS NOT NULL;
-CREATE INDEX job_organisation ON job (organisation_id, id) WITH (deduplicate_items = off)
-    WHERE organisation_id IS NOT NULL;
-CREATE INDEX job_creator ON job (created_by, id) WITH (deduplicate_items = off) WHERE created_by IS NOT NULL;
-CREATE INDEX job_failed ON job (id) WHERE error_code IS NOT NULL;
-CREATE UNIQUE INDEX job_external_id ON job
-    (coalesce(organisation_id, user_id, session_id, '00000000-0000-0000-0000-000000000000'), external_id)
-    WHERE external_id IS NOT NULL;
-CREATE UNIQUE INDEX job_script_reference ON job (ode_reference(id)) WHERE pipeline = 'script';
-CREATE TRIGGER job_touch AFTER UPDATE ON job FOR EACH ROW
-    WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at AND NEW.finished_at IS NOT DISTINCT FROM OLD.finished_at)
-    EXECUTE FUNCTION ode_touch();
+-- What single columns may hold. As domains rather than constraints of the tables: the server reads every constraint
+-- of a table anew in each statement that writes to it, and checks them all whichever column is written.
+CREATE DOMAIN ode_kind AS text CHECK (length(VALUE) BETWEEN 1 AND 255);
+CREATE DOMAIN ode_external_id AS text CHECK (length(VALUE) BETWEEN 1 AND 255);
+CREATE DOMAIN ode_lane AS text CHECK (VALUE IN ('xml', 'html', 'print.export', 'print.order', 'script'));
+CREATE DOMAIN ode_priority AS smallint CHECK (VALUE BETWEEN -1000 AND 1000);
+CREATE DOMAIN ode_timeout_ms AS bigint CHECK (VALUE BETWEEN 1 AND 604800000);
+CREATE DOMAIN ode_count AS smallint CHECK (VALUE >= 0);
+CREATE DOMAIN ode_number AS integer CHECK (VALUE >= 0);
+CREATE DOMAIN ode_percent AS smallint CHECK (VALUE BETWEEN 0 AND 100);
 
 CREATE TABLE job_live (
     id               uuid PRIMARY KEY,
     -- Whose turn it is: the owner's key, nil for the operator.
     owner            uuid NOT NULL,
-    -- Priority, turned round so that the index is read in one direction.
-    rank             smallint NOT NULL DEFAULT 0,
+    created_at       timestamptz NOT NULL DEFAULT now(),
+    priority         ode_priority NOT NULL DEFAULT 0,
     -- As many as the handler allows, where it does not say.
-    retries_max      smallint CHECK (retries_max >= 0),
+    retries_max      ode_count,
     pipeline         text NOT NULL,
+    kind             ode_kind NOT NULL,
     -- The line it waits or runs in; none while it is held.
-    lane             text CHECK (lane IN ('xml', 'html', 'print.export', 'print.order', 'script')),
+    lane             ode_lane,
+    session_id       uuid,
+    user_id          uuid,
+    organisation_id  uuid,
+    created_by       uuid,
+    external_id      ode_external_id,
+    timeout_ms       ode_timeout_ms,
+    input            jsonb NOT NULL,
+    config           jsonb,
+    metadata         jsonb,
     advance          boolean,
     run_at           timestamptz,
     -- When it last became eligible, where that was not at its creation.
     queued_at        timestamptz,
     -- What a claim changes comes last, so that it logs only this.
-    retries          smallint NOT NULL DEFAULT 0 CHECK (retries >= 0),
-    crashes          smallint NOT NULL DEFAULT 0 CHECK (crashes >= 0),
-    fence            integer NOT NULL DEFAULT 0 CHECK (fence >= 0),
-    attempts         smallint NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    retries          ode_count NOT NULL DEFAULT 0,
+    crashes          ode_count NOT NULL DEFAULT 0,
+    fence            ode_number NOT NULL DEFAULT 0,
+    attempts         ode_count NOT NULL DEFAULT 0,
     state            text NOT NULL,
     history          bytea NOT NULL,
     updated_at       timestamptz,
@@ -165,29 +127,89 @@ CREATE TABLE job_live (
     lease_until      timestamptz,
     worker           uuid,
     stop_at          timestamptz,
-    progress_percent smallint CHECK (progress_percent BETWEEN 0 AND 100),
-    progress_step    integer CHECK (progress_step >= 0),
-    progress_steps   integer CHECK (progress_steps >= 0),
+    progress_percent ode_percent,
+    progress_step    ode_number,
+    progress_steps   ode_number,
     progress_message text,
     process_pid      bigint,
-    CONSTRAINT job_live_state_of_pipeline CHECK (
-        (pipeline = 'html' AND state IN ('pending', 'processing'))
-        OR (pipeline = 'xml' AND state IN ('uploaded', 'queued', 'processing'))
-        OR (pipeline = 'script' AND state IN ('pending', 'queued', 'in_progress'))
-        OR (pipeline = 'print' AND state IN ('pending_export', 'exporting', 'export_complete', 'ordering', 'ordered'))),
-    CONSTRAINT job_live_running_is_leased CHECK (
-        (state IN ('processing', 'exporting', 'ordering', 'in_progress')) = (worker IS NOT NULL)
-        AND (worker IS NULL) = (lease_until IS NULL)
-        AND (worker IS NULL OR (started_at IS NOT NULL AND lane IS NOT NULL))),
-    CONSTRAINT job_live_held_has_no_lane CHECK (lane IS NULL OR state NOT IN ('uploaded', 'ordered'))
-) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
--- The line: highest priority, then whose turn, then oldest (ids are in order of creation).
-CREATE INDEX job_live_line ON job_live (lane, rank, owner, id) WITH (deduplicate_items = off)
+    CONSTRAINT job_live_state_of_pipeline CHECK (CASE pipeline
+        WHEN 'html' THEN state IN ('pending', 'processing')
+        WHEN 'xml' THEN state IN ('uploaded', 'queued', 'processing')
+        WHEN 'script' THEN state IN ('pending', 'queued', 'in_progress')
+        WHEN 'print' THEN state IN ('pending_export', 'exporting', 'export_complete', 'ordering', 'ordered')
+        ELSE FALSE END),
+    CONSTRAINT job_live_running_is_leased CHECK (CASE
+        WHEN state IN ('processing', 'exporting', 'ordering', 'in_progress')
+            THEN num_nulls(worker, lease_until, started_at, lane) = 0
+        ELSE num_nonnulls(worker, lease_until) = 0 AND (lane IS NULL OR state NOT IN ('uploaded', 'ordered')) END),
+    CONSTRAINT job_live_one_owner CHECK (num_nonnulls(session_id, organisation_id) <= 1)
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
+    -- Gathering statistics holds on to rows that are gone, and every claim then steps over them; ways are fixed here.
+    autovacuum_analyze_threshold = 2000000000);
+-- The line: highest priority, then whose turn, then oldest (ids are in order of creation). Here as below an index
+-- that ends in the id has no two entries alike: looking for duplicates would be work for nothing.
+CREATE INDEX job_live_line ON job_live (lane, priority DESC, owner, id) WITH (deduplicate_items = off)
     WHERE lane IS NOT NULL;
 CREATE INDEX job_live_due ON job_live (run_at) WHERE lane IS NULL AND run_at IS NOT NULL;
+CREATE INDEX job_live_session ON job_live (session_id, id) WITH (deduplicate_items = off) WHERE session_id IS NOT NULL;
+CREATE INDEX job_live_user ON job_live (user_id, id) WITH (deduplicate_items = off) WHERE user_id IS NOT NULL;
+CREATE INDEX job_live_organisation ON job_live (organisation_id, id) WITH (deduplicate_items = off)
+    WHERE organisation_id IS NOT NULL;
+CREATE UNIQUE INDEX job_live_script_reference ON job_live (ode_reference(id)) WHERE pipeline = 'script';
 CREATE TRIGGER job_live_touch AFTER UPDATE ON job_live FOR EACH ROW
     WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at AND NEW.started_at IS NOT DISTINCT FROM OLD.started_at)
     EXECUTE FUNCTION ode_touch();
+
+CREATE TABLE job_past (
+    id              uuid PRIMARY KEY,
+    created_at      timestamptz NOT NULL,
+    queued_at       timestamptz,
+    started_at      timestamptz,
+    finished_at     timestamptz NOT NULL DEFAULT now(),
+    updated_at      timestamptz,
+    timeout_ms      bigint,
+    fence           integer NOT NULL,
+    priority        smallint NOT NULL,
+    attempts        smallint NOT NULL,
+    retries         smallint NOT NULL,
+    retries_max     smallint,
+    pipeline        text NOT NULL,
+    kind            text NOT NULL,
+    state           text NOT NULL,
+    engine_version  text,
+    session_id      uuid,
+    user_id         uuid,
+    organisation_id uuid,
+    created_by      uuid,
+    external_id     text,
+    advance         boolean,
+    history         bytea NOT NULL,
+    input           jsonb NOT NULL,
+    config          jsonb,
+    metadata        jsonb,
+    result          jsonb,
+    error_code      text,
+    error_message   text,
+    error_detail    text,
+    CONSTRAINT job_past_state_of_pipeline CHECK (CASE pipeline
+        WHEN 'html' THEN state IN ('completed', 'failed')
+        WHEN 'xml' THEN state IN ('complete', 'failed')
+        WHEN 'script' THEN state IN ('completed', 'failed', 'timed_out', 'cancelled')
+        WHEN 'print' THEN state IN ('fulfilled', 'export_failed', 'order_failed')
+        ELSE FALSE END),
+    CONSTRAINT job_past_result_and_error CHECK (CASE
+        WHEN state IN ('complete', 'completed', 'fulfilled') THEN num_nonnulls(error_code, error_message) = 0
+        WHEN state = 'cancelled' THEN num_nonnulls(result, error_code, error_message) = 0
+        ELSE result IS NULL AND num_nulls(error_code, error_message) = 0 END),
+    CONSTRAINT job_past_one_owner CHECK (num_nonnulls(session_id, organisation_id) <= 1)
+);
+CREATE INDEX job_past_session ON job_past (session_id, id) WITH (deduplicate_items = off) WHERE session_id IS NOT NULL;
+CREATE INDEX job_past_user ON job_past (user_id, id) WITH (deduplicate_items = off) WHERE user_id IS NOT NULL;
+CREATE INDEX job_past_organisation ON job_past (organisation_id, id) WITH (deduplicate_items = off)
+    WHERE organisation_id IS NOT NULL;
+CREATE INDEX job_past_failed ON job_past (id) WHERE error_code IS NOT NULL;
+CREATE TRIGGER job_past_touch AFTER UPDATE ON job_past FOR EACH ROW
+    WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at) EXECUTE FUNCTION ode_touch();
 
 -- What happened. One entry tells one step of every job that took it together, so that a batch of a thousand
 -- jobs costs one row; each job keeps the numbers of its own entries in `history`.
@@ -207,7 +229,7 @@ CREATE TRIGGER job_journal_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON jo
 
 CREATE TABLE job_artifact (
     id           uuid PRIMARY KEY,
-    job_id       uuid NOT NULL REFERENCES job (id) ON DELETE CASCADE,
+    job_id       uuid NOT NULL,
     role         text NOT NULL CHECK (role IN ('source', 'result', 'asset', 'log', 'screenshot')),
     name         text NOT NULL CHECK (length(name) BETWEEN 1 AND 1024),
     storage      text NOT NULL CHECK (storage IN ('local', 's3')),
@@ -224,7 +246,7 @@ CREATE TRIGGER job_artifact_append_only BEFORE UPDATE ON job_artifact
 
 CREATE TABLE job_log (
     id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    job_id  uuid NOT NULL REFERENCES job (id) ON DELETE CASCADE,
+    job_id  uuid NOT NULL,
     attempt integer NOT NULL,
     level   text NOT NULL CHECK (level IN ('info', 'warn', 'error')),
     message text NOT NULL,
@@ -234,9 +256,10 @@ CREATE INDEX job_log_job ON job_log (job_id, id);
 CREATE TRIGGER job_log_append_only BEFORE UPDATE ON job_log
     FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
 
--- Keys under which a job was asked for: a request is known by its idempotency key, content by its dedupe key.
+-- Keys under which a job was asked for: a request is known by its idempotency key, content by its dedupe key, and
+-- the owner's own name for it is its external id.
 CREATE TABLE job_key (
-    kind       text NOT NULL CHECK (kind IN ('idempotency', 'dedupe')),
+    kind       text NOT NULL CHECK (kind IN ('idempotency', 'dedupe', 'external')),
     owner      uuid NOT NULL,
     key        text NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
     job_id     uuid NOT NULL,
@@ -245,6 +268,44 @@ CREATE TABLE job_key (
     PRIMARY KEY (kind, owner, key)
 );
 CREATE INDEX job_key_job ON job_key (job_id);
+
+-- An owner's external id names one job, live or past. A job that is tried again has its name already.
+CREATE FUNCTION ode_name() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM job_key WHERE kind = 'external' AND owner = NEW.owner AND key = NEW.external_id
+        AND job_id = NEW.id) THEN
+        INSERT INTO job_key (kind, owner, key, job_id) VALUES ('external', NEW.owner, NEW.external_id, NEW.id);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_live_name AFTER INSERT ON job_live FOR EACH ROW WHEN (NEW.external_id IS NOT NULL)
+    EXECUTE FUNCTION ode_name();
+
+-- Files and logs belong to a job, wherever its row is; looked at when the transaction that may move it commits.
+CREATE FUNCTION ode_belongs() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM job_live WHERE id = NEW.job_id)
+        AND NOT EXISTS (SELECT 1 FROM job_past WHERE id = NEW.job_id) THEN
+        RAISE EXCEPTION '% names job %, which does not exist', TG_TABLE_NAME, NEW.job_id
+            USING ERRCODE = 'foreign_key_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER job_artifact_belongs AFTER INSERT ON job_artifact DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION ode_belongs();
+CREATE CONSTRAINT TRIGGER job_log_belongs AFTER INSERT ON job_log DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION ode_belongs();
+
+-- A job that retention removes takes what belongs to it along.
+CREATE FUNCTION ode_remove() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM job_artifact WHERE job_id = OLD.id;
+    DELETE FROM job_log WHERE job_id = OLD.id;
+    DELETE FROM job_key WHERE job_id = OLD.id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_past_remove AFTER DELETE ON job_past FOR EACH ROW
+    WHEN (current_setting('ode.retention', true) = 'on') EXECUTE FUNCTION ode_remove();
 
 CREATE TABLE worker (
     id          uuid PRIMARY KEY,
@@ -261,54 +322,91 @@ CREATE TABLE worker (
 
 CREATE VIEW jobs WITH (security_invoker) AS
 SELECT
-    j.id,
-    ode_reference(j.id) AS reference,
-    j.pipeline,
-    j.kind AS type,
-    coalesce(j.state, l.state) AS state,
-    coalesce(ode_phase(j.state), CASE
-        WHEN l.worker IS NOT NULL THEN 'running'
-        WHEN l.lane IS NOT NULL THEN 'ready'
-        ELSE 'held' END) AS phase,
-    j.session_id,
-    j.user_id,
-    j.organisation_id,
-    j.created_by,
-    j.external_id,
-    j.priority,
-    j.input,
-    coalesce(j.config, '{}') AS config,
-    coalesce(j.metadata, '{}') AS metadata,
-    j.result,
-    j.error_code,
-    j.error_message,
-    j.error_detail,
-    -- A job that was called off in SQL ends without its counts.
-    coalesce(j.attempts, l.attempts, 0) AS attempt_count,
-    coalesce(j.retries, l.retries, 0) AS retry_count,
-    coalesce(j.retries_max, l.retries_max, 3) AS max_retries,
-    CASE WHEN ode_phase(j.state) = 'done' THEN 100 ELSE coalesce(l.progress_percent, 0) END AS progress_percent,
-    l.progress_message,
-    coalesce(l.progress_step, 0) AS current_step,
-    coalesce(l.progress_steps, 0) AS total_steps,
-    l.worker AS worker_id,
-    l.process_pid,
-    l.lease_until AS lease_expires_at,
-    l.run_at,
-    l.timeout_at,
-    j.engine_version,
-    j.created_at,
-    CASE WHEN coalesce(j.state, l.state) = 'uploaded' OR (j.state IS NULL AND l.run_at IS NOT NULL) THEN l.queued_at
-        ELSE coalesce(j.queued_at, l.queued_at, j.created_at) END AS queued_at,
-    coalesce(j.started_at, l.started_at) AS started_at,
-    j.finished_at,
-    greatest(j.created_at, j.updated_at, j.finished_at, l.updated_at, l.started_at) AS updated_at,
-    coalesce(j.history, l.history) AS history
-FROM job j LEFT JOIN job_live l ON l.id = j.id;
+    id,
+    ode_reference(id) AS reference,
+    pipeline,
+    kind::text AS type,
+    state,
+    CASE WHEN worker IS NOT NULL THEN 'running' WHEN lane IS NOT NULL THEN 'ready' ELSE 'held' END AS phase,
+    session_id,
+    user_id,
+    organisation_id,
+    created_by,
+    external_id::text AS external_id,
+    priority::smallint AS priority,
+    input,
+    coalesce(config, '{}') AS config,
+    coalesce(metadata, '{}') AS metadata,
+    NULL::jsonb AS result,
+    NULL::text AS error_code,
+    NULL::text AS error_message,
+    NULL::text AS error_detail,
+    attempts::smallint AS attempt_count,
+    retries::smallint AS retry_count,
+    coalesce(retries_max, 3)::smallint AS max_retries,
+    coalesce(progress_percent, 0)::smallint AS progress_percent,
+    progress_message,
+    coalesce(progress_step, 0)::integer AS current_step,
+    coalesce(progress_steps, 0)::integer AS total_steps,
+    worker AS worker_id,
+    process_pid,
+    lease_until AS lease_expires_at,
+    run_at,
+    timeout_at,
+    NULL::text AS engine_version,
+    created_at,
+    CASE WHEN state = 'uploaded' OR run_at IS NOT NULL THEN queued_at
+        ELSE coalesce(queued_at, created_at) END AS queued_at,
+    started_at,
+    NULL::timestamptz AS finished_at,
+    greatest(created_at, updated_at, started_at) AS updated_at,
+    history
+FROM job_live
+UNION ALL
+SELECT
+    id,
+    ode_reference(id),
+    pipeline,
+    kind,
+    state,
+    ode_phase(state),
+    session_id,
+    user_id,
+    organisation_id,
+    created_by,
+    external_id,
+    priority,
+    input,
+    coalesce(config, '{}'),
+    coalesce(metadata, '{}'),
+    result,
+    error_code,
+    error_message,
+    error_detail,
+    attempts,
+    retries,
+    coalesce(retries_max, 3::smallint)::smallint,
+    CASE WHEN ode_phase(state) = 'done' THEN 100::smallint ELSE 0::smallint END,
+    NULL,
+    0,
+    0,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    engine_version,
+    created_at,
+    coalesce(queued_at, created_at),
+    started_at,
+    finished_at,
+    greatest(created_at, updated_at, finished_at),
+    history
+FROM job_past;
 
 CREATE VIEW job_events WITH (security_invoker) AS
 SELECT e.seq, t.id AS job_id, e.event AS event_type, e.from_state, e.to_state, e.actor,
     e.details -> t.id::text AS meta, e.at, h.place
-FROM (SELECT j.id, coalesce(j.history, l.history) AS history FROM job j LEFT JOIN job_live l ON l.id = j.id) t
+FROM (SELECT id, history FROM job_live UNION ALL SELECT id, history FROM job_past) t
 CROSS JOIN LATERAL generate_series(1, octet_length(t.history) / 7) AS h (place)
 JOIN job_journal e ON e.seq = ode_seq(t.history, h.place);

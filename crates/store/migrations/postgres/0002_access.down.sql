@@ -3,12 +3,9 @@ DROP FUNCTION ode_enqueue(text, text, jsonb, uuid, text, integer, timestamptz, j
 DROP FUNCTION ode_tell(text, text, text, uuid, bigint);
 DROP FUNCTION ode_new_seq();
 DROP FUNCTION ode_history(uuid);
-DROP TRIGGER job_keep ON job;
-DROP TRIGGER job_live_keep ON job_live;
-DROP FUNCTION ode_keep();
-DROP POLICY see_own ON job;
-DROP POLICY create_own ON job;
-DROP POLICY cancel_own ON job;
+DROP TRIGGER job_live_cancelled ON job_live;
+DROP FUNCTION ode_cancelled();
+DROP POLICY see_own ON job_past;
 DROP POLICY see_own ON job_live;
 DROP POLICY create_own ON job_live;
 DROP POLICY cancel_own ON job_live;
@@ -17,8 +14,8 @@ DROP POLICY see_own ON job_log;
 DROP POLICY see_own ON job_key;
 DROP POLICY create_own ON job_key;
 DROP POLICY tell_own ON job_journal;
-DROP FUNCTION ode_organisation(), ode_is_history(bytea);
-ALTER TABLE job DISABLE ROW LEVEL SECURITY;
+DROP FUNCTION ode_is_own(uuid), ode_is_anothers(uuid), ode_organisation(), ode_is_history(bytea);
+ALTER TABLE job_past DISABLE ROW LEVEL SECURITY;
 ALTER TABLE job_live DISABLE ROW LEVEL SECURITY;
 ALTER TABLE job_journal DISABLE ROW LEVEL SECURITY;
 ALTER TABLE job_artifact DISABLE ROW LEVEL SECURITY;
@@ -27,7 +24,7 @@ ALTER TABLE job_key DISABLE ROW LEVEL SECURITY;
 ALTER TABLE owner DISABLE ROW LEVEL SECURITY;
 ALTER TABLE api_key DISABLE ROW LEVEL SECURITY;
 ALTER TABLE worker DISABLE ROW LEVEL SECURITY;
-REVOKE ALL ON job, job_live, job_journal, job_artifact, job_log, job_key, jobs FROM ode_api;
+REVOKE ALL ON job_live, job_past, job_journal, job_artifact, job_log, job_key, jobs FROM ode_api;
 -- The role is the cluster's, not this database's: it goes when no other database grants it anything.
 DO $$ BEGIN
     DROP ROLE ode_api;

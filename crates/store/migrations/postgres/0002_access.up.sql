@@ -12,7 +12,7 @@ DO $$ BEGIN
             IF to_regrole('ode_api') IS NULL THEN
                 CREATE ROLE ode_api NOLOGIN;
             END IF;
-            GRANT SELECT ON job TO ode_api;
+            GRANT SELECT ON job_past TO ode_api;
             EXIT;
         EXCEPTION
             WHEN duplicate_object OR unique_violation OR undefined_object THEN NULL;
@@ -31,7 +31,22 @@ CREATE FUNCTION ode_is_history(history bytea) RETURNS boolean LANGUAGE sql IMMUT
     SELECT history IS NULL OR octet_length(history) > 0 AND octet_length(history) % 7 = 0
 $$;
 
-ALTER TABLE job ENABLE ROW LEVEL SECURITY;
+-- Whether a job belongs to the organisation that asks.
+CREATE FUNCTION ode_is_own(id uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT 1 FROM job_live l WHERE l.id = ode_is_own.id AND l.organisation_id = ode_organisation())
+        OR EXISTS (SELECT 1 FROM job_past p WHERE p.id = ode_is_own.id AND p.organisation_id = ode_organisation())
+$$;
+
+-- Whether it belongs to somebody else: asked with the owner's eyes, since the role itself would not see it.
+CREATE FUNCTION ode_is_anothers(id uuid) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path FROM CURRENT AS $$
+    SELECT EXISTS (SELECT 1 FROM job_live l
+            WHERE l.id = ode_is_anothers.id AND l.organisation_id IS DISTINCT FROM ode_organisation())
+        OR EXISTS (SELECT 1 FROM job_past p
+            WHERE p.id = ode_is_anothers.id AND p.organisation_id IS DISTINCT FROM ode_organisation())
+$$;
+
+ALTER TABLE job_past ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_live ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_journal ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_artifact ENABLE ROW LEVEL SECURITY;
@@ -41,77 +56,70 @@ ALTER TABLE owner ENABLE ROW LEVEL SECURITY;
 ALTER TABLE api_key ENABLE ROW LEVEL SECURITY;
 ALTER TABLE worker ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY see_own ON job FOR SELECT TO ode_api USING (organisation_id = ode_organisation());
-CREATE POLICY create_own ON job FOR INSERT TO ode_api
-    WITH CHECK (organisation_id = ode_organisation() AND session_id IS NULL AND user_id IS NULL AND state IS NULL);
--- Only what no longer waits in the line can be called off: a worker that was quicker keeps the job.
-CREATE POLICY cancel_own ON job FOR UPDATE TO ode_api
-    USING (organisation_id = ode_organisation() AND state IS NULL
-        AND NOT EXISTS (SELECT 1 FROM job_live WHERE job_live.id = job.id))
-    WITH CHECK (organisation_id = ode_organisation() AND state = 'cancelled' AND ode_is_history(history));
-CREATE POLICY see_own ON job_live FOR SELECT TO ode_api USING (owner = ode_organisation());
--- A row that waits for its first attempt, of a job of one's own, in its own line and at its own priority.
+CREATE POLICY see_own ON job_past FOR SELECT TO ode_api USING (organisation_id = ode_organisation());
+CREATE POLICY see_own ON job_live FOR SELECT TO ode_api USING (organisation_id = ode_organisation());
+-- A job of one's own that waits for its first attempt, in the line of its pipeline.
 CREATE POLICY create_own ON job_live FOR INSERT TO ode_api WITH CHECK (
-    owner = ode_organisation() AND worker IS NULL AND fence = 0 AND attempts = 0 AND retries = 0 AND crashes = 0
+    organisation_id = ode_organisation() AND owner = organisation_id AND user_id IS NULL
+    AND worker IS NULL AND fence = 0 AND attempts = 0 AND retries = 0 AND crashes = 0
     AND ode_is_history(history)
     AND ((pipeline, state, lane) IN (('xml', 'queued', 'xml'), ('html', 'pending', 'html'),
             ('print', 'pending_export', 'print.export'), ('script', 'queued', 'script'))
         OR lane IS NULL AND (pipeline, state) IN (('xml', 'queued'), ('html', 'pending'), ('print', 'pending_export'),
             ('script', 'pending')))
-    AND EXISTS (SELECT 1 FROM job WHERE job.id = job_live.id AND job.state IS NULL
-        AND job.pipeline = job_live.pipeline AND job.priority = -job_live.rank));
+    AND NOT ode_is_anothers(id) AND NOT EXISTS (SELECT 1 FROM job_past WHERE job_past.id = job_live.id));
+-- Taking a job of one's own out of the line calls it off. A worker that was quicker keeps it.
 CREATE POLICY cancel_own ON job_live FOR DELETE TO ode_api
-    USING (owner = ode_organisation() AND worker IS NULL AND state IN ('pending', 'queued'));
-CREATE POLICY see_own ON job_artifact FOR SELECT TO ode_api
-    USING (EXISTS (SELECT 1 FROM job WHERE job.id = job_id));
-CREATE POLICY see_own ON job_log FOR SELECT TO ode_api
-    USING (EXISTS (SELECT 1 FROM job WHERE job.id = job_id));
+    USING (organisation_id = ode_organisation() AND worker IS NULL AND state IN ('pending', 'queued'));
+CREATE POLICY see_own ON job_artifact FOR SELECT TO ode_api USING (ode_is_own(job_id));
+CREATE POLICY see_own ON job_log FOR SELECT TO ode_api USING (ode_is_own(job_id));
 CREATE POLICY see_own ON job_key FOR SELECT TO ode_api USING (owner = ode_organisation());
 CREATE POLICY create_own ON job_key FOR INSERT TO ode_api WITH CHECK (owner = ode_organisation());
 -- An entry may tell of many owners' jobs, so the role reads none directly: `ode_history` picks out one job's.
 CREATE POLICY tell_own ON job_journal FOR INSERT TO ode_api
-    WITH CHECK (NOT EXISTS (
-        SELECT 1 FROM unnest(jobs) AS told (id) WHERE NOT EXISTS (SELECT 1 FROM job WHERE job.id = told.id)));
+    WITH CHECK (NOT EXISTS (SELECT 1 FROM unnest(jobs) AS told (id) WHERE ode_is_anothers(told.id)));
 
--- Nothing that an organisation does in SQL may leave a job that neither waits nor has ended, looked at when it
--- commits. The engine, which names no organisation, pays nothing for it.
-CREATE FUNCTION ode_keep() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+-- A job that an organisation takes out of the line in SQL has ended. The engine, which names no organisation, moves
+-- its jobs itself.
+CREATE FUNCTION ode_cancelled() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
-    kept uuid := coalesce(NEW.id, OLD.id);
+    ended text := CASE OLD.pipeline WHEN 'script' THEN 'cancelled' ELSE 'failed' END;
+    seq bigint := ode_tell('cancelled', OLD.state, ended, OLD.id, 0);
+    is_failure boolean := ended = 'failed';
 BEGIN
-    IF EXISTS (SELECT 1 FROM job WHERE job.id = kept AND state IS NULL)
-        AND NOT EXISTS (SELECT 1 FROM job_live WHERE job_live.id = kept) THEN
-        RAISE EXCEPTION 'Job % would neither wait nor have ended. Put it in the line, or end it, in the same transaction.', kept
-            USING ERRCODE = 'integrity_constraint_violation';
-    END IF;
+    INSERT INTO job_past (id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries,
+        retries_max, pipeline, kind, state, session_id, user_id, organisation_id, created_by, external_id, advance,
+        history, input, config, metadata, error_code, error_message)
+    VALUES (OLD.id, OLD.created_at, OLD.queued_at, OLD.started_at, OLD.timeout_ms, OLD.fence, OLD.priority,
+        OLD.attempts, OLD.retries, OLD.retries_max, OLD.pipeline, OLD.kind, ended, OLD.session_id, OLD.user_id,
+        OLD.organisation_id, OLD.created_by, OLD.external_id, OLD.advance, OLD.history || ode_entry(seq), OLD.input,
+        OLD.config, OLD.metadata, CASE WHEN is_failure THEN 'CANCELLED' END,
+        CASE WHEN is_failure THEN 'The job was cancelled before it started. Submit it again if you still need it' END);
     RETURN NULL;
 END $$;
-CREATE CONSTRAINT TRIGGER job_keep AFTER INSERT ON job DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
-    WHEN (current_setting('ode.organisation', true) <> '') EXECUTE FUNCTION ode_keep();
-CREATE CONSTRAINT TRIGGER job_live_keep AFTER DELETE ON job_live DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
-    WHEN (current_setting('ode.organisation', true) <> '') EXECUTE FUNCTION ode_keep();
+CREATE TRIGGER job_live_cancelled AFTER DELETE ON job_live FOR EACH ROW
+    WHEN (current_setting('ode.organisation', true) <> '') EXECUTE FUNCTION ode_cancelled();
 
 -- The history of one job, for those who may see the job.
 CREATE FUNCTION ode_history(job_id uuid)
 RETURNS TABLE (seq bigint, event_type text, from_state text, to_state text, actor text, meta jsonb, at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT e.seq, e.event_type, e.from_state, e.to_state, e.actor, e.meta, e.at
-    FROM job_events e JOIN job j ON j.id = e.job_id
+    FROM job_events e
     WHERE e.job_id = ode_history.job_id
         -- A history that was written in SQL may name any entry; it is told only where the entry names the job.
         AND EXISTS (SELECT 1 FROM job_journal g WHERE g.seq = e.seq AND ode_history.job_id = ANY (g.jobs))
         AND (
-        j.organisation_id = ode_organisation() OR NOT pg_has_role(session_user, 'ode_api', 'member')
+        ode_is_own(e.job_id) OR NOT pg_has_role(session_user, 'ode_api', 'member')
         OR pg_has_role(session_user, (SELECT tableowner FROM pg_tables
-            WHERE schemaname = current_schema() AND tablename = 'job'), 'member'))
+            WHERE schemaname = current_schema() AND tablename = 'job_live'), 'member'))
     ORDER BY e.place
 $$;
 REVOKE ALL ON FUNCTION ode_history(uuid) FROM PUBLIC;
 
-GRANT SELECT, INSERT ON job, job_live, job_key TO ode_api;
-GRANT UPDATE (state, finished_at, updated_at, history) ON job TO ode_api;
+GRANT SELECT, INSERT ON job_live, job_key TO ode_api;
 GRANT DELETE ON job_live TO ode_api;
-GRANT SELECT ON job_artifact, job_log TO ode_api;
+GRANT SELECT ON job_past, job_artifact, job_log TO ode_api;
 GRANT INSERT ON job_journal TO ode_api;
 GRANT EXECUTE ON FUNCTION ode_history(uuid) TO ode_api;
 
@@ -149,18 +157,16 @@ BEGIN
     IF pipeline = 'script' AND NOT is_due THEN
         waiting := born;
     END IF;
-    INSERT INTO job (id, pipeline, kind, organisation_id, created_by, external_id, priority, timeout_ms, input,
-        config, metadata)
-    VALUES (new_id, pipeline, type, organisation_id, created_by, external_id, priority, timeout_ms, input,
-        config, metadata);
     seq := ode_tell('created', NULL, born, new_id, 0);
     history := ode_entry(seq);
     IF born <> waiting THEN
         history := history || ode_entry(ode_tell('queued', born, waiting, new_id, seq));
     END IF;
-    INSERT INTO job_live (id, owner, rank, retries_max, pipeline, lane, state, history, run_at)
-    VALUES (new_id, coalesce(organisation_id, '00000000-0000-0000-0000-000000000000'), -priority, max_retries,
-        pipeline, CASE WHEN is_due THEN line END, waiting, history, CASE WHEN NOT is_due THEN run_at END);
+    INSERT INTO job_live (id, owner, priority, retries_max, pipeline, kind, lane, organisation_id, created_by,
+        external_id, timeout_ms, input, config, metadata, state, history, run_at)
+    VALUES (new_id, coalesce(organisation_id, '00000000-0000-0000-0000-000000000000'), priority, max_retries,
+        pipeline, type, CASE WHEN is_due THEN line END, organisation_id, created_by, external_id, timeout_ms, input,
+        config, metadata, waiting, history, CASE WHEN NOT is_due THEN run_at END);
     IF is_due THEN
         PERFORM pg_notify('ode_ready', line);
     END IF;

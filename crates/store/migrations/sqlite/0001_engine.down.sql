@@ -7,6 +7,6 @@ DROP TABLE job_artifact;
 DROP TABLE job_journal;
 DROP TABLE retention_pass;
 DROP TABLE job_live;
-DROP TABLE job;
+DROP TABLE job_past;
 DROP TABLE api_key;
 DROP TABLE owner;

@@ -19,86 +19,38 @@ CREATE TABLE api_key (
 ) STRICT;
 CREATE INDEX api_key_owner ON api_key (owner);
 
-CREATE TABLE job (
-    id              BLOB PRIMARY KEY CHECK (length(id) = 16),
-    pipeline        TEXT NOT NULL CHECK (pipeline IN ('xml', 'html', 'print', 'script')),
-    kind            TEXT NOT NULL CHECK (length(kind) BETWEEN 1 AND 255),
-    session_id      BLOB,
-    user_id         BLOB,
-    organisation_id BLOB,
-    created_by      BLOB,
-    external_id     TEXT CHECK (length(external_id) BETWEEN 1 AND 255),
-    priority        INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN -1000 AND 1000),
-    timeout_ms      INTEGER CHECK (timeout_ms BETWEEN 1 AND 604800000),
-    created_at      INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
-    input           TEXT NOT NULL,
-    config          TEXT,
-    metadata        TEXT,
-    -- How it ended; absent while it is live.
-    updated_at      INTEGER,
-    queued_at       INTEGER,
-    started_at      INTEGER,
-    finished_at     INTEGER,
-    fence           INTEGER,
-    attempts        INTEGER,
-    retries         INTEGER,
-    retries_max     INTEGER,
-    state           TEXT,
-    advance         INTEGER,
-    engine_version  TEXT,
-    history         TEXT,
-    result          TEXT,
-    error_code      TEXT,
-    error_message   TEXT,
-    error_detail    TEXT,
-    CONSTRAINT job_state_of_pipeline CHECK (state IS NULL
-        OR (pipeline = 'html' AND state IN ('completed', 'failed'))
-        OR (pipeline = 'xml' AND state IN ('complete', 'failed'))
-        OR (pipeline = 'script' AND state IN ('completed', 'failed', 'timed_out', 'cancelled'))
-        OR (pipeline = 'print' AND state IN ('fulfilled', 'export_failed', 'order_failed'))),
-    CONSTRAINT job_ended_is_dated CHECK ((state IS NULL) = (finished_at IS NULL)),
-    CONSTRAINT job_result_only_in_success CHECK (result IS NULL
-        OR (state IS NOT NULL AND state IN ('complete', 'completed', 'fulfilled'))),
-    CONSTRAINT job_error_exactly_in_failure CHECK (
-        (error_code IS NOT NULL AND error_message IS NOT NULL)
-            = (state IS NOT NULL AND state IN ('failed', 'timed_out', 'export_failed', 'order_failed'))
-        AND (error_code IS NULL) = (error_message IS NULL)),
-    CONSTRAINT job_one_owner CHECK (session_id IS NULL OR organisation_id IS NULL)
-) STRICT;
-CREATE INDEX job_session ON job (session_id, id) WHERE session_id IS NOT NULL;
-CREATE INDEX job_user ON job (user_id, id) WHERE user_id IS NOT NULL;
-CREATE INDEX job_organisation ON job (organisation_id, id) WHERE organisation_id IS NOT NULL;
-CREATE INDEX job_creator ON job (created_by, id) WHERE created_by IS NOT NULL;
-CREATE INDEX job_failed ON job (id) WHERE error_code IS NOT NULL;
-CREATE UNIQUE INDEX job_external_id ON job
-    (coalesce(organisation_id, user_id, session_id, x'00000000000000000000000000000000'), external_id)
-    WHERE external_id IS NOT NULL;
-CREATE TRIGGER job_touch AFTER UPDATE ON job FOR EACH ROW WHEN NEW.updated_at IS OLD.updated_at AND NEW.finished_at IS OLD.finished_at BEGIN
-    UPDATE job SET updated_at = max(CAST(unixepoch('subsec') * 1000000 AS INTEGER), coalesce(OLD.updated_at, 0) + 1) WHERE id = NEW.id;
-END;
-
 CREATE TABLE job_live (
     id               BLOB PRIMARY KEY CHECK (length(id) = 16),
     -- Whose turn it is: the owner's key, nil for the operator.
     owner            BLOB NOT NULL,
-    updated_at       INTEGER,
     fence            INTEGER NOT NULL DEFAULT 0 CHECK (fence >= 0),
-    -- Priority, turned round so that the index is read in one direction.
-    rank             INTEGER NOT NULL DEFAULT 0,
+    state            TEXT NOT NULL,
+    created_at       INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    priority         INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN -1000 AND 1000),
     -- As many as the handler allows, where it does not say.
     retries_max      INTEGER CHECK (retries_max >= 0),
     attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     retries          INTEGER NOT NULL DEFAULT 0 CHECK (retries >= 0),
     crashes          INTEGER NOT NULL DEFAULT 0 CHECK (crashes >= 0),
     pipeline         TEXT NOT NULL,
+    kind             TEXT NOT NULL CHECK (length(kind) BETWEEN 1 AND 255),
     -- The line it waits or runs in; none while it is held.
     lane             TEXT CHECK (lane IN ('xml', 'html', 'print.export', 'print.order', 'script')),
-    state            TEXT NOT NULL,
+    session_id       BLOB,
+    user_id          BLOB,
+    organisation_id  BLOB,
+    created_by       BLOB,
+    external_id      TEXT CHECK (length(external_id) BETWEEN 1 AND 255),
+    timeout_ms       INTEGER CHECK (timeout_ms BETWEEN 1 AND 604800000),
     history          TEXT NOT NULL,
+    input            TEXT NOT NULL,
+    config           TEXT,
+    metadata         TEXT,
     advance          INTEGER,
     run_at           INTEGER,
     -- When it last became eligible, where that was not at its creation.
     queued_at        INTEGER,
+    updated_at       INTEGER,
     started_at       INTEGER,
     timeout_at       INTEGER,
     lease_until      INTEGER,
@@ -117,15 +69,69 @@ CREATE TABLE job_live (
     CONSTRAINT job_live_running_is_leased CHECK (
         (state IN ('processing', 'exporting', 'ordering', 'in_progress')) = (worker IS NOT NULL)
         AND (worker IS NULL) = (lease_until IS NULL)
-        AND (worker IS NULL OR (started_at IS NOT NULL AND lane IS NOT NULL))),
-    CONSTRAINT job_live_held_has_no_lane CHECK (lane IS NULL OR state NOT IN ('uploaded', 'ordered'))
-) STRICT, WITHOUT ROWID;
+        AND (worker IS NULL OR (started_at IS NOT NULL AND lane IS NOT NULL))
+        AND (lane IS NULL OR state NOT IN ('uploaded', 'ordered'))),
+    CONSTRAINT job_live_one_owner CHECK (session_id IS NULL OR organisation_id IS NULL)
+) STRICT;
 -- The line: highest priority, then whose turn, then oldest (ids are in order of creation). Rows that a worker
 -- holds leave it: unlike PostgreSQL, SQLite rewrites them anyway, and a claim need not step over them.
-CREATE INDEX job_live_line ON job_live (lane, rank, owner, id) WHERE lane IS NOT NULL AND worker IS NULL;
+CREATE INDEX job_live_line ON job_live (lane, priority DESC, owner, id) WHERE lane IS NOT NULL AND worker IS NULL;
 CREATE INDEX job_live_due ON job_live (run_at) WHERE lane IS NULL AND run_at IS NOT NULL;
+CREATE INDEX job_live_session ON job_live (session_id, id) WHERE session_id IS NOT NULL;
+CREATE INDEX job_live_user ON job_live (user_id, id) WHERE user_id IS NOT NULL;
+CREATE INDEX job_live_organisation ON job_live (organisation_id, id) WHERE organisation_id IS NOT NULL;
 CREATE TRIGGER job_live_touch AFTER UPDATE ON job_live FOR EACH ROW WHEN NEW.updated_at IS OLD.updated_at AND NEW.started_at IS OLD.started_at BEGIN
     UPDATE job_live SET updated_at = max(CAST(unixepoch('subsec') * 1000000 AS INTEGER), coalesce(OLD.updated_at, 0) + 1) WHERE id = NEW.id;
+END;
+
+CREATE TABLE job_past (
+    id              BLOB PRIMARY KEY CHECK (length(id) = 16),
+    created_at      INTEGER NOT NULL,
+    queued_at       INTEGER,
+    started_at      INTEGER,
+    finished_at     INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    updated_at      INTEGER,
+    timeout_ms      INTEGER,
+    fence           INTEGER NOT NULL,
+    priority        INTEGER NOT NULL,
+    attempts        INTEGER NOT NULL,
+    retries         INTEGER NOT NULL,
+    retries_max     INTEGER,
+    pipeline        TEXT NOT NULL,
+    kind            TEXT NOT NULL,
+    state           TEXT NOT NULL,
+    engine_version  TEXT,
+    session_id      BLOB,
+    user_id         BLOB,
+    organisation_id BLOB,
+    created_by      BLOB,
+    external_id     TEXT,
+    advance         INTEGER,
+    history         TEXT NOT NULL,
+    input           TEXT NOT NULL,
+    config          TEXT,
+    metadata        TEXT,
+    result          TEXT,
+    error_code      TEXT,
+    error_message   TEXT,
+    error_detail    TEXT,
+    CONSTRAINT job_past_state_of_pipeline CHECK (
+        (pipeline = 'html' AND state IN ('completed', 'failed'))
+        OR (pipeline = 'xml' AND state IN ('complete', 'failed'))
+        OR (pipeline = 'script' AND state IN ('completed', 'failed', 'timed_out', 'cancelled'))
+        OR (pipeline = 'print' AND state IN ('fulfilled', 'export_failed', 'order_failed'))),
+    CONSTRAINT job_past_result_and_error CHECK (CASE
+        WHEN state IN ('complete', 'completed', 'fulfilled') THEN error_code IS NULL AND error_message IS NULL
+        WHEN state = 'cancelled' THEN result IS NULL AND error_code IS NULL AND error_message IS NULL
+        ELSE result IS NULL AND error_code IS NOT NULL AND error_message IS NOT NULL END),
+    CONSTRAINT job_past_one_owner CHECK (session_id IS NULL OR organisation_id IS NULL)
+) STRICT;
+CREATE INDEX job_past_session ON job_past (session_id, id) WHERE session_id IS NOT NULL;
+CREATE INDEX job_past_user ON job_past (user_id, id) WHERE user_id IS NOT NULL;
+CREATE INDEX job_past_organisation ON job_past (organisation_id, id) WHERE organisation_id IS NOT NULL;
+CREATE INDEX job_past_failed ON job_past (id) WHERE error_code IS NOT NULL;
+CREATE TRIGGER job_past_touch AFTER UPDATE ON job_past FOR EACH ROW WHEN NEW.updated_at IS OLD.updated_at BEGIN
+    UPDATE job_past SET updated_at = max(CAST(unixepoch('subsec') * 1000000 AS INTEGER), coalesce(OLD.updated_at, 0) + 1) WHERE id = NEW.id;
 END;
 
 -- What happened. One entry tells one step of every job that took it together; each job keeps the numbers of
@@ -152,7 +158,7 @@ END;
 
 CREATE TABLE job_artifact (
     id           BLOB PRIMARY KEY,
-    job_id       BLOB NOT NULL REFERENCES job (id) ON DELETE CASCADE,
+    job_id       BLOB NOT NULL,
     role         TEXT NOT NULL CHECK (role IN ('source', 'result', 'asset', 'log', 'screenshot')),
     name         TEXT NOT NULL CHECK (length(name) BETWEEN 1 AND 1024),
     storage      TEXT NOT NULL CHECK (storage IN ('local', 's3')),
@@ -170,7 +176,7 @@ END;
 
 CREATE TABLE job_log (
     id      INTEGER PRIMARY KEY AUTOINCREMENT,
-    job_id  BLOB NOT NULL REFERENCES job (id) ON DELETE CASCADE,
+    job_id  BLOB NOT NULL,
     attempt INTEGER NOT NULL,
     level   TEXT NOT NULL CHECK (level IN ('info', 'warn', 'error')),
     message TEXT NOT NULL,
@@ -181,9 +187,10 @@ CREATE TRIGGER job_log_no_update BEFORE UPDATE ON job_log WHEN NOT EXISTS (SELEC
     SELECT raise(ABORT, 'job_log is append-only: only retention may change or remove what it holds');
 END;
 
--- Keys under which a job was asked for: a request is known by its idempotency key, content by its dedupe key.
+-- Keys under which a job was asked for: a request is known by its idempotency key, content by its dedupe key, and
+-- the owner's own name for it is its external id.
 CREATE TABLE job_key (
-    kind       TEXT NOT NULL CHECK (kind IN ('idempotency', 'dedupe')),
+    kind       TEXT NOT NULL CHECK (kind IN ('idempotency', 'dedupe', 'external')),
     owner      BLOB NOT NULL,
     key        TEXT NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
     job_id     BLOB NOT NULL,
@@ -192,6 +199,30 @@ CREATE TABLE job_key (
     PRIMARY KEY (kind, owner, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX job_key_job ON job_key (job_id);
+
+-- An owner's external id names one job, live or past. A job that is tried again has its name already.
+CREATE TRIGGER job_live_name AFTER INSERT ON job_live WHEN NEW.external_id IS NOT NULL BEGIN
+    INSERT INTO job_key (kind, owner, key, job_id) SELECT 'external', NEW.owner, NEW.external_id, NEW.id
+    WHERE NOT EXISTS (SELECT 1 FROM job_key
+        WHERE kind = 'external' AND owner = NEW.owner AND key = NEW.external_id AND job_id = NEW.id);
+END;
+
+-- Files and logs belong to a job, wherever its row is.
+CREATE TRIGGER job_artifact_belongs BEFORE INSERT ON job_artifact
+WHEN NOT EXISTS (SELECT 1 FROM job_live WHERE id = NEW.job_id) AND NOT EXISTS (SELECT 1 FROM job_past WHERE id = NEW.job_id) BEGIN
+    SELECT raise(ABORT, 'job_artifact names a job that does not exist');
+END;
+CREATE TRIGGER job_log_belongs BEFORE INSERT ON job_log
+WHEN NOT EXISTS (SELECT 1 FROM job_live WHERE id = NEW.job_id) AND NOT EXISTS (SELECT 1 FROM job_past WHERE id = NEW.job_id) BEGIN
+    SELECT raise(ABORT, 'job_log names a job that does not exist');
+END;
+
+-- A job that retention removes takes what belongs to it along.
+CREATE TRIGGER job_past_remove AFTER DELETE ON job_past WHEN EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    DELETE FROM job_artifact WHERE job_id = OLD.id;
+    DELETE FROM job_log WHERE job_id = OLD.id;
+    DELETE FROM job_key WHERE job_id = OLD.id;
+END;
 
 CREATE TABLE worker (
     id          BLOB PRIMARY KEY,
@@ -208,54 +239,86 @@ CREATE TABLE worker (
 
 CREATE VIEW jobs AS
 SELECT
-    j.id,
-    j.pipeline,
-    j.kind AS type,
-    coalesce(j.state, l.state) AS state,
-    CASE
-        WHEN j.state IN ('complete', 'completed', 'fulfilled') THEN 'done'
-        WHEN j.state = 'cancelled' THEN 'cancelled'
-        WHEN j.state IS NOT NULL THEN 'failed'
-        WHEN l.worker IS NOT NULL THEN 'running'
-        WHEN l.lane IS NOT NULL THEN 'ready'
-        ELSE 'held' END AS phase,
-    j.session_id,
-    j.user_id,
-    j.organisation_id,
-    j.created_by,
-    j.external_id,
-    j.priority,
-    j.input,
-    coalesce(j.config, '{}') AS config,
-    coalesce(j.metadata, '{}') AS metadata,
-    j.result,
-    j.error_code,
-    j.error_message,
-    j.error_detail,
-    -- A job that was called off in SQL ends without its counts.
-    coalesce(j.attempts, l.attempts, 0) AS attempt_count,
-    coalesce(j.retries, l.retries, 0) AS retry_count,
-    coalesce(j.retries_max, l.retries_max, 3) AS max_retries,
-    CASE WHEN j.state IN ('complete', 'completed', 'fulfilled') THEN 100
-        ELSE coalesce(l.progress_percent, 0) END AS progress_percent,
-    l.progress_message,
-    coalesce(l.progress_step, 0) AS current_step,
-    coalesce(l.progress_steps, 0) AS total_steps,
-    l.worker AS worker_id,
-    l.process_pid,
-    l.lease_until AS lease_expires_at,
-    l.run_at,
-    l.timeout_at,
-    j.engine_version,
-    j.created_at,
-    CASE WHEN coalesce(j.state, l.state) = 'uploaded' OR (j.state IS NULL AND l.run_at IS NOT NULL) THEN l.queued_at
-        ELSE coalesce(j.queued_at, l.queued_at, j.created_at) END AS queued_at,
-    coalesce(j.started_at, l.started_at) AS started_at,
-    j.finished_at,
-    max(j.created_at, coalesce(j.updated_at, 0), coalesce(j.finished_at, 0), coalesce(l.updated_at, 0),
-        coalesce(l.started_at, 0)) AS updated_at,
-    coalesce(j.history, l.history) AS history
-FROM job j LEFT JOIN job_live l ON l.id = j.id;
+    id,
+    pipeline,
+    kind AS type,
+    state,
+    CASE WHEN worker IS NOT NULL THEN 'running' WHEN lane IS NOT NULL THEN 'ready' ELSE 'held' END AS phase,
+    session_id,
+    user_id,
+    organisation_id,
+    created_by,
+    external_id,
+    priority,
+    input,
+    coalesce(config, '{}') AS config,
+    coalesce(metadata, '{}') AS metadata,
+    NULL AS result,
+    NULL AS error_code,
+    NULL AS error_message,
+    NULL AS error_detail,
+    attempts AS attempt_count,
+    retries AS retry_count,
+    coalesce(retries_max, 3) AS max_retries,
+    coalesce(progress_percent, 0) AS progress_percent,
+    progress_message,
+    coalesce(progress_step, 0) AS current_step,
+    coalesce(progress_steps, 0) AS total_steps,
+    worker AS worker_id,
+    process_pid,
+    lease_until AS lease_expires_at,
+    run_at,
+    timeout_at,
+    NULL AS engine_version,
+    created_at,
+    CASE WHEN state = 'uploaded' OR run_at IS NOT NULL THEN queued_at
+        ELSE coalesce(queued_at, created_at) END AS queued_at,
+    started_at,
+    NULL AS finished_at,
+    max(created_at, coalesce(updated_at, 0), coalesce(started_at, 0)) AS updated_at,
+    history
+FROM job_live
+UNION ALL
+SELECT
+    id,
+    pipeline,
+    kind,
+    state,
+    CASE WHEN state IN ('complete', 'completed', 'fulfilled') THEN 'done'
+        WHEN state = 'cancelled' THEN 'cancelled' ELSE 'failed' END,
+    session_id,
+    user_id,
+    organisation_id,
+    created_by,
+    external_id,
+    priority,
+    input,
+    coalesce(config, '{}'),
+    coalesce(metadata, '{}'),
+    result,
+    error_code,
+    error_message,
+    error_detail,
+    attempts,
+    retries,
+    coalesce(retries_max, 3),
+    CASE WHEN state IN ('complete', 'completed', 'fulfilled') THEN 100 ELSE 0 END,
+    NULL,
+    0,
+    0,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    engine_version,
+    created_at,
+    coalesce(queued_at, created_at),
+    started_at,
+    finished_at,
+    max(created_at, coalesce(updated_at, 0), finished_at),
+    history
+FROM job_past;
 
 CREATE VIEW job_events AS
 SELECT e.seq, t.id AS job_id, e.event AS event_type, e.from_state, e.to_state, e.actor,

@@ -77,14 +77,6 @@ fn word(dialect: Dialect, word: &str) -> String {
     }
 }
 
-/// A new job's history as a field of `{rows}`.
-pub(crate) fn history_text(dialect: Dialect, seqs: &[i64]) -> String {
-    match dialect {
-        Dialect::Postgres => seqs.iter().map(|seq| format!("{seq:014x}")).collect(),
-        Dialect::Sqlite => sqlite::history(seqs).trim_start_matches(',').to_owned(),
-    }
-}
-
 /// Splits `$1: id uuid, n int` into the parameter and its columns.
 fn columns(spec: &str) -> (&str, Vec<(&str, &str)>) {
     let (param, columns) = spec.split_once(':').expect("rows are written {rows $1: name type, ...}");

@@ -17,14 +17,12 @@ pub(super) fn rows(spec: &str) -> String {
     let (param, columns) = columns(spec);
     let selected = columns.iter().map(|(name, kind)| match *kind {
         "moment" => format!("timestamptz 'epoch' + {name} * interval '1 microsecond' AS {name}"),
-        "history" => format!("decode({name}, 'hex') AS {name}"),
         _ => (*name).to_owned(),
     });
     let typed = columns.iter().map(|(name, kind)| {
         let kind = match *kind {
             "int" | "moment" => "bigint",
             "json" => "jsonb",
-            "history" => "text",
             other => other,
         };
         format!("{name} {kind}")
@@ -128,24 +126,24 @@ fn send_without_delay(port: u16) {
 #[cfg(not(target_os = "linux"))]
 fn send_without_delay(_port: u16) {}
 
-/// Stores new jobs. `$1` the jobs, `$2` the steps by group, `$3` who, `$4` the lanes to wake (or nothing),
-/// `$5` the worker and `$6` the lease in microseconds of jobs that are born claimed.
+/// Stores new jobs. `$1` the jobs and from `$7` on their columns, `$2` the steps by group, `$3` who, `$4` the lanes to
+/// wake (or nothing), `$5` the worker and `$6` the lease in microseconds of jobs that are born claimed.
 pub(crate) const ENQUEUE: &[&str] = &["
 WITH t AS MATERIALIZED (
-    SELECT * FROM {rows $1: g int, id uuid, pipeline text, kind text, session_id uuid, user_id uuid,
-        organisation_id uuid, created_by uuid, external_id text, priority int, timeout_ms int, input json,
-        config json, metadata json, owner uuid, retries_max int, lane text, state text, history history,
-        run_at moment, started int, advance int, limit_micros int}
-), j AS (
-    INSERT INTO job (id, pipeline, kind, session_id, user_id, organisation_id, created_by, external_id, priority,
-        timeout_ms, input, config, metadata)
-    SELECT id, pipeline, kind, session_id, user_id, organisation_id, created_by, external_id, priority,
-        timeout_ms, input, config, metadata FROM t
+    SELECT * FROM unnest($1::uuid[], $7::bigint[], $8::text[], $9::text[], $10::uuid[], $11::uuid[], $12::uuid[],
+        $13::uuid[], $14::uuid[], $15::text[], $16::bigint[], $17::bigint[], $18::jsonb[], $19::jsonb[], $20::jsonb[],
+        $21::bigint[], $22::text[], $23::text[], $24::bytea[], $25::bigint[], $26::bigint[], $27::bigint[],
+        $28::bigint[]) AS t (id, g, pipeline, kind, owner, session_id, user_id, organisation_id, created_by,
+        external_id, priority, timeout_ms, input, config, metadata, retries_max, lane, state, history, run_at,
+        started, advance, limit_micros)
 ), l AS (
-    INSERT INTO job_live (id, owner, fence, rank, retries_max, attempts, pipeline, lane, state, history, advance,
-        run_at, started_at, timeout_at, lease_until, worker)
-    SELECT id, owner, started, -priority, retries_max, started, pipeline, lane, state, history,
-        CASE WHEN advance = 1 THEN TRUE END, run_at, CASE WHEN started = 1 THEN now() END,
+    INSERT INTO job_live (id, owner, priority, retries_max, pipeline, kind, lane, session_id, user_id,
+        organisation_id, created_by, external_id, timeout_ms, input, config, metadata, fence, attempts, state,
+        history, advance, run_at, started_at, timeout_at, lease_until, worker)
+    SELECT id, owner, priority, retries_max, pipeline, kind, lane, session_id, user_id, organisation_id, created_by,
+        external_id, timeout_ms, input, config, metadata, started, started, state, history,
+        CASE WHEN advance = 1 THEN TRUE END, timestamptz 'epoch' + run_at * interval '1 microsecond',
+        CASE WHEN started = 1 THEN now() END,
         CASE WHEN started = 1 THEN now() + limit_micros * interval '1 microsecond' END,
         CASE WHEN started = 1 THEN now() + $6::bigint * interval '1 microsecond' END,
         CASE WHEN started = 1 THEN $5::uuid END FROM t
@@ -168,39 +166,39 @@ pub(crate) const RING_MAX: i64 = 64;
 /// indexed column, so a row stays where it is on its page.
 pub(crate) const CLAIM: &[&str] = &["
 WITH RECURSIVE top AS MATERIALIZED (
-    SELECT rank, owner, id FROM job_live WHERE lane = $1 AND worker IS NULL ORDER BY lane, rank, owner, id LIMIT 1
+    SELECT priority, owner, id FROM job_live WHERE lane = $1 AND worker IS NULL ORDER BY lane, priority DESC, owner, id LIMIT 1
 ), ring (owner, wrapped, n) AS (
-    SELECT (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL AND owner > $4
-        ORDER BY lane, rank, owner, id LIMIT 1), FALSE, 1
+    SELECT (SELECT owner FROM job_live WHERE lane = $1 AND priority = top.priority AND worker IS NULL AND owner > $4
+        ORDER BY lane, priority DESC, owner, id LIMIT 1), FALSE, 1
     FROM top
     UNION ALL
     SELECT CASE WHEN ring.owner IS NULL THEN top.owner
-        ELSE (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL
-            AND owner > ring.owner ORDER BY lane, rank, owner, id LIMIT 1) END,
+        ELSE (SELECT owner FROM job_live WHERE lane = $1 AND priority = top.priority AND worker IS NULL
+            AND owner > ring.owner ORDER BY lane, priority DESC, owner, id LIMIT 1) END,
         ring.wrapped OR ring.owner IS NULL, ring.n + 1
     FROM ring, top
     WHERE ring.n < 64 AND NOT (ring.wrapped AND (ring.owner IS NULL OR ring.owner > $4))
 ), turn AS MATERIALIZED (
-    SELECT ring.owner, count(*) OVER () AS owners, top.rank,
+    SELECT ring.owner, count(*) OVER () AS owners, top.priority,
         CASE WHEN ring.owner = top.owner THEN top.id ELSE '00000000-0000-0000-0000-000000000000' END AS oldest
     FROM ring, top
     WHERE ring.owner IS NOT NULL AND NOT (wrapped AND ring.owner > $4)
 ), picked AS MATERIALIZED (
     SELECT p.id, p.ctid FROM turn CROSS JOIN LATERAL (
         SELECT id, ctid FROM job_live
-        WHERE lane = $1 AND rank = turn.rank AND owner = turn.owner AND id >= turn.oldest AND worker IS NULL
-        ORDER BY lane, rank, owner, id LIMIT ($3 + turn.owners - 1) / turn.owners
+        WHERE lane = $1 AND priority = turn.priority AND owner = turn.owner AND id >= turn.oldest AND worker IS NULL
+        ORDER BY lane, priority DESC, owner, id LIMIT ($3 + turn.owners - 1) / turn.owners
         FOR UPDATE SKIP LOCKED) p
     LIMIT $3
 ), claimed AS (
     UPDATE job_live l SET fence = l.fence + 1, attempts = l.attempts + 1, state = $10, worker = $2,
         lease_until = now() + $5::bigint * interval '1 microsecond', started_at = now(),
-        timeout_at = now() + coalesce(j.timeout_ms * 1000, $6::bigint) * interval '1 microsecond',
+        timeout_at = now() + coalesce(l.timeout_ms * 1000, $6::bigint) * interval '1 microsecond',
         history = l.history || $11
-    FROM picked JOIN job j ON j.id = picked.id
+    FROM picked
     WHERE l.ctid = picked.ctid
-    RETURNING l.id, l.fence, l.attempts, l.retries, l.retries_max, l.crashes, l.owner, j.timeout_ms,
-        j.kind, j.input, j.config, j.session_id, j.user_id, j.organisation_id
+    RETURNING l.id, l.fence, l.attempts, l.retries, l.retries_max, l.crashes, l.owner, l.timeout_ms,
+        l.kind, l.input, l.config, l.session_id, l.user_id, l.organisation_id
 ), e AS (
     INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
     SELECT $7, 'processing', $9, $10, $8, array_agg(id) FROM claimed HAVING count(*) > 0
@@ -214,14 +212,14 @@ WITH d AS (
     DELETE FROM job_live l USING unnest($1::uuid[], $10::bigint[], $11::jsonb[], $12::text[], $13::text[],
         $14::text[]) AS r (id, fence, result, code, message, detail)
     WHERE l.id = r.id AND l.fence = r.fence AND l.state = $5
-    RETURNING l.id, l.fence, l.queued_at, l.started_at, l.attempts, l.retries, l.retries_max, l.history,
-        l.advance, r.result, r.code, r.message, r.detail
-), u AS (
-    UPDATE job j SET state = $6, finished_at = now(), queued_at = d.queued_at,
-        started_at = d.started_at, fence = d.fence, attempts = d.attempts, retries = d.retries, retries_max = d.retries_max,
-        advance = d.advance, engine_version = $7, history = d.history || $3, result = d.result,
-        error_code = d.code, error_message = d.message, error_detail = d.detail
-    FROM d WHERE j.id = d.id
+    RETURNING l.*, r.result, r.code, r.message, r.detail
+), p AS (
+    INSERT INTO job_past (id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries,
+        retries_max, pipeline, kind, state, engine_version, session_id, user_id, organisation_id, created_by,
+        external_id, advance, history, input, config, metadata, result, error_code, error_message, error_detail)
+    SELECT id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries, retries_max,
+        pipeline, kind, $6, $7, session_id, user_id, organisation_id, created_by, external_id, advance,
+        history || $3, input, config, metadata, result, code, message, detail FROM d
 ), e AS (
     INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
     SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8

@@ -86,19 +86,17 @@ pub(crate) async fn open(url: &str) -> Result<(SqlitePool, SqlitePool), Error> {
 
 /// See the statement of the same name in [`super::postgres`].
 pub(crate) const ENQUEUE: &[&str] = &[
-    "INSERT INTO job (id, pipeline, kind, session_id, user_id, organisation_id, created_by, external_id, priority,
-        timeout_ms, input, config, metadata)
-    SELECT id, pipeline, kind, session_id, user_id, organisation_id, created_by, external_id, priority,
-        timeout_ms, input, config, metadata
-    FROM {rows $1: id uuid, pipeline text, kind text, session_id uuid, user_id uuid, organisation_id uuid,
-        created_by uuid, external_id text, priority int, timeout_ms int, input json, config json, metadata json}",
-    "INSERT INTO job_live (id, owner, fence, rank, retries_max, attempts, pipeline, lane, state, history, advance,
+    "INSERT INTO job_live (id, owner, fence, state, priority, retries_max, attempts, pipeline, kind, lane, session_id,
+        user_id, organisation_id, created_by, external_id, timeout_ms, history, input, config, metadata, advance,
         run_at, started_at, timeout_at, lease_until, worker)
-    SELECT id, owner, started, -priority, retries_max, started, pipeline, lane, state, history,
-        nullif(advance, 0), run_at, iif(started = 1, {now}, NULL),
-        iif(started = 1, {now} + limit_micros, NULL), iif(started = 1, {now} + $6, NULL), iif(started = 1, $5, NULL)
-    FROM {rows $1: id uuid, owner uuid, priority int, retries_max int, pipeline text, lane text, state text,
-        history text, run_at moment, started int, advance int, limit_micros int}",
+    SELECT id, owner, started, state, priority, retries_max, started, pipeline, kind, lane, session_id, user_id,
+        organisation_id, created_by, external_id, timeout_ms, history, input, config, metadata, nullif(advance, 0),
+        run_at, iif(started = 1, {now}, NULL), iif(started = 1, {now} + limit_micros, NULL),
+        iif(started = 1, {now} + $6, NULL), iif(started = 1, $5, NULL)
+    FROM {rows $1: id uuid, owner uuid, priority int, retries_max int, pipeline text, kind text, lane text,
+        state text, session_id uuid, user_id uuid, organisation_id uuid, created_by uuid, external_id text,
+        timeout_ms int, input json, config json, metadata json, history text, run_at moment, started int, advance int,
+        limit_micros int}",
     "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
     SELECT r.seq, r.event, r.from_state, r.to_state, $3, t.ids
     FROM {rows $2: g int, seq int, event text, from_state text, to_state text},
@@ -110,42 +108,41 @@ pub(crate) const ENQUEUE: &[&str] = &[
 /// Whose turn it is: the owners of the highest waiting priority, beginning after the one served last.
 /// `$1` lane, `$2` the owner served last, `$3` how many at most.
 pub(crate) const TURN: &str = "
-WITH RECURSIVE top (rank) AS (
-    SELECT rank FROM job_live WHERE lane = $1 AND worker IS NULL ORDER BY lane, rank, owner, id LIMIT 1
+WITH RECURSIVE top (priority) AS (
+    SELECT priority FROM job_live WHERE lane = $1 AND worker IS NULL ORDER BY lane, priority DESC, owner, id LIMIT 1
 ), ring (owner, wrapped, n) AS (
-    SELECT (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL AND owner > $2
-        ORDER BY lane, rank, owner, id LIMIT 1), 0, 1
+    SELECT (SELECT owner FROM job_live WHERE lane = $1 AND priority = top.priority AND worker IS NULL AND owner > $2
+        ORDER BY lane, priority DESC, owner, id LIMIT 1), 0, 1
     FROM top
     UNION ALL
     SELECT CASE WHEN ring.owner IS NULL
-        THEN (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL
-            ORDER BY lane, rank, owner, id LIMIT 1)
-        ELSE (SELECT owner FROM job_live WHERE lane = $1 AND rank = top.rank AND worker IS NULL
-            AND owner > ring.owner ORDER BY lane, rank, owner, id LIMIT 1) END,
+        THEN (SELECT owner FROM job_live WHERE lane = $1 AND priority = top.priority AND worker IS NULL
+            ORDER BY lane, priority DESC, owner, id LIMIT 1)
+        ELSE (SELECT owner FROM job_live WHERE lane = $1 AND priority = top.priority AND worker IS NULL
+            AND owner > ring.owner ORDER BY lane, priority DESC, owner, id LIMIT 1) END,
         max(ring.wrapped, ring.owner IS NULL), ring.n + 1
     FROM ring, top
     WHERE ring.n < $3 AND NOT (ring.wrapped AND (ring.owner IS NULL OR ring.owner > $2))
 )
-SELECT ring.owner, top.rank FROM ring, top WHERE ring.owner IS NOT NULL AND NOT (wrapped AND ring.owner > $2)";
+SELECT ring.owner, top.priority FROM ring, top WHERE ring.owner IS NOT NULL AND NOT (wrapped AND ring.owner > $2)";
 
 /// One owner's share, as it will be once it is taken: looked at first, because rows that come back from an update
-/// cannot be joined. `$1` lane, `$3` how many, `$11` owner, `$12` rank.
+/// cannot be joined. `$1` lane, `$3` how many, `$11` owner, `$12` priority.
 pub(crate) const SHARE: &str = "
-SELECT l.id, l.fence + 1 AS fence, l.attempts + 1 AS attempts, l.retries, l.retries_max, l.crashes, l.owner,
-    j.timeout_ms, j.kind, j.input, j.config, j.session_id, j.user_id, j.organisation_id
-FROM job_live l JOIN job j ON j.id = l.id
-WHERE l.lane = $1 AND l.rank = $12 AND l.owner = $11 AND l.worker IS NULL
-ORDER BY l.lane, l.rank, l.owner, l.id LIMIT $3";
+SELECT id, fence + 1 AS fence, attempts + 1 AS attempts, retries, retries_max, crashes, owner, timeout_ms, kind, input,
+    config, session_id, user_id, organisation_id
+FROM job_live WHERE lane = $1 AND priority = $12 AND owner = $11 AND worker IS NULL
+ORDER BY lane, priority DESC, owner, id LIMIT $3";
 
 /// Takes it: the same rows, since nobody else writes meanwhile. Parameters as for the claim in
-/// [`super::postgres`], `$11` owner, `$12` rank.
+/// [`super::postgres`], `$11` owner, `$12` priority.
 pub(crate) const CLAIM_SHARE: &str = "
 UPDATE job_live SET fence = fence + 1, attempts = attempts + 1, state = $10, worker = $2,
     lease_until = {after $5}, started_at = {now},
-    timeout_at = {now} + coalesce((SELECT timeout_ms * 1000 FROM job WHERE job.id = job_live.id), $6),
+    timeout_at = {now} + coalesce(timeout_ms * 1000, $6),
     history = history || ',' || $7
-WHERE id IN (SELECT id FROM job_live WHERE lane = $1 AND rank = $12 AND owner = $11 AND worker IS NULL
-    ORDER BY lane, rank, owner, id LIMIT $3)";
+WHERE id IN (SELECT id FROM job_live WHERE lane = $1 AND priority = $12 AND owner = $11 AND worker IS NULL
+    ORDER BY lane, priority DESC, owner, id LIMIT $3)";
 
 /// Tells of a claim. `$7` to `$10` as there, `$11` the ids.
 pub(crate) const CLAIM_ENTRY: &str = "
@@ -172,13 +169,14 @@ const KEEP: &str =
 
 /// See the statement of the same name in [`super::postgres`].
 pub(crate) const END: &[&str] = &[
-    "UPDATE job SET state = $6, finished_at = {now}, queued_at = l.queued_at,
-        started_at = l.started_at, fence = l.fence, attempts = l.attempts, retries = l.retries, retries_max = l.retries_max,
-        advance = l.advance, engine_version = $7, history = l.history || $3, result = r.result,
-        error_code = r.code, error_message = r.message, error_detail = r.detail
+    "INSERT INTO job_past (id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries,
+        retries_max, pipeline, kind, state, engine_version, session_id, user_id, organisation_id, created_by,
+        external_id, advance, history, input, config, metadata, result, error_code, error_message, error_detail)
+    SELECT l.id, l.created_at, l.queued_at, l.started_at, l.timeout_ms, l.fence, l.priority, l.attempts, l.retries,
+        l.retries_max, l.pipeline, l.kind, $6, $7, l.session_id, l.user_id, l.organisation_id, l.created_by,
+        l.external_id, l.advance, l.history || $3, l.input, l.config, l.metadata, r.result, r.code, r.message, r.detail
     FROM {rows $1: id uuid, fence int, result json, code text, message text, detail text}
-        JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
-    WHERE job.id = r.id",
+        JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5",
     TELL,
     KEEP,
     "DELETE FROM job_live WHERE state = $5 AND (id, fence) IN (

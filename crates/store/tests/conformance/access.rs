@@ -125,13 +125,13 @@ mod postgres_only {
     /// What an organisation sees of itself when it has been furnished: relation, whose it is, and how much.
     const SEEN: [(&str, &str, i64); 9] = [
         ("jobs", "organisation_id = $1", 7),
-        ("job", "organisation_id = $1", 7),
+        ("job_past", "organisation_id = $1", 3),
         ("job_live", "owner = $1", 4),
         ("script_jobs", "organisation_id = $1", 4),
         ("script_jobs_failed_summary", "organisation_id = $1", 1),
-        ("print_jobs", "id IN (SELECT id FROM job WHERE organisation_id = $1)", 1),
-        ("job_artifact", "job_id IN (SELECT id FROM job WHERE organisation_id = $1)", 1),
-        ("job_log", "job_id IN (SELECT id FROM job WHERE organisation_id = $1)", 1),
+        ("print_jobs", "id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
+        ("job_artifact", "job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
+        ("job_log", "job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
         ("job_key", "owner = $1", 4),
     ];
 
@@ -193,11 +193,11 @@ mod postgres_only {
             assert_denied(run(&mut tx, &format!("SELECT 1 FROM {relation}"), &[]).await);
         }
         for statement in [
-            "DELETE FROM job WHERE id = $1",
-            "UPDATE job SET priority = 1000 WHERE id = $1",
-            "UPDATE job SET result = '{}' WHERE id = $1",
-            "UPDATE job SET organisation_id = NULL WHERE id = $1",
-            "UPDATE job_live SET rank = -1000 WHERE id = $1",
+            "DELETE FROM job_past WHERE id = $1",
+            "UPDATE job_past SET result = '{}' WHERE id = $1",
+            "UPDATE job_live SET organisation_id = NULL WHERE id = $1",
+            "UPDATE job_live SET priority = 1000 WHERE id = $1",
+            "INSERT INTO job_past SELECT * FROM job_past WHERE id <> $1",
             "UPDATE job_artifact SET bytes = 2 WHERE job_id = $1",
             "DELETE FROM job_log WHERE job_id = $1",
             "UPDATE job_key SET job_id = NULL WHERE job_id = $1",
@@ -270,7 +270,7 @@ mod postgres_only {
         let own = format!("'xml', 'plain', organisation_id => '{ours}'");
         assert_denied(enqueue(&mut nobody, &own).await);
         drop(nobody);
-        assert_eq!(number(owner(&mut database), "SELECT count(*) FROM job", &[]).await, 4);
+        assert_eq!(number(owner(&mut database), "SELECT count(*) FROM jobs", &[]).await, 4);
         guest.leave(&mut database).await;
     }
 
@@ -282,17 +282,16 @@ mod postgres_only {
         let foreign = furnish(&database.store, theirs).await;
         let guest = Guest::new(&mut database, 1).await;
         // A live row for a job that has ended, ours or theirs, would have it done again.
-        let live = "INSERT INTO job_live (id, owner, pipeline, lane, state, history)
-            VALUES ($1, $2, 'script', 'script', 'queued', ode_entry(1))";
+        let live =
+            "INSERT INTO job_live (id, owner, organisation_id, pipeline, kind, input, lane, state, history)
+            VALUES ($1, $2, $2, 'script', 'plain', '{}', 'script', 'queued', ode_entry(1))";
         for id in [own[1], foreign[1]] {
             let mut tx = guest.of(id_of(ours)).await;
             assert_denied(run(&mut tx, live, &[id.0, id_of(ours)]).await);
         }
         // Each but the first would be ahead of its turn, or stop a lane for everyone when it is claimed.
         for (number, (columns, values)) in [
-            ("rank", "0"),
-            ("rank", "-1001"),
-            ("rank", "-1"),
+            ("priority", "7"),
             ("attempts", "32767"),
             ("retries", "1"),
             ("crashes", "2"),
@@ -300,6 +299,7 @@ mod postgres_only {
             ("lane", "'xml'"),
             ("state", "'pending'"),
             ("history", "'\\x01'"),
+            ("owner", "gen_random_uuid()"),
             ("worker, lease_until, started_at", "gen_random_uuid(), now(), now()"),
         ]
         .into_iter()
@@ -307,20 +307,24 @@ mod postgres_only {
         {
             let mut tx = guest.of(id_of(ours)).await;
             let ids = [Uuid::now_v7(), id_of(ours)];
-            let job = "INSERT INTO job (id, pipeline, kind, organisation_id, input)
-                VALUES ($1, 'script', 'plain', $2, '{}')";
-            run(&mut tx, job, &ids).await.unwrap();
-            let mut live = vec![("lane", "'script'"), ("state", "'queued'"), ("history", "ode_entry(1)")];
+            let mut live = vec![
+                ("lane", "'script'"),
+                ("state", "'queued'"),
+                ("history", "ode_entry(1)"),
+                ("owner", "$2"),
+                ("organisation_id", "$2"),
+            ];
             live.retain(|(name, _)| *name != columns);
             live.push((columns, values));
             let (names, values): (Vec<_>, Vec<_>) = live.into_iter().unzip();
             let (names, values) = (names.join(", "), values.join(", "));
             let live = format!(
-                "INSERT INTO job_live (id, owner, pipeline, {names}) VALUES ($1, $2, 'script', {values})"
+                "INSERT INTO job_live (id, pipeline, kind, input, {names})
+                VALUES ($1, 'script', 'plain', '{{}}', {values})"
             );
             match run(&mut tx, &live, &ids).await {
                 Ok(_) => assert_eq!(number, 0, "{columns} was accepted"),
-                Err(_) if number == 0 => panic!("a plain row was refused"),
+                Err(refusal) if number == 0 => panic!("a plain row was refused: {refusal:?}"),
                 Err(refusal) => assert_denied(Err::<(), _>(refusal)),
             }
         }
@@ -333,14 +337,14 @@ mod postgres_only {
         let (ours, theirs) = (organisation(), organisation());
         let foreign = furnish(&database.store, theirs).await;
         let entry = database.store.events(foreign[2]).await.unwrap()[3].seq;
-        let own = database.store.enqueue(job(Pipeline::Script).owned_by(ours)).await.unwrap().id();
         let guest = Guest::new(&mut database, 1).await;
         let mut tx = guest.of(id_of(ours)).await;
-        run(&mut tx, "DELETE FROM job_live WHERE id = $1", &[own.0]).await.unwrap();
+        let own = JobId(Uuid::now_v7());
         let claimed = format!(
-            "UPDATE job SET state = 'cancelled', finished_at = now(), history = ode_entry({entry}) WHERE id = $1"
+            "INSERT INTO job_live (id, owner, organisation_id, pipeline, kind, input, lane, state, history)
+            VALUES ($1, $2, $2, 'script', 'plain', '{{}}', 'script', 'queued', ode_entry({entry}))"
         );
-        assert_eq!(run(&mut tx, &claimed, &[own.0]).await, Ok(1));
+        assert_eq!(run(&mut tx, &claimed, &[own.0, id_of(ours)]).await, Ok(1));
         assert_eq!(number(&mut tx, WORDS, &[own.0]).await, 0, "somebody else's entry was told");
         let tell = "INSERT INTO job_journal (seq, event, to_state, actor, jobs)
             VALUES (ode_new_seq(), 'failed', 'failed', 'me', ARRAY[$1])";
@@ -349,30 +353,9 @@ mod postgres_only {
         guest.leave(&mut database).await;
     }
 
-    /// The way an organisation calls off a job in SQL: two statements, and a line in its history.
+    /// The way an organisation calls off a job in SQL.
     async fn cancel(tx: &mut PgConnection, id: JobId) -> Result<u64, (String, String)> {
-        let gone = "DELETE FROM job_live WHERE id = $1 RETURNING state, encode(history, 'hex') AS history";
-        let gone = sqlx::query(gone).bind(id.0).fetch_optional(&mut *tx).await.unwrap();
-        let seq = number(tx, "SELECT ode_new_seq()", &[]).await;
-        let (state, history) = match &gone {
-            Some(row) => (
-                row.get("state"),
-                format!("decode('{}', 'hex') || ode_entry({seq})", row.get::<String, _>("history")),
-            ),
-            None => (String::from("queued"), format!("ode_entry({seq})")),
-        };
-        let ended = format!(
-            "UPDATE job SET state = 'cancelled', finished_at = now(), history = {history} WHERE id = $1"
-        );
-        let ended = run(tx, &ended, &[id.0]).await?;
-        if ended > 0 {
-            let told = format!(
-                "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
-                VALUES ({seq}, 'cancelled', '{state}', 'cancelled', 'sql', ARRAY[$1])"
-            );
-            run(tx, &told, &[id.0]).await?;
-        }
-        Ok(ended)
+        run(tx, "DELETE FROM job_live WHERE id = $1", &[id.0]).await
     }
 
     #[tokio::test]
@@ -418,40 +401,27 @@ mod postgres_only {
             tx.commit().await.unwrap();
             assert_eq!(record(&database.store, id).await, before);
         }
-        // Only a script knows the state.
+        // Only a script knows the state; the others have failed, as when they are called off in any other way.
         let mut tx = guest.of(id_of(ours)).await;
-        let (code, message) = cancel(&mut tx, own[4]).await.unwrap_err();
-        assert_eq!(code, "23514", "{message}");
-        drop(tx);
-        // Waiting jobs can be called off, and in no other way be ended.
-        for state in ["completed", "failed", "timed_out"] {
-            let mut tx = guest.of(id_of(theirs)).await;
-            run(&mut tx, "DELETE FROM job_live WHERE id = $1", &[waiting.0]).await.unwrap();
-            let ended = format!("UPDATE job SET state = '{state}', finished_at = now() WHERE id = $1");
-            let (code, message) = run(&mut tx, &ended, &[waiting.0]).await.unwrap_err();
-            assert!(["42501", "23514"].contains(&code.as_str()), "{state}: {message}");
-        }
+        assert_eq!(cancel(&mut tx, own[4]).await, Ok(1));
+        tx.commit().await.unwrap();
+        let called_off = record(&database.store, own[4]).await;
+        assert_eq!(called_off.state, State::Failed);
+        assert_eq!(called_off.error_code.as_deref(), Some("CANCELLED"));
+        assert_eq!(called_off.error_message.as_deref(), Some(ode_job::ErrorCode::Cancelled.sentence()));
         guest.leave(&mut database).await;
     }
 
     #[tokio::test]
-    async fn a_job_cannot_be_left_neither_waiting_nor_ended() {
+    async fn taking_the_name_off_does_not_make_a_job_disappear() {
         let mut database = postgres_database().await;
         let ours = organisation();
         let waiting = database.store.enqueue(job(Pipeline::Script).owned_by(ours)).await.unwrap().id();
         let guest = Guest::new(&mut database, 1).await;
-        let insert = "INSERT INTO job (id, pipeline, kind, organisation_id, input)
-            VALUES ($1, 'script', 'plain', $2, '{}')";
-        let take = "DELETE FROM job_live WHERE id = $1 AND owner = $2";
-        for (statement, id) in [(insert, Uuid::now_v7()), (take, waiting.0)] {
-            let mut tx = guest.of(id_of(ours)).await;
-            assert_eq!(run(&mut tx, statement, &[id, id_of(ours)]).await, Ok(1));
-            // Taking the name off does not help.
-            run(&mut tx, "SET LOCAL ode.organisation = ''", &[]).await.unwrap();
-            let refusal = tx.commit().await.unwrap_err().to_string();
-            assert!(refusal.contains("would neither wait nor have ended"), "{refusal}");
-        }
-        assert_eq!(number(owner(&mut database), "SELECT count(*) FROM job", &[]).await, 1);
+        let mut tx = guest.of(id_of(ours)).await;
+        run(&mut tx, "SET LOCAL ode.organisation = ''", &[]).await.unwrap();
+        assert_eq!(cancel(&mut tx, waiting).await, Ok(0));
+        tx.commit().await.unwrap();
         assert_eq!(record(&database.store, waiting).await.phase, Phase::Ready);
         guest.leave(&mut database).await;
     }
@@ -575,7 +545,7 @@ mod postgres_only {
         let cases = [
             ("'fax', 'plain'", "There is no pipeline called \"fax\". Use one of: xml, html, print, script."),
             ("NULL, 'plain'", "There is no pipeline called"),
-            ("'xml', ''", "job_kind_check"),
+            ("'xml', ''", "ode_kind"),
             ("'xml', 'plain', priority => 5000", "priority"),
             ("'xml', 'plain', timeout_ms => 9223372036854775807", "timeout_ms"),
             ("'xml', 'plain', to_jsonb(repeat('x', 1048576))", "The input has 1048578 bytes"),
@@ -584,7 +554,7 @@ mod postgres_only {
             let refusal = enqueue(owner(&mut database), arguments).await.expect_err(arguments);
             assert!(refusal.1.contains(message), "{arguments}: {refusal:?}");
         }
-        assert_eq!(number(owner(&mut database), "SELECT count(*) FROM job", &[]).await, 0);
+        assert_eq!(number(owner(&mut database), "SELECT count(*) FROM jobs", &[]).await, 0);
         let look = database.store.look(Lane::ALL).await.unwrap();
         assert_eq!((look.due_at, look.ready), (None, vec![]));
     }
@@ -707,10 +677,10 @@ mod postgres_only {
         enqueue(owner(&mut database), "'xml', 'plain', run_at => 'infinity'").await.unwrap();
         assert_eq!(database.store.look(&[]).await.unwrap().due_at, Some(Timestamp::MAX));
         let id = database.store.enqueue(job(Pipeline::Script)).await.unwrap().id();
-        let strange = "UPDATE job SET created_at = 'infinity' WHERE id = $1";
+        let strange = "UPDATE job_live SET created_at = 'infinity' WHERE id = $1";
         run(owner(&mut database), strange, &[id.0]).await.unwrap();
         assert_eq!(record(&database.store, id).await.created_at, Timestamp::MAX);
-        let strange = "UPDATE job SET created_at = '4000-01-01 BC' WHERE id = $1";
+        let strange = "UPDATE job_live SET created_at = '4000-01-01 BC' WHERE id = $1";
         run(owner(&mut database), strange, &[id.0]).await.unwrap();
         let page =
             database.store.jobs(&ode_store::ListFilter { limit: 10, ..Default::default() }).await.unwrap();

@@ -745,7 +745,7 @@ impl Bench {
     fn check(&self, commands: &[Command]) -> Result<(), String> {
         self.runtime.block_on(async {
             let mut sql = PgConnection::connect(&self.url).await.unwrap();
-            sqlx::raw_sql("TRUNCATE job, job_live, job_key, worker CASCADE").execute(&mut sql).await.unwrap();
+            sqlx::raw_sql("TRUNCATE job_past, job_live, job_key, worker").execute(&mut sql).await.unwrap();
             check(&self.postgres, commands).await
         })
     }

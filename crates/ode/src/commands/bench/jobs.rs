@@ -96,15 +96,12 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// The owner of the bench's jobs: an organisation, like any caller's.
-const OWNER: Uuid = Uuid::from_u128(0x0de);
-
 fn job(number: u64, sent_at: Option<u64>) -> NewJob {
     let mut input = json!({ "i": number, "doc": "bench/document-000000.pdf", "op": "noop" });
     if let Some(sent_at) = sent_at {
         input["t"] = json!(sent_at);
     }
-    NewJob::new(Pipeline::Html, "noop", input).owned_by(Owner::Organisation(OWNER))
+    NewJob::new(Pipeline::Html, "noop", input)
 }
 
 /// Nanoseconds of the machine's steady clock, the same in every process.
@@ -156,9 +153,10 @@ fn per_second(count: u64, since: Instant) -> f64 {
     count as f64 / since.elapsed().as_secs_f64()
 }
 
-async fn bulk(store: &Store, count: u64) -> anyhow::Result<()> {
+async fn bulk(store: &Store, count: u64, owner: Owner) -> anyhow::Result<()> {
     for from in (0..count).step_by(1000) {
-        store.enqueue_many((from..count.min(from + 1000)).map(|i| job(i, None)).collect()).await?;
+        let jobs = (from..count.min(from + 1000)).map(|i| job(i, None).owned_by(owner));
+        store.enqueue_many(jobs.collect()).await?;
     }
     Ok(())
 }
@@ -181,7 +179,7 @@ async fn drain(store: &Store) -> anyhow::Result<Value> {
     const SINGLE: u64 = 300;
     let (n, cap) = (number("N", 50_000), Duration::from_secs(number("CAP_S", 30)));
     let began = Instant::now();
-    bulk(store, n).await?;
+    bulk(store, n, Owner::Operator).await?;
     let enqueue_per_s = per_second(n, began);
     let began = Instant::now();
     for i in 0..SINGLE {
@@ -282,13 +280,13 @@ async fn latency_worker(place: Place, directory: &std::path::Path) -> anyhow::Re
 async fn backlog(store: &Store) -> anyhow::Result<Value> {
     let (backlog, picks) = (number("BACKLOG", 1_000_000), number("PICKS", 5000));
     let noop = Arc::new(Noop::default());
-    bulk(store, 1000).await?;
+    bulk(store, 1000, Owner::Operator).await?;
     let empty = claims(store, 1000).await?;
-    bulk(store, backlog).await?;
+    bulk(store, backlog, Owner::Operator).await?;
     let worker = start(store, &noop).await?;
     drained(store, &noop, backlog, Duration::from_secs(300)).await?;
     worker.stop().await?;
-    bulk(store, backlog).await?;
+    bulk(store, backlog, Owner::Operator).await?;
     let began = Instant::now();
     let full = claims(store, picks).await?;
     Ok(json!({
@@ -334,6 +332,7 @@ async fn fair(store: &Store) -> anyhow::Result<Value> {
     let flood = number("N", 100_000);
     let noop = Arc::new(Noop::default());
     let quiet = Owner::Organisation(Uuid::from_u128(0xa11ce));
+    let crowd = Owner::Organisation(Uuid::from_u128(0xb0b));
     let single = |i| async move {
         store.enqueue(job(i, Some(steady_nanos())).owned_by(quiet)).await?;
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -347,10 +346,12 @@ async fn fair(store: &Store) -> anyhow::Result<Value> {
     }
     worker.stop().await?;
     let alone = take();
-    bulk(store, flood).await?;
+    bulk(store, flood, crowd).await?;
     let worker = start(store, &noop).await?;
     let mut behind = 0;
-    while behind < TRIES && store.live_count().await? > 1000 {
+    let before = noop.done.load(Ordering::SeqCst);
+    let is_flooded = || noop.done.load(Ordering::SeqCst) - before + 1000 < flood;
+    while behind < TRIES && is_flooded() {
         single(behind).await?;
         behind += 1;
     }
