@@ -22,21 +22,30 @@ const ENTRIES: &str = "WITH e AS (
         FROM {rows $1: g int, seq int, event text, from_state text, to_state text} WHERE r.g = $4)
     SELECT pg_notify('ode_ready', $5) WHERE $5 IS NOT NULL";
 
+/// Rows sent at a time: the server reads these while the next are being written out.
+const CHUNK: usize = 100;
+
 /// Writes all rows in one transaction.
 pub(crate) async fn copy(store: &Store, rows: &[NewRow]) -> Result<(), Error> {
     let mut steps = Steps::new();
-    let mut copy = Copy::new(COPY_COLUMNS);
     // Jobs that took the same steps are of one pipeline and stand in one lane, or in none.
     let mut groups: BTreeMap<usize, (Option<Lane>, Vec<Uuid>)> = BTreeMap::new();
-    for row in rows {
-        let (group, seqs) = steps.group(&row.steps, || store.inner.mint.seq());
-        let (lane, ids) = groups.entry(group).or_default();
-        *lane = lane.or(row.lane);
-        ids.push(row.id.0);
-        write(&mut copy, row, &postgres::history(&seqs));
-    }
     let mut tx = store.db().begin().await?;
-    send(&mut tx, COPY, copy).await?;
+    let Tx::Postgres(inner) = &mut tx else { return Err(Error::Config("COPY is PostgreSQL's own".into())) };
+    let mut sink = inner.copy_in_raw(COPY).await?;
+    let mut copy = Copy::new(COPY_COLUMNS);
+    for chunk in rows.chunks(CHUNK) {
+        for row in chunk {
+            let (group, seqs) = steps.group(&row.steps, || store.inner.mint.seq());
+            let (lane, ids) = groups.entry(group).or_default();
+            *lane = lane.or(row.lane);
+            ids.push(row.id.0);
+            write(&mut copy, row, &postgres::history(&seqs));
+        }
+        sink.send(copy.take()).await?;
+    }
+    sink.send(copy.finish()).await?;
+    sink.finish().await?;
     let steps = steps.into_json();
     for (group, (lane, ids)) in groups {
         let group = i64::try_from(group).unwrap_or(i64::MAX);
@@ -45,14 +54,6 @@ pub(crate) async fn copy(store: &Store, rows: &[NewRow]) -> Result<(), Error> {
         tx.run(ENTRIES, &params).await?;
     }
     tx.commit().await
-}
-
-async fn send(tx: &mut Tx, statement: &str, copy: Copy) -> Result<(), Error> {
-    let Tx::Postgres(tx) = tx else { return Err(Error::Config("COPY is PostgreSQL's own".into())) };
-    let mut sink = tx.copy_in_raw(statement).await?;
-    sink.send(copy.finish()).await?;
-    sink.finish().await?;
-    Ok(())
 }
 
 fn write(copy: &mut Copy, row: &NewRow, history: &[u8]) {
@@ -140,6 +141,11 @@ impl Copy {
         serde_json::to_writer(&mut self.bytes, json).expect("a Value is always valid JSON");
         let length = i32::try_from(self.bytes.len() - start - 4).expect("inputs are bounded far below 2 GB");
         self.bytes[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// What was written since the last time.
+    fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
     }
 
     fn finish(mut self) -> Vec<u8> {

@@ -143,7 +143,7 @@ CREATE TABLE job_live (
             THEN num_nulls(worker, lease_until, started_at, lane) = 0
         ELSE num_nonnulls(worker, lease_until) = 0 AND (lane IS NULL OR state NOT IN ('uploaded', 'ordered')) END),
     CONSTRAINT job_live_one_owner CHECK (num_nonnulls(session_id, organisation_id) <= 1)
-) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
+) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
     -- Gathering statistics holds on to rows that are gone, and every claim then steps over them; ways are fixed here.
     autovacuum_analyze_threshold = 2000000000);
 -- The line: highest priority, then whose turn, then oldest (ids are in order of creation). Here as below an index
