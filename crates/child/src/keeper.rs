@@ -1,0 +1,153 @@
+//! The keeper: a process of our own between the supervisor and a foreign program, which loses nobody.
+//!
+//! A program that starts others can lose them: a browser makes itself a session of its own, a daemon forks twice,
+//! and once their parent is gone they belong to init and to nobody's deadline. The keeper declares itself the
+//! reaper of everything below it (`PR_SET_CHILD_SUBREAPER`), so that whatever loses its parent becomes the
+//! keeper's child. It has no other children, so "no child left" is exactly "the tree is empty", and it can reap
+//! whatever ends without taking a child from anybody. The supervisor could not do that itself: it would have to
+//! tell strays from the children that other parts of its process have started.
+//!
+//! It ends the tree when the program has ended, and also when the control pipe closes: because the supervisor
+//! wants the end, or because it is no more. Then it ends as the program did, by the same code or signal.
+
+use crate::Error;
+use crate::limits::Grace;
+use crate::process::Process;
+use crate::setup::{CONTROL_FD, SETUP_VARIABLE, Setup, reopen};
+use crate::tree::descendants;
+use command_fds::{CommandFdExt, FdMapping};
+use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+/// Ending the tree is given up after this; the supervisor then looks for what is left.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks at the tree while it is being ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(2);
+/// What a shell answers for a command that could not be run.
+const NOT_STARTED: u8 = 127;
+
+/// Keeps one program, as its supervisor said in the environment. Call it from the main thread of the command that
+/// the supervisor's [`keeper`](crate::Spec::kept) names.
+pub fn serve() -> ExitCode {
+    match Keeper::start() {
+        Ok(keeper) => keeper.keep(),
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(NOT_STARTED)
+        }
+    }
+}
+
+struct Keeper {
+    /// The program's number.
+    program: i32,
+}
+
+impl Keeper {
+    fn start() -> Result<Self, Error> {
+        let setup = Setup::from_environment()?;
+        let control = reopen(CONTROL_FD, OpenOptions::new().read(true)).map_err(Error::Descriptor)?;
+        adopt_strays()?;
+        crate::sandbox::limit_for_program(&setup.limits).map_err(Error::Descriptor)?;
+        let program = spawn(&setup.program)?;
+        let grace = setup.grace;
+        std::thread::spawn(move || {
+            wait_for_end(control);
+            end_step_by_step(program, grace);
+        });
+        Ok(Self { program })
+    }
+
+    /// Reaps until the program has ended, then empties the tree and ends the same way.
+    fn keep(self) -> ExitCode {
+        let status = loop {
+            match wait(WaitOptions::empty()) {
+                Ok(Some((pid, status))) if pid.as_raw_pid() == self.program => break Some(status),
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => break None,
+            }
+        };
+        empty_the_tree();
+        status.map_or(ExitCode::FAILURE, end_like)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn adopt_strays() -> Result<(), Error> {
+    rustix::process::set_child_subreaper(Some(getpid())).map_err(|error| Error::Descriptor(error.into()))?;
+    rustix::thread::set_no_new_privs(true).map_err(|error| Error::Descriptor(error.into()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn adopt_strays() -> Result<(), Error> {
+    Ok(())
+}
+
+/// Starts the program in a group of its own, with our stdin, stdout, stderr and event channel.
+fn spawn(program: &[String]) -> Result<i32, Error> {
+    let (path, arguments) = program.split_first().ok_or(Error::NotAChild)?;
+    let mut command = Command::new(path);
+    command.args(arguments).env_remove(SETUP_VARIABLE).process_group(0);
+    // The control pipe is between us and the supervisor; the program gets something harmless in its place.
+    let nothing = File::open("/dev/null").map_err(Error::Descriptor)?;
+    let mapping = FdMapping { parent_fd: nothing.into(), child_fd: CONTROL_FD };
+    command.fd_mappings(vec![mapping]).map_err(|_| Error::NotAChild)?;
+    let child = command.spawn().map_err(|error| Error::Start { program: path.into(), error })?;
+    Ok(child.id().cast_signed())
+}
+
+/// Nothing is ever written to the control pipe: its end is the message.
+fn wait_for_end(mut control: File) {
+    let mut byte = [0];
+    while matches!(control.read(&mut byte), Ok(1)) {}
+}
+
+/// SIGINT to the program, SIGTERM to everything, SIGKILL to everything. The main thread ends the process, and with
+/// it this ladder, as soon as the program has ended.
+fn end_step_by_step(program: i32, grace: Grace) {
+    let keeper = getpid().as_raw_pid();
+    if !grace.interrupt.is_zero() {
+        if let Some(program) = Process::look(program) {
+            program.signal(Signal::INT);
+        }
+        std::thread::sleep(grace.interrupt);
+    }
+    if !grace.terminate.is_zero() {
+        descendants(keeper).iter().for_each(|process| process.signal(Signal::TERM));
+        std::thread::sleep(grace.terminate);
+    }
+    loop {
+        descendants(keeper).iter().for_each(|process| process.signal(Signal::KILL));
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+}
+
+/// Kills and reaps until the kernel says that there is no child left.
+fn empty_the_tree() {
+    let deadline = Instant::now() + END_PATIENCE;
+    while Instant::now() < deadline {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                descendants(getpid().as_raw_pid()).iter().for_each(|process| process.signal(Signal::KILL));
+                std::thread::sleep(LOOK_INTERVAL);
+            }
+            // There is no child: the tree is empty.
+            Err(_) => return,
+        }
+    }
+}
+
+fn end_like(status: WaitStatus) -> ExitCode {
+    let signal = status.terminating_signal();
+    if let Some(signal) = signal.and_then(Signal::from_named_raw) {
+        // If the signal is ignored or without effect, the code below has to do.
+        let _ = kill_process(getpid(), signal);
+    }
+    let code = status.exit_status().or(signal.map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
