@@ -20,26 +20,29 @@ use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process, wai
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Ending the tree is given up after this; the supervisor then looks for what is left.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at the tree while it is being ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
+/// So often the keeper sends itself the signal that ended its program.
+const SIGNAL_TRIES: u32 = 20;
 /// What a shell answers for a command that could not be run.
-const NOT_STARTED: u8 = 127;
+const NOT_STARTED: i32 = 127;
 
 /// Keeps one program, as its supervisor said in the environment. Call it from the main thread of the command that
-/// the supervisor's [`keeper`](crate::Spec::kept) names.
-pub fn serve() -> ExitCode {
-    match Keeper::start() {
+/// the supervisor's [`keeper`](crate::Spec::kept) names. It ends the process as the program ended.
+pub fn serve() -> ! {
+    let code = match Keeper::start() {
         Ok(keeper) => keeper.keep(),
         Err(error) => {
             eprintln!("{error}");
-            ExitCode::from(NOT_STARTED)
+            NOT_STARTED
         }
-    }
+    };
+    std::process::exit(code)
 }
 
 struct Keeper {
@@ -63,7 +66,7 @@ impl Keeper {
     }
 
     /// Reaps until the program has ended, then empties the tree and ends the same way.
-    fn keep(self) -> ExitCode {
+    fn keep(self) -> i32 {
         let status = loop {
             match wait(WaitOptions::empty()) {
                 Ok(Some((pid, status))) if pid.as_raw_pid() == self.program => break Some(status),
@@ -72,7 +75,7 @@ impl Keeper {
             }
         };
         empty_the_tree();
-        status.map_or(ExitCode::FAILURE, end_like)
+        status.map_or(1, end_like)
     }
 }
 
@@ -142,12 +145,16 @@ fn empty_the_tree() {
     }
 }
 
-fn end_like(status: WaitStatus) -> ExitCode {
+/// Ends by the signal that ended the program, or says with which code to end.
+fn end_like(status: WaitStatus) -> i32 {
     let signal = status.terminating_signal();
     if let Some(signal) = signal.and_then(Signal::from_named_raw) {
-        // If the signal is ignored or without effect, the code below has to do.
-        let _ = kill_process(getpid(), signal);
+        // More than once: the standard library catches the first SIGSEGV and SIGBUS, and then lets go of them.
+        for _ in 0..SIGNAL_TRIES {
+            // Whatever keeps it from taking effect, the code below will have to do.
+            let _ = kill_process(getpid(), signal);
+            std::thread::sleep(LOOK_INTERVAL);
+        }
     }
-    let code = status.exit_status().or(signal.map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
+    status.exit_status().or(signal.map(|signal| 128 + signal)).unwrap_or(1)
 }

@@ -267,7 +267,7 @@ mod tests {
         check(exited(Signal::SEGV.as_raw()), "Crashed(Crash { signal: Some(11), exit: None");
         check(exited(Signal::XCPU.as_raw()), "CpuExceeded");
         check(Facts { cpu: spent(21), ..exited(kill) }, "CpuExceeded");
-        check(Facts { cpu: spent(19), ..exited(kill) }, "Crashed(Crash { signal: Some(9)");
+        check(Facts { cpu: spent(15), ..exited(kill) }, "Crashed(Crash { signal: Some(9)");
         check(exited(Signal::XFSZ.as_raw()), "OutputTooLarge");
         let stderr = vec!["memory allocation of 9 bytes failed".to_owned()];
         check(Facts { stderr, ..exited(abort) }, "OutOfMemory");

@@ -65,7 +65,7 @@ fn rules(descriptors: Descriptors) -> Result<Rules, seccompiler::BackendError> {
         (libc::SYS_writev, &writable),
         (libc::SYS_pwrite64, &writable),
     ] {
-        rules.insert(call, numbers.iter().map(|&number| on_descriptor(number)).collect::<Result<_, _>>()?);
+        rules.insert(call, numbers.iter().map(|&number| on_first(number)).collect::<Result<_, _>>()?);
     }
     // New memory is never backed by a file and never executable.
     let not_executable = |argument| masked(argument, libc::PROT_EXEC, 0);
@@ -74,14 +74,19 @@ fn rules(descriptors: Descriptors) -> Result<Rules, seccompiler::BackendError> {
     rules.insert(libc::SYS_mprotect, vec![SeccompRule::new(vec![not_executable(2)?])?]);
     // In debug builds the standard library asks whether a descriptor is open before it closes it.
     rules.insert(libc::SYS_fcntl, vec![SeccompRule::new(vec![equal(1, libc::F_GETFD)?])?]);
+    // The standard library catches the signals of a stack overflow, and lets go of them if it was none. Refused
+    // that, a child would fault for ever. No other signal can be caught, least of all the one of the time limit.
+    let letting_go = [libc::SIGSEGV, libc::SIGBUS, libc::SIGABRT].map(on_first);
+    rules.insert(libc::SYS_rt_sigaction, letting_go.into_iter().collect::<Result<_, _>>()?);
     // `abort` sends a signal to its own thread.
     let own_process = std::process::id().cast_signed();
     rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![equal(0, own_process)?])?]);
     Ok(rules)
 }
 
-fn on_descriptor(number: i32) -> Result<SeccompRule, seccompiler::BackendError> {
-    SeccompRule::new(vec![equal(0, number)?])
+/// Allows a call whose first argument, a descriptor or a signal, is this.
+fn on_first(value: i32) -> Result<SeccompRule, seccompiler::BackendError> {
+    SeccompRule::new(vec![equal(0, value)?])
 }
 
 fn equal(argument: u8, value: i32) -> Result<SeccompCondition, seccompiler::BackendError> {
