@@ -47,7 +47,7 @@ pub fn serve<S, P: DeserializeOwned, R: Serialize>(
         let prepared = prepare();
         let mut reporter = entrance.enter()?;
         let answer = prepared.and_then(|prepared| {
-            reporter.check_enforcement()?;
+            check_enforcement(reporter.setup.sandbox, &reporter.enforcement)?;
             let payload = reporter.payload()?;
             work(prepared, payload, &mut reporter)
         });
@@ -75,6 +75,7 @@ impl Entrance {
     fn open() -> Result<Self, Error> {
         let setup = Setup::from_environment()?;
         die_with(setup.parent)?;
+        crate::process::offer_to_the_kernel();
         let open = |number, options: &OpenOptions| reopen(number, options).map_err(Error::Descriptor);
         let (mut reading, mut writing) = (OpenOptions::new(), OpenOptions::new());
         Ok(Self {
@@ -198,14 +199,6 @@ impl Reporter {
         })
     }
 
-    fn check_enforcement(&self) -> Result<(), Failure> {
-        match (self.setup.sandbox, &self.enforcement) {
-            (Sandbox::Off | Sandbox::BestEffort, _) | (Sandbox::Required, Enforcement::Full) => Ok(()),
-            (Sandbox::Required, Enforcement::None) => Err(unavailable("this system has none")),
-            (Sandbox::Required, Enforcement::Partial { missing }) => Err(unavailable(&missing.join("; "))),
-        }
-    }
-
     fn payload<P: DeserializeOwned>(&self) -> Result<P, Failure> {
         let mut text = Vec::new();
         let bytes_max = self.setup.limits.payload_bytes;
@@ -237,6 +230,35 @@ impl Reporter {
     }
 }
 
-fn unavailable(why: &str) -> Failure {
-    Failure::rejected("sandbox_unavailable", format!("The sandbox could not be set up: {why}."))
+/// Refuses to work behind a door that does not lock, if it has to.
+fn check_enforcement(sandbox: Sandbox, enforcement: &Enforcement) -> Result<(), Failure> {
+    let missing = match (sandbox, enforcement) {
+        (Sandbox::Off | Sandbox::BestEffort, _) | (Sandbox::Required, Enforcement::Full) => return Ok(()),
+        (Sandbox::Required, Enforcement::None) => "this system has none".to_owned(),
+        (Sandbox::Required, Enforcement::Partial { missing }) => missing.join("; "),
+    };
+    Err(Failure::rejected("sandbox_unavailable", format!("The sandbox could not be set up: {missing}.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_child_that_needs_the_whole_sandbox_refuses_without_it() {
+        let partial = Enforcement::Partial { missing: vec!["landlock: not here".to_owned()] };
+        for (sandbox, enforcement, is_refused) in [
+            (Sandbox::Required, &Enforcement::Full, false),
+            (Sandbox::Required, &partial, true),
+            (Sandbox::Required, &Enforcement::None, true),
+            (Sandbox::BestEffort, &partial, false),
+            (Sandbox::BestEffort, &Enforcement::None, false),
+            (Sandbox::Off, &Enforcement::None, false),
+        ] {
+            let checked = check_enforcement(sandbox, enforcement);
+            assert_eq!(checked.is_err(), is_refused, "{sandbox:?} {enforcement:?}");
+        }
+        let refusal = check_enforcement(Sandbox::Required, &partial).unwrap_err();
+        assert!(refusal.message.contains("landlock: not here") && !refusal.retryable);
+    }
 }

@@ -55,6 +55,7 @@ impl Keeper {
         let setup = Setup::from_environment()?;
         let control = reopen(CONTROL_FD, OpenOptions::new().read(true)).map_err(Error::Descriptor)?;
         adopt_strays()?;
+        crate::process::offer_to_the_kernel();
         crate::sandbox::limit_for_program(&setup.limits).map_err(Error::Descriptor)?;
         let program = spawn(&setup.program)?;
         let grace = setup.grace;

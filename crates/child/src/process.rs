@@ -98,6 +98,15 @@ fn parse(pid: i32, line: &[u8]) -> Option<Process> {
     })
 }
 
+/// Of 1000: the higher, the sooner a process is killed when the whole machine is out of memory.
+const OOM_SCORE: &str = "500";
+
+/// Has the kernel end this process and its children before the supervisor, should memory run out everywhere.
+pub(crate) fn offer_to_the_kernel() {
+    // Where it cannot be said, the kernel chooses by size alone.
+    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+}
+
 /// Names the time since the system was started: the numbers of processes mean nothing beyond it.
 pub(crate) fn boot() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

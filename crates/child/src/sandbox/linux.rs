@@ -71,3 +71,31 @@ fn set(resource: Resource, current: u64, maximum: u64) -> io::Result<()> {
     setrlimit(resource, Rlimit { current: within(current), maximum: within(maximum) })?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+    use std::net::{TcpListener, TcpStream};
+
+    /// The other tests show all three locks at once, of which seccomp is the first to answer. Landlock binds a
+    /// thread, so here it can be seen alone.
+    #[test]
+    fn landlock_alone_forbids_files_and_ports() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let inside = move || {
+            forbid_paths()?;
+            let read = std::fs::read("/etc/passwd").err();
+            let write = std::fs::write("/tmp/ode-child-escape", "").err();
+            let run = std::process::Command::new("/bin/true").status().err();
+            let connect = TcpStream::connect(address).err();
+            Ok::<_, String>([read, write, run, connect].map(|error| error.map(|error| error.kind())))
+        };
+        let met = std::thread::spawn(inside).join().unwrap().unwrap();
+        assert_eq!(met[..3], [Some(ErrorKind::PermissionDenied); 3]);
+        // Kernels before 6.7 do not know ports yet.
+        assert!(matches!(met[3], Some(ErrorKind::PermissionDenied) | None), "{:?}", met[3]);
+        assert!(std::fs::read("/etc/passwd").is_ok(), "only the other thread is bound");
+    }
+}

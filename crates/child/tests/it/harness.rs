@@ -31,7 +31,6 @@ pub(crate) fn limited(spec: Spec, limits: Limits) -> Spec {
 }
 
 /// A shell script below a keeper.
-#[cfg(target_os = "linux")]
 pub(crate) fn script(text: &str) -> Spec {
     let keeper = own("keeper");
     let mut spec = Spec::kept(keeper.program, Program::new("/bin/sh", ["-c", text]));
@@ -56,7 +55,6 @@ pub(crate) async fn run_aloud(spec: &Spec, act: &Act) -> (Report, Vec<Notice>) {
 }
 
 /// Runs a child until it says `line`, then wishes it to stop.
-#[cfg(target_os = "linux")]
 pub(crate) async fn stop_at(waiting: Waiting, line: &str) -> Report {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let mut sender = Some(sender);
@@ -104,7 +102,6 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// The processes, zombies included, whose environment names the run or whose command line contains the word.
-#[cfg(target_os = "linux")]
 pub(crate) fn processes(run: &str, word: &str) -> Vec<i32> {
     let numbers = std::fs::read_dir("/proc")
         .unwrap()

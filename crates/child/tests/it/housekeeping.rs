@@ -15,9 +15,7 @@ fn runtime() -> tokio::runtime::Runtime {
 /// A part: supervises one child of the kind that is asked for, and tells its record.
 pub(crate) fn supervises_until_it_is_killed() -> ExitCode {
     let spec = match std::env::var("KIND").unwrap().as_str() {
-        #[cfg(target_os = "linux")]
         "kept" => Spec { grace: ode_child::Grace::NONE, ..crate::harness::script(SCRIPT) },
-        #[cfg(target_os = "linux")]
         "open" => Spec { keeper: None, ..crate::harness::script(SCRIPT) },
         _ => worker(),
     };
@@ -33,7 +31,6 @@ pub(crate) fn supervises_until_it_is_killed() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-#[cfg(target_os = "linux")]
 const SCRIPT: &str = "setsid sleep 86400 & (setsid sleep 86400 &); echo ready; wait";
 
 /// Starts such a supervisor and waits until its child is at work.
@@ -60,7 +57,6 @@ fn kill(process: &mut Child) {
     process.wait().unwrap();
 }
 
-#[cfg(target_os = "linux")]
 mod orphans {
     use super::*;
     use crate::harness::processes;
@@ -155,7 +151,6 @@ async fn one_of_many(supervisor: &Supervisor, number: usize) {
         1 => (worker(), Act::Exit(3)),
         2 => (own("twice"), Act::Panic),
         3 => (worker(), Act::Hang),
-        #[cfg(target_os = "linux")]
         4 if number % 40 == 4 => (crate::harness::script("setsid sleep 86400 & exit 0"), Act::Panic),
         _ => (worker(), Act::Echo(json!("x".repeat(100_000)))),
     };
@@ -193,7 +188,6 @@ fn children() -> usize {
     threads.map(of_thread).map(|text| text.split_whitespace().count()).sum()
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn two_hundred_runs_leave_no_descriptor_and_no_zombie() {
     let part = part();
@@ -220,7 +214,6 @@ async fn a_pool_hands_out_each_child_once() {
     }
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_passes_over_a_child_that_died_while_it_waited() {
     use rustix::process::{Pid, Signal, kill_process};

@@ -16,9 +16,7 @@ const MIB: usize = 1024 * 1024;
 async fn a_child_answers_with_its_result() {
     let report = run(&worker(), &Act::Echo(json!({ "some": ["value", 1, null] }))).await;
     assert_eq!(result(&report), json!({ "some": ["value", 1, null] }));
-    if cfg!(target_os = "linux") {
-        assert_eq!(report.enforcement, Enforcement::Full);
-    }
+    assert_eq!(report.enforcement, Enforcement::Full);
     assert!(report.status.success() && report.artifacts.is_empty());
 }
 
@@ -132,7 +130,6 @@ async fn a_child_ends_when_the_caller_wishes() {
     assert!(matches!(report.outcome, Outcome::Stopped), "{:?}", report.outcome);
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_child_that_spins_runs_out_of_processor_time() {
     let limits = Limits { cpu_seconds: Some(1), ..Limits::default() };
@@ -141,7 +138,6 @@ async fn a_child_that_spins_runs_out_of_processor_time() {
     assert!(report.usage.cpu >= Duration::from_millis(700), "{:?}", report.usage);
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_child_that_allocates_too_much_runs_out_of_memory() {
     let report = run(&worker(), &Act::Allocate(600 * MIB)).await;
@@ -150,7 +146,6 @@ async fn a_child_that_allocates_too_much_runs_out_of_memory() {
     assert!(matches!(report.outcome, Outcome::Finished(_)), "{:?}", report.outcome);
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_child_that_is_watched_runs_out_of_memory_too() {
     let limits =
@@ -162,7 +157,6 @@ async fn a_child_that_is_watched_runs_out_of_memory_too() {
     assert!(matches!(report.outcome, Outcome::OutOfMemory), "{:?}", report.outcome);
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_child_that_writes_too_much_is_ended() {
     let limits = Limits { output_bytes: 5 * MIB as u64, ..Limits::default() };
