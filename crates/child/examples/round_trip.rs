@@ -1,5 +1,6 @@
-//! What one child per document costs: `cargo run --release -p ode-child --example round_trip [RUNS]`.
+//! What one child per document costs: `cargo run --release -p ode-child --example round_trip [RUNS [BALLAST_MIB]]`.
 //!
+//! The ballast is memory that the supervisor's process holds while it starts children.
 //! The child is this program itself; it reads an input of 100 KB, writes 20 KB of output and answers.
 
 use ode_child::child::{Reporter, serve};
@@ -13,9 +14,13 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("child") {
         return serve(|| Ok(()), |(), payload: String, reporter| convert(&payload, reporter));
     }
-    let runs = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(300);
+    let number = |index| std::env::args().nth(index)?.parse::<u32>().ok();
+    let runs = number(1).unwrap_or(300);
+    let ballast = std::hint::black_box(vec![1_u8; number(2).unwrap_or(0) as usize * 1024 * 1024]);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    match runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(measure(runs))) {
+    let measured = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(measure(runs)));
+    drop(ballast);
+    match measured {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

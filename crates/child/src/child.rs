@@ -17,13 +17,14 @@
 //! ```
 
 use crate::Error;
+use crate::handover;
 use crate::protocol::{Failure, Level};
 use crate::sandbox::{self, Descriptors, Enforcement, Sandbox};
-use crate::setup::{EVENTS_FD, INPUT_FD, OUTPUT_FD, PROTOCOL, Setup, reopen};
+use crate::setup::{PROTOCOL, Setup};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
@@ -48,7 +49,7 @@ pub fn serve<S, P: DeserializeOwned, R: Serialize>(
         let mut reporter = entrance.enter()?;
         let answer = prepared.and_then(|prepared| {
             check_enforcement(reporter.setup.sandbox, &reporter.enforcement)?;
-            let payload = reporter.payload()?;
+            let payload = reporter.read_payload()?;
             work(prepared, payload, &mut reporter)
         });
         reporter.answer(answer)
@@ -66,6 +67,7 @@ pub fn serve<S, P: DeserializeOwned, R: Serialize>(
 /// A child that has taken what was handed down to it and is not locked in yet.
 struct Entrance {
     setup: Setup,
+    payload: File,
     events: File,
     input: File,
     output: File,
@@ -76,18 +78,14 @@ impl Entrance {
         let setup = Setup::from_environment()?;
         die_with(setup.parent)?;
         crate::process::offer_to_the_kernel();
-        let open = |number, options: &OpenOptions| reopen(number, options).map_err(Error::Descriptor);
-        let (mut reading, mut writing) = (OpenOptions::new(), OpenOptions::new());
-        Ok(Self {
-            events: open(EVENTS_FD, writing.write(true))?,
-            input: open(INPUT_FD, reading.read(true))?,
-            output: open(OUTPUT_FD, &writing)?,
-            setup,
-        })
+        let received = handover::receive(io::stdin()).map_err(Error::Descriptor)?;
+        let [payload, events, input, output] = received.map(File::from);
+        Ok(Self { setup, payload, events, input, output })
     }
 
     fn enter(self) -> Result<Reporter, Error> {
         let descriptors = Descriptors {
+            payload: self.payload.as_raw_fd(),
             events: self.events.as_raw_fd(),
             input: self.input.as_raw_fd(),
             output: self.output.as_raw_fd(),
@@ -97,6 +95,7 @@ impl Entrance {
             Sandbox::Required | Sandbox::BestEffort => sandbox::enter(&self.setup.limits, descriptors),
         };
         let mut reporter = Reporter {
+            payload: self.payload,
             events: self.events,
             input: self.input,
             output: self.output,
@@ -125,6 +124,7 @@ fn die_with(parent: i32) -> Result<(), Error> {
 
 /// How a child tells its supervisor things, and reads what it was given.
 pub struct Reporter {
+    payload: File,
     events: File,
     input: File,
     output: File,
@@ -199,10 +199,10 @@ impl Reporter {
         })
     }
 
-    fn payload<P: DeserializeOwned>(&self) -> Result<P, Failure> {
+    fn read_payload<P: DeserializeOwned>(&self) -> Result<P, Failure> {
         let mut text = Vec::new();
         let bytes_max = self.setup.limits.payload_bytes;
-        let read = io::stdin().lock().take(bytes_max).read_to_end(&mut text);
+        let read = (&self.payload).take(bytes_max).read_to_end(&mut text);
         read.map_err(|error| {
             Failure::retryable("payload", format!("The payload could not be read: {error}."))
         })?;

@@ -7,20 +7,21 @@
 //! whatever ends without taking a child from anybody. The supervisor could not do that itself: it would have to
 //! tell strays from the children that other parts of its process have started.
 //!
-//! It ends the tree when the program has ended, and also when the control pipe closes: because the supervisor
+//! It ends the tree when the program has ended, and also when its stdin ends: because the supervisor
 //! wants the end, or because it is no more. Then it ends as the program did, by the same code or signal.
 
 use crate::Error;
+use crate::handover;
 use crate::limits::Grace;
 use crate::process::Process;
-use crate::setup::{CONTROL_FD, SETUP_VARIABLE, Setup, reopen};
+use crate::setup::{EVENTS_FD, SETUP_VARIABLE, Setup};
 use crate::tree::descendants;
 use command_fds::{CommandFdExt, FdMapping};
 use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
-use std::fs::{File, OpenOptions};
-use std::io::Read;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Ending the tree is given up after this; the supervisor then looks for what is left.
@@ -53,14 +54,14 @@ struct Keeper {
 impl Keeper {
     fn start() -> Result<Self, Error> {
         let setup = Setup::from_environment()?;
-        let control = reopen(CONTROL_FD, OpenOptions::new().read(true)).map_err(Error::Descriptor)?;
+        let [payload, events] = handover::receive(io::stdin()).map_err(Error::Descriptor)?;
         adopt_strays()?;
         crate::process::offer_to_the_kernel();
         crate::sandbox::limit_for_program(&setup.limits).map_err(Error::Descriptor)?;
-        let program = spawn(&setup.program)?;
+        let program = spawn(&setup.program, payload, events)?;
         let grace = setup.grace;
         std::thread::spawn(move || {
-            wait_for_end(control);
+            wait_for_end();
             end_step_by_step(program, grace);
         });
         Ok(Self { program })
@@ -91,23 +92,22 @@ fn adopt_strays() -> Result<(), Error> {
     Ok(())
 }
 
-/// Starts the program in a group of its own, with our stdin, stdout, stderr and event channel.
-fn spawn(program: &[String]) -> Result<i32, Error> {
+/// Starts the program in a group of its own, with our stdout and stderr, and with what the protocol promises it.
+fn spawn(program: &[String], payload: OwnedFd, events: OwnedFd) -> Result<i32, Error> {
     let (path, arguments) = program.split_first().ok_or(Error::NotAChild)?;
     let mut command = Command::new(path);
-    command.args(arguments).env_remove(SETUP_VARIABLE).process_group(0);
-    // The control pipe is between us and the supervisor; the program gets something harmless in its place.
-    let nothing = File::open("/dev/null").map_err(Error::Descriptor)?;
-    let mapping = FdMapping { parent_fd: nothing.into(), child_fd: CONTROL_FD };
+    command.args(arguments).env_remove(SETUP_VARIABLE).process_group(0).stdin(Stdio::from(payload));
+    let mapping = FdMapping { parent_fd: events, child_fd: EVENTS_FD };
+    // The numbers of several mappings could collide; this is one.
     command.fd_mappings(vec![mapping]).map_err(|_| Error::NotAChild)?;
     let child = command.spawn().map_err(|error| Error::Start { program: path.into(), error })?;
     Ok(child.id().cast_signed())
 }
 
-/// Nothing is ever written to the control pipe: its end is the message.
-fn wait_for_end(mut control: File) {
+/// Nothing more is ever sent over our stdin: its end is the message.
+fn wait_for_end() {
     let mut byte = [0];
-    while matches!(control.read(&mut byte), Ok(1)) {}
+    while matches!(io::stdin().read(&mut byte), Ok(1)) {}
 }
 
 /// SIGINT to the program, SIGTERM to everything, SIGKILL to everything. The main thread ends the process, and with

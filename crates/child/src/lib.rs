@@ -9,23 +9,20 @@
 //! - **A foreign program** ([`Spec::kept`]), such as a script that drives a browser. It runs below a
 //!   [`keeper`], which loses none of the processes it starts, and leaves its files in its working directory.
 //!
-//! Both get a payload as one JSON document on stdin and an environment of almost nothing, write events as
-//! lines of JSON on descriptor 3, and have what they print on stdout and stderr passed on as logs. Every run ends
+//! Both get a payload of one JSON document and an environment of almost nothing, tell events in lines of JSON,
+//! and have what they print on stdout and stderr passed on as logs. Every run ends
 //! as exactly one [`Outcome`], with every process of it gone.
 //!
-//! | descriptor | direction | what |
-//! | --- | --- | --- |
-//! | 0 | to the child | the payload, then the end |
-//! | 1, 2 | from the child | logs |
-//! | 3 | from the child | events, one JSON object per line |
-//! | 4 | to our own child | the input, in memory and sealed |
-//! | 5 | from our own child | the output, in memory, as long as `output_bytes` at most |
-//! | 6 | to the keeper | its end means: end the tree |
+//! A foreign program finds its payload on stdin and writes its events to descriptor 3. Our own binary, as a child
+//! or as a keeper, is handed its descriptors in one message over its stdin, which is a socket: the payload, the
+//! events, and for a child the input and the output, which are files in memory. The input is sealed before
+//! the payload is sent, the output grows to `output_bytes` at most.
 //!
 //! On Linux everything described here holds. Other systems have no sandbox and no list of processes: there a
 //! child's process group is ended and no more, and [`Enforcement::None`] says so.
 
 pub mod child;
+mod handover;
 pub mod keeper;
 mod limits;
 mod lines;

@@ -87,7 +87,8 @@ impl Waiting {
         notice: impl FnMut(Notice) + Send,
         stop: impl Future<Output = ()> + Send,
     ) -> Result<Report, Error> {
-        let Self { mut leash, pipes, input, output, limits, grace } = self;
+        let Self { mut leash, pipes, files, limits, grace } = self;
+        let (input, output) = files.map(|files| (files.input, files.output)).unzip();
         check_payload(&work.payload, &limits)?;
         hand_over(input, work.input, limits.input_bytes).await?;
         let ears = Ears::new(notice, &limits);

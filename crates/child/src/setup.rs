@@ -1,4 +1,4 @@
-//! What a child is told about itself: the environment variables and descriptors that both sides agree on.
+//! What a child is told about itself: the environment variables that both sides agree on.
 
 use crate::Error;
 use crate::limits::{Grace, Limits};
@@ -20,15 +20,8 @@ pub const EVENTS_VARIABLE: &str = "ODE_EVENTS_FD";
 /// Carries a [`Setup`] to our own binary. A kept program does not see it.
 pub(crate) const SETUP_VARIABLE: &str = "ODE_CHILD_SETUP";
 
-/// Events, one JSON object per line.
+/// Where a program writes its events.
 pub(crate) const EVENTS_FD: i32 = 3;
-/// The input, read-only and sealed by the time the payload arrives. Our own children only.
-pub(crate) const INPUT_FD: i32 = 4;
-/// Where the output goes. Our own children only.
-pub(crate) const OUTPUT_FD: i32 = 5;
-/// Ends when the supervisor wants the tree to end, or is no more. The keeper only.
-pub(crate) const CONTROL_FD: i32 = 6;
-
 /// What our own binary must know before it is sent anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setup {
@@ -46,17 +39,4 @@ impl Setup {
         let text = std::env::var(SETUP_VARIABLE).map_err(|_| Error::NotAChild)?;
         serde_json::from_str(&text).map_err(|_| Error::NotAChild)
     }
-}
-
-/// Opens a descriptor that was inherited at a known number.
-///
-/// Taking a number over as an owned descriptor is unsafe in Rust, because nothing shows that nobody else owns it.
-/// Opening it again through the kernel's own directory of descriptors needs no such promise and yields a
-/// description of its own, with its own offset and mode.
-pub(crate) fn reopen(number: i32, options: &std::fs::OpenOptions) -> std::io::Result<std::fs::File> {
-    #[cfg(target_os = "linux")]
-    const DIRECTORY: &str = "/proc/self/fd";
-    #[cfg(not(target_os = "linux"))]
-    const DIRECTORY: &str = "/dev/fd";
-    options.open(format!("{DIRECTORY}/{number}"))
 }

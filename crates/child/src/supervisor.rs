@@ -1,23 +1,23 @@
 //! Starts children, ready to be fed: with nothing of ours but what they need, in a group of their own.
 
 use crate::Error;
+use crate::handover;
 use crate::limits::{Grace, Limits};
 use crate::process::Process;
 use crate::sandbox::Sandbox;
 use crate::setup::{
-    CONTROL_FD, EVENTS_FD, EVENTS_VARIABLE, INPUT_FD, OUTPUT_FD, PROTOCOL, PROTOCOL_VARIABLE, RUN_VARIABLE,
-    SETUP_VARIABLE, Setup,
+    EVENTS_FD, EVENTS_VARIABLE, PROTOCOL, PROTOCOL_VARIABLE, RUN_VARIABLE, SETUP_VARIABLE, Setup,
 };
 use crate::tree::{Record, end_orphan};
-use command_fds::{CommandFdExt, FdMapping};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::unix::pipe;
@@ -127,7 +127,7 @@ impl Spec {
         command.env(PROTOCOL_VARIABLE, PROTOCOL.to_string()).env(EVENTS_VARIABLE, EVENTS_FD.to_string());
         let setup = serde_json::to_string(&self.setup()?).map_err(io::Error::from)?;
         command.env(RUN_VARIABLE, run).env(SETUP_VARIABLE, setup);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
     }
 }
@@ -154,7 +154,7 @@ impl Launcher {
         std::thread::Builder::new().name("ode-child".to_owned()).spawn(move || {
             for (mut command, reply) in received {
                 let started = command.spawn();
-                // The command holds our copies of the child's ends of the pipes.
+                // The command holds our copy of the child's end of its stdin.
                 drop(command);
                 if let Err(Ok(mut unwanted)) = reply.send(started) {
                     // Whoever ordered it has gone. It may have ended by itself, and then there is only to reap it.
@@ -184,28 +184,31 @@ impl Supervisor {
     pub async fn start(&self, spec: &Spec) -> Result<Waiting, Error> {
         let run = uuid::Uuid::new_v4().simple().to_string();
         let mut command = spec.command(&run)?;
+        let (control, control_child) = UnixStream::pair()?;
+        command.stdin(Stdio::from(OwnedFd::from(control_child)));
+        let (payload_child, payload) = io::pipe()?;
         let (events, events_child) = io::pipe()?;
-        let mut mappings = vec![FdMapping { parent_fd: events_child.into(), child_fd: EVENTS_FD }];
-        let (mut input, mut output, mut control) = (None, None, None);
-        if spec.keeper.is_some() {
-            let (control_child, ours) = io::pipe()?;
-            mappings.push(FdMapping { parent_fd: control_child.into(), child_fd: CONTROL_FD });
-            control = Some(OwnedFd::from(ours));
-        } else {
-            for (file, name, number) in [(&mut input, "input", INPUT_FD), (&mut output, "output", OUTPUT_FD)]
-            {
-                let memory = file_in_memory(name)?;
-                mappings.push(FdMapping { parent_fd: memory.try_clone()?.into(), child_fd: number });
-                *file = Some(memory);
-            }
+        let files = if spec.keeper.is_none() { Some(Files::in_memory()?) } else { None };
+        match &files {
+            Some(Files { input, output }) => handover::send(
+                &control,
+                &[payload_child.as_fd(), events_child.as_fd(), input.as_fd(), output.as_fd()],
+            )?,
+            None => handover::send(&control, &[payload_child.as_fd(), events_child.as_fd()])?,
         }
-        // Two mappings to one number: the numbers are ours and differ.
-        command.fd_mappings(mappings).map_err(io::Error::other)?;
+        drop((payload_child, events_child));
         let mut child = self.launcher.launch(command).await?;
-        let pipes = Pipes::take(&mut child, events.into());
+        let logs = (child.stdout.take(), child.stderr.take());
         // From here on, whatever fails, the leash ends the child.
-        let leash = Leash::new(child, control, run, Arc::clone(&self.launcher));
-        Ok(Waiting { leash, pipes: pipes?, input, output, limits: spec.limits.clone(), grace: spec.grace })
+        let leash = Leash {
+            record: Record::of(child.id().cast_signed(), run),
+            child: Some(child),
+            control: Some(control),
+            is_kept: spec.keeper.is_some(),
+            _launcher: Arc::clone(&self.launcher),
+        };
+        let pipes = Pipes::new(payload.into(), events.into(), logs)?;
+        Ok(Waiting { leash, pipes, files, limits: spec.limits.clone(), grace: spec.grace })
     }
 }
 
@@ -213,8 +216,7 @@ impl Supervisor {
 pub struct Waiting {
     pub(crate) leash: Leash,
     pub(crate) pipes: Pipes,
-    pub(crate) input: Option<File>,
-    pub(crate) output: Option<File>,
+    pub(crate) files: Option<Files>,
     pub(crate) limits: Limits,
     pub(crate) grace: Grace,
 }
@@ -240,14 +242,30 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    fn take(child: &mut Child, events: OwnedFd) -> io::Result<Self> {
-        let missing = || io::Error::from(io::ErrorKind::BrokenPipe);
+    fn new(
+        payload: OwnedFd,
+        events: OwnedFd,
+        logs: (Option<ChildStdout>, Option<ChildStderr>),
+    ) -> io::Result<Self> {
+        let (Some(stdout), Some(stderr)) = logs else { return Err(io::ErrorKind::BrokenPipe.into()) };
         Ok(Self {
-            payload: pipe::Sender::from_owned_fd(child.stdin.take().ok_or_else(missing)?.into())?,
-            stdout: pipe::Receiver::from_owned_fd(child.stdout.take().ok_or_else(missing)?.into())?,
-            stderr: pipe::Receiver::from_owned_fd(child.stderr.take().ok_or_else(missing)?.into())?,
+            payload: pipe::Sender::from_owned_fd(payload)?,
+            stdout: pipe::Receiver::from_owned_fd(stdout.into())?,
+            stderr: pipe::Receiver::from_owned_fd(stderr.into())?,
             events: pipe::Receiver::from_owned_fd(events)?,
         })
+    }
+}
+
+/// What our own child reads from and writes to.
+pub(crate) struct Files {
+    pub(crate) input: File,
+    pub(crate) output: File,
+}
+
+impl Files {
+    fn in_memory() -> io::Result<Self> {
+        Ok(Self { input: file_in_memory("input")?, output: file_in_memory("output")? })
     }
 }
 
@@ -267,8 +285,8 @@ fn file_in_memory(_name: &str) -> io::Result<File> {
 pub(crate) struct Leash {
     /// Taken when it has been reaped.
     child: Option<Child>,
-    /// Present with a keeper until the tree is to end.
-    control: Option<OwnedFd>,
+    /// Our end of the child's stdin. A keeper takes its end for the wish to end the tree.
+    control: Option<UnixStream>,
     is_kept: bool,
     record: Record,
     /// The thread that started it must not end before it does.
@@ -276,16 +294,6 @@ pub(crate) struct Leash {
 }
 
 impl Leash {
-    fn new(child: Child, control: Option<OwnedFd>, run: String, launcher: Arc<Launcher>) -> Self {
-        Self {
-            record: Record::of(child.id().cast_signed(), run),
-            child: Some(child),
-            is_kept: control.is_some(),
-            control,
-            _launcher: launcher,
-        }
-    }
-
     pub(crate) fn record(&self) -> &Record {
         &self.record
     }

@@ -53,9 +53,9 @@ fn compile(descriptors: Descriptors) -> Result<BpfProgram, seccompiler::BackendE
 }
 
 fn rules(descriptors: Descriptors) -> Result<Rules, seccompiler::BackendError> {
-    let Descriptors { events, input, output } = descriptors;
+    let Descriptors { payload, events, input, output } = descriptors;
     let mut rules: Rules = HARMLESS.iter().map(|&call| (call, Vec::new())).collect();
-    let (readable, writable) = ([0, input], [1, 2, events, output]);
+    let (readable, writable) = ([payload, input], [1, 2, events, output]);
     for (call, numbers) in [
         (libc::SYS_read, &readable[..]),
         (libc::SYS_readv, &readable),

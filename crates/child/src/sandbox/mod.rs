@@ -60,6 +60,7 @@ pub enum Enforcement {
     expect(dead_code, reason = "there is no sandbox that would look at them")
 )]
 pub(crate) struct Descriptors {
+    pub(crate) payload: i32,
     pub(crate) events: i32,
     pub(crate) input: i32,
     pub(crate) output: i32,

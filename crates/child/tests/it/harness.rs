@@ -2,7 +2,7 @@
 
 use crate::parts::Act;
 use ode_child::{
-    Limits, LogLine, Notice, Outcome, Program, Report, Spec, Supervisor, Violation, Waiting, Work,
+    Grace, Limits, LogLine, Notice, Outcome, Program, Report, Spec, Supervisor, Violation, Waiting, Work,
 };
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -30,12 +30,23 @@ pub(crate) fn limited(spec: Spec, limits: Limits) -> Spec {
     Spec { limits, ..spec }
 }
 
+/// A program below a keeper, which is this test binary too.
+pub(crate) fn kept(program: Program) -> Spec {
+    let environment = [("KEEPER", "1"), ("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")];
+    let environment = environment.map(|(name, value)| (name.into(), value.into())).to_vec();
+    Spec { environment, ..Spec::kept(part(), program) }
+}
+
 /// A shell script below a keeper.
 pub(crate) fn script(text: &str) -> Spec {
-    let keeper = own("keeper");
-    let mut spec = Spec::kept(keeper.program, Program::new("/bin/sh", ["-c", text]));
-    spec.environment = keeper.environment;
-    spec.environment.push(("PATH".into(), "/usr/bin:/bin:/usr/sbin:/sbin".into()));
+    kept(Program::new("/bin/sh", ["-c", text]))
+}
+
+/// A part that is no child of our own but a program below a keeper, and speaks for itself.
+pub(crate) fn stranger(name: &str) -> Spec {
+    let mut spec = kept(part());
+    spec.environment.push(("PART".into(), name.into()));
+    spec.grace = Grace::NONE;
     spec
 }
 

@@ -1,6 +1,6 @@
 //! Nothing is left behind: no descriptor, no zombie, no process of a supervisor that died. And the pool.
 
-use crate::harness::{own, part, result, wait_until, worker};
+use crate::harness::{part, result, stranger, wait_until, worker};
 use crate::parts::Act;
 use ode_child::{Limits, Orphans, Pool, Record, Spec, Supervisor, Work, end_orphan};
 use serde_json::json;
@@ -149,7 +149,7 @@ async fn one_of_many(supervisor: &Supervisor, number: usize) {
     let (spec, act) = match number % 8 {
         0 => (worker(), Act::Fail { retryable: true }),
         1 => (worker(), Act::Exit(3)),
-        2 => (own("twice"), Act::Panic),
+        2 => (stranger("twice"), Act::Panic),
         3 => (worker(), Act::Hang),
         4 if number % 40 == 4 => (crate::harness::script("setsid sleep 86400 & exit 0"), Act::Panic),
         _ => (worker(), Act::Echo(json!("x".repeat(100_000)))),
