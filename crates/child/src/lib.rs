@@ -18,6 +18,26 @@
 //! events, and for a child the input and the output, which are files in memory. The input is sealed before
 //! the payload is sent, the output grows to `output_bytes` at most.
 //!
+//! ```no_run
+//! use ode_child::{Input, Outcome, Program, Spec, Supervisor, Work};
+//!
+//! # async fn convert(document: Vec<u8>) -> Result<(), Box<dyn std::error::Error>> {
+//! let supervisor = Supervisor::new()?;
+//! let spec = Spec::own(Program::this_binary(["child", "convert"])?);
+//! let work = Work::new(&"payload")?.with_input(Input::Bytes(document.into()));
+//! let stop = std::future::pending();
+//! let report = supervisor.run(&spec, work, |notice| println!("{notice:?}"), stop).await?;
+//! match &report.outcome {
+//!     Outcome::Finished(result) => println!("{result}"),
+//!     other => println!("{other:?}"),
+//! }
+//! for artifact in &report.artifacts {
+//!     println!("{}: {} bytes", artifact.name, report.read(artifact)?.len());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! On Linux everything described here holds. Other systems have no sandbox and no list of processes: there a
 //! child's process group is ended and no more, and [`Enforcement::None`] says so.
 

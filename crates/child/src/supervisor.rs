@@ -138,7 +138,12 @@ pub struct Supervisor {
     launcher: Arc<Launcher>,
 }
 
-type Order = (Command, oneshot::Sender<io::Result<Child>>);
+/// A child to be started.
+struct Order {
+    command: Command,
+    is_kept: bool,
+    reply: oneshot::Sender<io::Result<Child>>,
+}
 
 /// The one thread that starts children.
 ///
@@ -152,26 +157,33 @@ impl Launcher {
     fn start() -> io::Result<Self> {
         let (orders, received) = std::sync::mpsc::channel::<Order>();
         std::thread::Builder::new().name("ode-child".to_owned()).spawn(move || {
-            for (mut command, reply) in received {
+            for Order { mut command, is_kept, reply } in received {
                 let started = command.spawn();
                 // The command holds our copy of the child's end of its stdin.
                 drop(command);
-                if let Err(Ok(mut unwanted)) = reply.send(started) {
-                    // Whoever ordered it has gone. It may have ended by itself, and then there is only to reap it.
-                    let _ = unwanted.kill();
-                    let _ = unwanted.wait();
+                if let Err(Ok(unwanted)) = reply.send(started) {
+                    abandon(unwanted, is_kept);
                 }
             }
         })?;
         Ok(Self { orders })
     }
 
-    async fn launch(&self, command: Command) -> Result<Child, Error> {
+    async fn launch(&self, command: Command, is_kept: bool) -> Result<Child, Error> {
         let program = PathBuf::from(command.get_program());
         let (reply, answer) = oneshot::channel();
-        self.orders.send((command, reply)).map_err(|_| Error::Closed)?;
+        self.orders.send(Order { command, is_kept, reply }).map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?.map_err(|error| Error::Start { program, error })
     }
+}
+
+/// Ends and reaps a child whose orderer has gone. A keeper ends by itself, in order: its stdin has ended.
+fn abandon(mut child: Child, is_kept: bool) {
+    if !is_kept {
+        // It may have ended by itself, and then there is only to reap it.
+        let _ = child.kill();
+    }
+    std::thread::spawn(move || child.wait());
 }
 
 impl Supervisor {
@@ -197,7 +209,7 @@ impl Supervisor {
             None => handover::send(&control, &[payload_child.as_fd(), events_child.as_fd()])?,
         }
         drop((payload_child, events_child));
-        let mut child = self.launcher.launch(command).await?;
+        let mut child = self.launcher.launch(command, spec.keeper.is_some()).await?;
         let logs = (child.stdout.take(), child.stderr.take());
         // From here on, whatever fails, the leash ends the child.
         let leash = Leash {

@@ -154,6 +154,11 @@ async fn one_of_many(supervisor: &Supervisor, number: usize) {
         4 if number % 40 == 4 => (crate::harness::script("setsid sleep 86400 & exit 0"), Act::Panic),
         _ => (worker(), Act::Echo(json!("x".repeat(100_000)))),
     };
+    if number % 8 == 6 {
+        // Given up while it is being started.
+        let _ = tokio::time::timeout(Duration::from_micros(50), supervisor.start(&spec)).await;
+        return;
+    }
     let waiting = supervisor.start(&spec).await.unwrap();
     match number % 8 {
         // Dropped before it is fed.
