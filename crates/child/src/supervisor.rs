@@ -142,7 +142,7 @@ pub struct Supervisor {
 struct Order {
     command: Command,
     is_kept: bool,
-    reply: oneshot::Sender<io::Result<Child>>,
+    reply: oneshot::Sender<io::Result<Newborn>>,
 }
 
 /// The one thread that starts children.
@@ -158,18 +158,17 @@ impl Launcher {
         let (orders, received) = std::sync::mpsc::channel::<Order>();
         std::thread::Builder::new().name("ode-child".to_owned()).spawn(move || {
             for Order { mut command, is_kept, reply } in received {
-                let started = command.spawn();
+                let started = command.spawn().map(|child| Newborn { child: Some(child), is_kept });
                 // The command holds our copy of the child's end of its stdin.
                 drop(command);
-                if let Err(Ok(unwanted)) = reply.send(started) {
-                    abandon(unwanted, is_kept);
-                }
+                // Whoever ordered it may have gone, and then dropping it ends it.
+                let _ = reply.send(started);
             }
         })?;
         Ok(Self { orders })
     }
 
-    async fn launch(&self, command: Command, is_kept: bool) -> Result<Child, Error> {
+    async fn launch(&self, command: Command, is_kept: bool) -> Result<Newborn, Error> {
         let program = PathBuf::from(command.get_program());
         let (reply, answer) = oneshot::channel();
         self.orders.send(Order { command, is_kept, reply }).map_err(|_| Error::Closed)?;
@@ -177,13 +176,23 @@ impl Launcher {
     }
 }
 
-/// Ends and reaps a child whose orderer has gone. A keeper ends by itself, in order: its stdin has ended.
-fn abandon(mut child: Child, is_kept: bool) {
-    if !is_kept {
-        // It may have ended by itself, and then there is only to reap it.
-        let _ = child.kill();
+/// A child that is not on its leash yet. It is on its way between two threads, and whoever ordered it may give up
+/// at any moment, even after it was sent: dropping it ends and reaps it.
+struct Newborn {
+    child: Option<Child>,
+    is_kept: bool,
+}
+
+impl Drop for Newborn {
+    fn drop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        if !self.is_kept {
+            // It may have ended by itself, and then there is only to reap it. A keeper always ends by itself, in
+            // order, because its stdin has ended.
+            let _ = child.kill();
+        }
+        std::thread::spawn(move || child.wait());
     }
-    std::thread::spawn(move || child.wait());
 }
 
 impl Supervisor {
@@ -209,7 +218,8 @@ impl Supervisor {
             None => handover::send(&control, &[payload_child.as_fd(), events_child.as_fd()])?,
         }
         drop((payload_child, events_child));
-        let mut child = self.launcher.launch(command, spec.keeper.is_some()).await?;
+        let mut newborn = self.launcher.launch(command, spec.keeper.is_some()).await?;
+        let mut child = newborn.child.take().ok_or(Error::Closed)?;
         let logs = (child.stdout.take(), child.stderr.take());
         // From here on, whatever fails, the leash ends the child.
         let leash = Leash {
