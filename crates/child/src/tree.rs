@@ -1,0 +1,146 @@
+//! Ends a whole tree of processes, and finds again what a supervisor left behind when it died.
+
+use crate::process::{Process, boot};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// Ending a tree is given up after this: a process in the kernel's hands cannot be killed until it returns.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks at the processes.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+/// A process may be born while the others are being listed, so emptiness has to be seen more than once.
+const EMPTY_LOOKS: u32 = 2;
+
+/// Names a run, so that its processes can be found and ended after a crash of their supervisor. To be stored by
+/// the caller before the payload is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The process that was started.
+    pub pid: i32,
+    /// When it was, in clock ticks since boot. A number alone may have gone to another process since.
+    pub started: u64,
+    /// Names the time since the system was started.
+    pub boot: String,
+    /// Names the run; every process of it carries this in its environment.
+    pub run: String,
+}
+
+impl Record {
+    pub(crate) fn of(pid: i32, run: String) -> Self {
+        let started = Process::look(pid).map_or(0, |process| process.started);
+        Self { pid, started, boot: boot(), run }
+    }
+
+    /// The living processes of this run.
+    pub(crate) fn members(&self) -> Vec<Process> {
+        let all = Process::all();
+        let is_root = |process: &Process| process.pid == self.pid && process.started == self.started;
+        let seeds: Vec<Process> =
+            all.iter().copied().filter(|process| is_root(process) || process.is_of(&self.run)).collect();
+        with_descendants(&all, seeds)
+    }
+}
+
+/// What was found of a run whose supervisor is no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Orphans {
+    /// Nothing of it is alive.
+    None,
+    /// This many processes were ended.
+    Ended(usize),
+    /// Some could not be ended in time; try again later.
+    Remain(usize),
+}
+
+/// Ends what is left of a run whose supervisor died, wherever it is in the tree of processes by now.
+///
+/// It blocks for as long as the processes take to die, ten seconds at most. Only processes that are surely of that
+/// run are touched: the one with the recorded number *and* start time, those that carry the run's name in their
+/// environment, and the descendants of both. After a restart of the system there is nothing to do.
+pub fn end_orphan(record: &Record) -> Orphans {
+    if record.boot != boot() {
+        return Orphans::None;
+    }
+    end_all(|| record.members())
+}
+
+/// Kills what `members` finds until it finds nothing any more.
+pub(crate) fn end_all(members: impl Fn() -> Vec<Process>) -> Orphans {
+    let deadline = Instant::now() + END_PATIENCE;
+    let mut ended = HashSet::new();
+    let mut empty_looks = 0;
+    while empty_looks < EMPTY_LOOKS {
+        let alive = members();
+        if alive.is_empty() {
+            empty_looks += 1;
+            continue;
+        }
+        if Instant::now() > deadline {
+            return Orphans::Remain(alive.len());
+        }
+        empty_looks = 0;
+        for process in alive {
+            process.signal(Signal::KILL);
+            ended.insert((process.pid, process.started));
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+    if ended.is_empty() { Orphans::None } else { Orphans::Ended(ended.len()) }
+}
+
+/// The living descendants of a process, itself not included.
+pub(crate) fn descendants(pid: i32) -> Vec<Process> {
+    let all = Process::all();
+    let children = all.iter().copied().filter(|process| process.parent == pid).collect();
+    with_descendants(&all, children)
+}
+
+/// Adds the children of the seeds, their children, and so on. The dead and the caller itself are left out.
+fn with_descendants(all: &[Process], seeds: Vec<Process>) -> Vec<Process> {
+    let mut found = seeds;
+    let mut numbers: HashSet<i32> = found.iter().map(|process| process.pid).collect();
+    let mut next = 0;
+    while let Some(parent) = found.get(next).map(|process| process.pid) {
+        found.extend(all.iter().filter(|process| process.parent == parent && numbers.insert(process.pid)));
+        next += 1;
+    }
+    let own = std::process::id().cast_signed();
+    found.retain(|process| !process.is_zombie && process.pid != own);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32, parent: i32, is_zombie: bool) -> Process {
+        Process { pid, parent, started: 1, is_zombie, cpu: Duration::ZERO }
+    }
+
+    #[test]
+    fn descendants_are_found_below_the_dead_too() {
+        let all = [
+            process(30, 20, false),
+            process(10, 1, false),
+            process(20, 10, true),
+            process(11, 1, false),
+            process(40, 30, false),
+        ];
+        let found = with_descendants(&all, vec![all[1]]);
+        assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [10, 30, 40]);
+    }
+
+    #[test]
+    fn a_circle_of_parents_ends() {
+        let all = [process(10, 20, false), process(20, 10, false)];
+        assert_eq!(with_descendants(&all, vec![all[0]]).len(), 2);
+    }
+
+    #[test]
+    fn a_record_from_before_a_restart_touches_nothing() {
+        let record = Record { boot: "another".to_owned(), ..Record::of(1, "run".to_owned()) };
+        assert_eq!(end_orphan(&record), Orphans::None);
+    }
+}
