@@ -1,6 +1,23 @@
 //! Text with boxes and a mapping in, values with their provenance out, and from those XML. It has never
 //! heard of a job.
 
+pub mod engine;
+pub mod error;
+mod field;
+pub mod flat;
+mod label;
+pub mod mapping;
+pub mod matching;
 pub mod record;
+pub mod registry;
+pub mod sheet;
+mod shipped;
+mod table;
+pub mod values;
 
+pub use engine::Extraction;
+pub use error::{ExtractError, MappingError};
+pub use mapping::Mapping;
+pub use matching::MatchReport;
 pub use record::{Cell, Field, Finding, Place, Record, Row, Severity, Table, Typed, Value};
+pub use registry::{Choice, Options, Registry, extract};

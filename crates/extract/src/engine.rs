@@ -1,0 +1,299 @@
+//! One document through one mapping: candidates for every field, rows for every table, and arithmetic that
+//! chooses among the candidates before anything is believed.
+
+use std::collections::BTreeMap;
+
+use rust_decimal::Decimal;
+
+use crate::field::{Candidate, Context, candidates};
+use crate::label::Hits;
+use crate::mapping::check::{Equation, Term};
+use crate::mapping::file::{DatesFile, LocaleFile, NumbersFile, OnFail, Pick};
+use crate::mapping::{Check, Mapping};
+use crate::record::{Field, Finding, Record, Row, Severity, Table, Typed, Value};
+use crate::sheet::Sheet;
+use crate::values::currency::Currencies;
+use crate::values::date::{self, DateOrder, DateStyle};
+use crate::values::number::{self, NumberStyle};
+use crate::values::{Kind, Locale};
+
+/// What a mapping made of a document.
+#[derive(Clone, Debug, Default)]
+pub struct Extraction {
+    /// The values.
+    pub record: Record,
+    /// The mapping that was used.
+    pub mapping: String,
+    /// What else each field could have been, best first.
+    pub others: BTreeMap<String, Vec<Value>>,
+    /// How every mapping did, best first; empty where one was asked for by name.
+    pub candidates: Vec<crate::matching::MatchReport>,
+    /// What canary and draft mappings would have said differently.
+    pub shadows: Vec<crate::registry::ShadowReport>,
+}
+
+/// Alternatives per field that arithmetic looks at; with three fields that is a few hundred sums at most.
+const CHOICES_MAX: usize = 6;
+/// Alternatives that are kept for a person to see.
+const OTHERS_MAX: usize = 5;
+/// Fields in one check among whose candidates is chosen.
+const CHOSEN_FIELDS_MAX: usize = 4;
+
+/// Runs a mapping over a document.
+pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
+    let locale = locale_of(&mapping.locale, sheet);
+    let hits: Hits = mapping.labels.find(sheet);
+    let context = Context { sheet, hits: &hits, locale: &locale };
+    let mut record = Record { kind: mapping.kind.clone(), source: mapping.id.clone(), ..Record::default() };
+    for rule in &mapping.tables {
+        let rows = crate::table::rows(rule, context);
+        if !rows.is_empty() {
+            record.tables.insert(rule.name.clone(), Table { term: rule.to.clone(), rows: confirm_rows(rows) });
+        }
+    }
+    let mut found: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
+    for (name, rule) in &mapping.fields {
+        found.insert(name, ranked(candidates(rule, context), rule.pick));
+    }
+    let confirmed = choose(&mapping.checks, &mut found, &record.tables);
+    let mut others = BTreeMap::new();
+    for (name, rule) in &mapping.fields {
+        let list = found.remove(name.as_str()).unwrap_or_default();
+        let is_confirmed = confirmed.contains(&name.as_str());
+        let mut values = list.iter().map(|c| to_value(c, &list, is_confirmed));
+        match values.next() {
+            Some(value) => {
+                record.fields.insert(name.clone(), Field { term: rule.to.clone(), value });
+            }
+            None if rule.is_required => record.findings.push(missing(name)),
+            None => {}
+        }
+        let rest: Vec<Value> = values.take(OTHERS_MAX).collect();
+        if !rest.is_empty() {
+            others.insert(name.clone(), rest);
+        }
+    }
+    assume_currency(mapping, &locale, &mut record);
+    record.findings.extend(failed_checks(&mapping.checks, &record));
+    Extraction { record, mapping: mapping.id.clone(), others, ..Extraction::default() }
+}
+
+fn missing(name: &str) -> Finding {
+    Finding {
+        severity: Severity::Review,
+        code: "FIELD_MISSING".into(),
+        field: Some(name.to_owned()),
+        message: format!("{name} was not found on the page."),
+    }
+}
+
+/// How the document writes numbers and dates: as the mapping says, or as its own figures give away.
+pub(crate) fn locale_of(file: &LocaleFile, sheet: &Sheet<'_>) -> Locale {
+    let texts = || sheet.rows().map(|(_, _, row)| row.text.as_str());
+    let numbers = match file.numbers {
+        Some(NumbersFile::Comma) => NumberStyle::Comma,
+        Some(NumbersFile::Point) => NumberStyle::Point,
+        Some(NumbersFile::Auto) | None => number::style_of(texts()),
+    };
+    let order = match file.dates {
+        Some(DatesFile::DayFirst) => DateOrder::DayFirst,
+        Some(DatesFile::MonthFirst) => DateOrder::MonthFirst,
+        Some(DatesFile::Auto) | None => date::order_of(texts()),
+    };
+    let currencies =
+        Currencies { default: file.currency.default.clone(), marks: file.currency.marks.clone() };
+    Locale { numbers, dates: DateStyle { order }, currencies }
+}
+
+/// Best first, each meaning once.
+fn ranked(mut list: Vec<Candidate>, pick: Pick) -> Vec<Candidate> {
+    let order = |c: &Candidate| c.place.map_or((0, 0.0, 0.0), |p| (p.page, p.bbox.y0, p.bbox.x0));
+    let number = |c: &Candidate| match &c.typed {
+        Typed::Number(n) => Some(*n),
+        Typed::Text(_) | Typed::Code(_) | Typed::Date(_) => None,
+    };
+    let by_order = |a: &Candidate, b: &Candidate| {
+        let (a, b) = (order(a), order(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
+    };
+    match pick {
+        Pick::Best | Pick::Only => list.sort_by(|a, b| b.score.total_cmp(&a.score).then(by_order(a, b))),
+        Pick::First => list.sort_by(by_order),
+        Pick::Last => list.sort_by(|a, b| by_order(b, a)),
+        Pick::Max => list.sort_by_key(|c| std::cmp::Reverse(number(c))),
+        Pick::Min => list.sort_by_key(number),
+    }
+    let mut once: Vec<Candidate> = Vec::new();
+    for candidate in list {
+        if !once.iter().any(|c| c.typed == candidate.typed) {
+            once.push(candidate);
+        }
+    }
+    if pick == Pick::Only && once.len() > 1 { Vec::new() } else { once }
+}
+
+/// Puts first, field by field, the candidates for which the checks hold. Gives the fields so confirmed.
+fn choose<'a>(
+    checks: &'a [Check],
+    found: &mut BTreeMap<&str, Vec<Candidate>>,
+    tables: &BTreeMap<String, Table>,
+) -> Vec<&'a str> {
+    let mut confirmed: Vec<&'a str> = Vec::new();
+    for check in checks {
+        let names: Vec<&'a str> = check.equation.fields().map(String::as_str).collect();
+        if names.len() > CHOSEN_FIELDS_MAX || names.iter().any(|n| found.get(n).is_none_or(Vec::is_empty)) {
+            continue;
+        }
+        let counts: Vec<usize> = names
+            .iter()
+            .map(|n| if confirmed.contains(n) { 1 } else { found[n].len().min(CHOICES_MAX) })
+            .collect();
+        let Some(choice) = best_choice(check, &names, &counts, found, tables) else { continue };
+        for (name, at) in names.iter().zip(choice) {
+            if let Some(list) = found.get_mut(name) {
+                let chosen = list.remove(at);
+                list.insert(0, chosen);
+            }
+            if !confirmed.contains(name) {
+                confirmed.push(name);
+            }
+        }
+    }
+    confirmed
+}
+
+/// Among all combinations for which the check holds, the one with the best reasons.
+fn best_choice(
+    check: &Check,
+    names: &[&str],
+    counts: &[usize],
+    found: &BTreeMap<&str, Vec<Candidate>>,
+    tables: &BTreeMap<String, Table>,
+) -> Option<Vec<usize>> {
+    let total: usize = counts.iter().product();
+    let mut best: Option<(f32, Vec<usize>)> = None;
+    for code in 0..total {
+        let mut rest = code;
+        let choice: Vec<usize> = counts
+            .iter()
+            .map(|count| {
+                let at = rest % count;
+                rest /= count;
+                at
+            })
+            .collect();
+        let value = |term: &Term| match term {
+            Term::Field(name) => {
+                let at = names.iter().position(|n| n == name)?;
+                as_number(&found[names[at]][choice[at]].typed)
+            }
+            other => table_value(other, tables),
+        };
+        if !holds(&check.equation, check.tolerance, &value) {
+            continue;
+        }
+        let score: f32 = names.iter().zip(&choice).map(|(n, at)| found[n][*at].score - 0.01 * *at as f32).sum();
+        if best.as_ref().is_none_or(|(s, _)| score > *s) {
+            best = Some((score, choice));
+        }
+    }
+    best.map(|(_, choice)| choice)
+}
+
+fn as_number(typed: &Typed) -> Option<Decimal> {
+    match typed {
+        Typed::Number(n) => Some(*n),
+        Typed::Text(_) | Typed::Code(_) | Typed::Date(_) => None,
+    }
+}
+
+fn table_value(term: &Term, tables: &BTreeMap<String, Table>) -> Option<Decimal> {
+    match term {
+        Term::Number(n) => Some(*n),
+        Term::Field(_) => None,
+        Term::Sum { table, column } => {
+            let rows = &tables.get(table)?.rows;
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| as_number(&cell.value.typed)).sum::<Option<Decimal>>().filter(|_| !rows.is_empty())
+        }
+    }
+}
+
+/// Two hundredths: one for each of two rounded parts.
+const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
+
+fn holds(equation: &Equation, tolerance: Option<Decimal>, value: &dyn Fn(&Term) -> Option<Decimal>) -> bool {
+    equation.error(value).is_some_and(|error| error <= tolerance.unwrap_or(TOLERANCE))
+}
+
+fn failed_checks(checks: &[Check], record: &Record) -> Vec<Finding> {
+    let value = |term: &Term| match term {
+        Term::Field(name) => as_number(&record.fields.get(name)?.value.typed),
+        other => table_value(other, &record.tables),
+    };
+    let is_failed = |check: &&Check| {
+        let error = check.equation.error(&value);
+        error.is_some_and(|error| error > check.tolerance.unwrap_or(TOLERANCE))
+    };
+    checks
+        .iter()
+        .filter(|check| check.on_fail != OnFail::Ignore)
+        .filter(is_failed)
+        .map(|check| Finding {
+            severity: if check.on_fail == OnFail::Error { Severity::Error } else { Severity::Review },
+            code: "CHECK_FAILED".into(),
+            field: check.equation.fields().next().cloned(),
+            message: format!("The printed figures do not satisfy {}.", check.equation.text),
+        })
+        .collect()
+}
+
+/// Facts to a figure: the label and direction, whether there was a choice, check digits and arithmetic.
+fn to_value(candidate: &Candidate, list: &[Candidate], is_confirmed: bool) -> Value {
+    let mut confidence = 0.45 + 0.3 * candidate.score;
+    confidence += if list.len() == 1 { 0.1 } else { 0.0 };
+    confidence += if candidate.is_sure { 0.05 } else { 0.0 };
+    confidence += if is_confirmed { 0.1 } else { 0.0 };
+    Value {
+        typed: candidate.typed.clone(),
+        printed: candidate.printed.clone(),
+        place: candidate.place,
+        rule: candidate.rule.clone(),
+        confidence: confidence.min(0.99),
+    }
+}
+
+/// The mapping's currency, where the page names none.
+fn assume_currency(mapping: &Mapping, locale: &Locale, record: &mut Record) {
+    let has_rule = mapping.fields.get("currency").filter(|rule| rule.kind == Kind::Currency);
+    if let (Some(rule), Some(code), None) = (has_rule, &locale.currencies.default, record.fields.get("currency")) {
+        let value = Value {
+            typed: Typed::Code(code.clone()),
+            printed: String::new(),
+            place: None,
+            rule: "assumed by the mapping".into(),
+            confidence: 0.6,
+        };
+        record.fields.insert("currency".into(), Field { term: rule.to.clone(), value });
+    }
+}
+
+/// Rows whose quantity times price gives the total are surer than others.
+fn confirm_rows(mut rows: Vec<Row>) -> Vec<Row> {
+    for row in &mut rows {
+        let number = |name: &str| row.get(name).and_then(|cell| as_number(&cell.value.typed));
+        let (Some(quantity), Some(price), Some(total)) = (number("quantity"), number("unit_price"), number("total"))
+        else {
+            continue;
+        };
+        let is_right = quantity.checked_mul(price).is_some_and(|t| (t - total).abs() <= TOLERANCE);
+        if is_right {
+            for name in ["quantity", "unit_price", "total"] {
+                if let Some(cell) = row.get_mut(name) {
+                    cell.value.confidence = 0.98;
+                }
+            }
+        }
+    }
+    rows
+}
