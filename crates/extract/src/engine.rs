@@ -135,7 +135,7 @@ fn ranked(mut list: Vec<Candidate>, pick: Pick) -> Vec<Candidate> {
 /// Puts first, field by field, the candidates for which the checks hold. Gives the fields so confirmed.
 fn choose<'a>(
     checks: &'a [Check],
-    found: &mut BTreeMap<&str, Vec<Candidate>>,
+    found: &mut BTreeMap<&'a str, Vec<Candidate>>,
     tables: &BTreeMap<String, Table>,
 ) -> Vec<&'a str> {
     let mut confirmed: Vec<&'a str> = Vec::new();

@@ -8,7 +8,7 @@ use crate::label::{Hit, Hits};
 use crate::mapping::file::{LineFile, Where, ZoneFile};
 use crate::mapping::{FieldRule, Within};
 use crate::record::{Place, Typed};
-use crate::sheet::{Piece, Sheet, Span, TextRow, union};
+use crate::sheet::{Piece, Sheet, Span, TextRow};
 use crate::values::{self, Kind, Locale};
 
 /// What rules look at.
@@ -160,21 +160,35 @@ fn is_on_page(wanted: Option<i32>, page: usize, count: usize) -> bool {
     }
 }
 
-/// Rows where the pattern matches; its first group is the value.
+/// Where the pattern matches; its first group is the value. A match begins in one row and may end in the next, for
+/// titles that wrap.
 fn found(
     pattern: &regex::Regex,
     context: Context<'_>,
     is_allowed: &dyn Fn(usize, usize, f32) -> bool,
     sources: &mut Vec<Source>,
 ) {
-    for (page, row_at, row) in context.sheet.rows() {
-        for captures in pattern.captures_iter(&row.text) {
-            let Some(m) = captures.get(1).or_else(|| captures.get(0)).filter(|m| !m.is_empty()) else { continue };
-            let chars = crate::label::char_range(&row.text, m.range());
-            let x = row.rect(&chars).map_or(0.0, |r| r.x0);
-            if is_allowed(page, row_at, x) {
-                let span = row.span(context.sheet.pages[page].page.number, &chars);
-                sources.push(Source { span, score: 1.0, how: "by its pattern".into() });
+    for (page_at, page) in context.sheet.pages.iter().enumerate() {
+        for (row_at, row) in page.rows.iter().enumerate() {
+            let mut text = row.text.clone();
+            if let Some(next) = page.rows.get(row_at + 1) {
+                text.push('\n');
+                text.push_str(&next.text);
+            }
+            for captures in pattern.captures_iter(&text) {
+                let is_own = captures.get(0).is_some_and(|m| m.start() < row.text.len());
+                let group = captures.get(1).or_else(|| captures.get(0)).filter(|m| is_own && !m.is_empty());
+                let Some(group) = group else { continue };
+                let chars = crate::label::char_range(&text, group.range());
+                let mut span = row.span(page.page.number, &(0..row.chars.len()));
+                if let Some(next) = page.rows.get(row_at + 1).filter(|_| chars.end > row.chars.len()) {
+                    span.push_line(&next.span(page.page.number, &(0..next.chars.len())));
+                }
+                let span = span.part(&chars);
+                let x = span.rect(&(0..span.chars.len())).map_or(0.0, |r| r.x0);
+                if is_allowed(page_at, row_at, x) {
+                    sources.push(Source { span, score: 1.0, how: "by its pattern".into() });
+                }
             }
         }
     }
@@ -249,16 +263,74 @@ fn right(
         return;
     }
     let mut factor = 0.98;
+    if at + 1 == row.pieces.len() {
+        // In tall cells label and value may stand on base lines of their own.
+        let beside = beside(context, hit, row.pieces[at].bbox);
+        let score = score * factor;
+        sources.extend(beside.into_iter().map(|span| Source { span, score, how: how.clone() }));
+        return;
+    }
     for piece in &row.pieces[at + 1..] {
         let end = next_label(piece.chars.start, piece.chars.end);
         if end == piece.chars.start {
             break;
+        }
+        if rule.wraps {
+            let span = wrapped(context, hit, piece);
+            sources.push(Source { span, score: score * factor, how });
+            return;
         }
         if push(piece.chars.start..end, score * factor) && is_wordy {
             break;
         }
         factor *= 0.95;
     }
+}
+
+/// Pieces right of a label on rows of other base lines that share at least half of its height, nearest first.
+fn beside(context: Context<'_>, hit: &Hit, label: Rect) -> Vec<Span> {
+    let page = &context.sheet.pages[hit.page];
+    let near = hit.row.saturating_sub(2)..(hit.row + 3).min(page.rows.len());
+    let mut found: Vec<(f32, Span)> = Vec::new();
+    for at in near.filter(|at| *at != hit.row) {
+        let row = &page.rows[at];
+        let Some(piece) = row.pieces.iter().find(|p| p.bbox.x0 >= label.x1) else { continue };
+        let shared = piece.bbox.y1.min(label.y1) - piece.bbox.y0.max(label.y0);
+        let height = (piece.bbox.y1 - piece.bbox.y0).min(label.y1 - label.y0);
+        if shared >= height * 0.5 && !is_label(context, hit.page, at, piece) {
+            found.push((piece.bbox.x0, row.span(page.page.number, &piece.chars)));
+        }
+    }
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    found.into_iter().map(|(_, span)| span).collect()
+}
+
+/// A piece with the lines set tightly over and under it in the same column, where no other label stands beside.
+fn wrapped(context: Context<'_>, hit: &Hit, piece: &Piece) -> Span {
+    let page = &context.sheet.pages[hit.page];
+    let goes_on = |row: &TextRow, near: Rect| {
+        let own = row.pieces.first().filter(|p| (p.bbox.x0 - near.x0).abs() < 3.0)?;
+        let gap = (own.bbox.y0 - near.y1).max(near.y0 - own.bbox.y1);
+        (gap < (near.y1 - near.y0) * 0.35).then(|| own.clone())
+    };
+    let mut lines = vec![page.rows[hit.row].span(page.page.number, &piece.chars)];
+    let mut near = piece.bbox;
+    for row in page.rows[..hit.row].iter().rev() {
+        let Some(own) = goes_on(row, near) else { break };
+        lines.insert(0, row.span(page.page.number, &own.chars));
+        near = own.bbox;
+    }
+    near = piece.bbox;
+    for row in &page.rows[hit.row + 1..] {
+        let Some(own) = goes_on(row, near) else { break };
+        lines.push(row.span(page.page.number, &own.chars));
+        near = own.bbox;
+    }
+    let mut joined = Span::default();
+    for line in &lines {
+        joined.push_line(line);
+    }
+    joined
 }
 
 fn left(hit: &Hit, context: Context<'_>) -> Vec<Span> {
@@ -393,7 +465,8 @@ fn zone_lines(zone: ZoneFile, sheet: &Sheet<'_>) -> Vec<Span> {
 }
 
 /// Keeps the line that the rule asks for; without one, all of them count, the earlier the better.
-fn select_lines(rule: &FieldRule, lines: Vec<Span>, score: f32, how: &str, sources: &mut Vec<Source>) {
+fn select_lines(rule: &FieldRule, mut lines: Vec<Span>, score: f32, how: &str, sources: &mut Vec<Source>) {
+    lines.retain(|line| !rule.not.iter().any(|pattern| pattern.is_match(&line.text)));
     let first = match rule.line {
         Some(LineFile::Number(n)) if n > 0 => Some(n.unsigned_abs() as usize - 1),
         Some(LineFile::Number(n)) => lines.len().checked_sub(n.unsigned_abs() as usize),
@@ -412,7 +485,10 @@ fn select_lines(rule: &FieldRule, lines: Vec<Span>, score: f32, how: &str, sourc
     };
     let Some(first) = first.filter(|first| *first < lines.len()) else { return };
     let mut joined = Span::default();
-    for line in lines[first..].iter().take(rule.lines) {
+    let is_styled = matches!(rule.line, Some(LineFile::Bold | LineFile::LargestFont));
+    let style = |line: &Span| (line.is_bold, line.font_size.round() as i32);
+    let own = style(&lines[first]);
+    for line in lines[first..].iter().take(rule.lines).take_while(|l| !is_styled || style(l) == own) {
         joined.push_line(line);
     }
     sources.push(Source { span: joined, score, how: how.to_owned() });
@@ -459,8 +535,11 @@ impl Area {
         let mut lines = Vec::new();
         for (page, at, row) in context.sheet.rows() {
             let number = context.sheet.pages[page].page.number;
-            let inside = row.pieces.iter().filter(|p| self.holds(page, at, p.bbox.x0));
-            lines.extend(inside.map(|p| row.span(number, &p.chars)));
+            let mut inside = row.pieces.iter().filter(|p| self.holds(page, at, p.bbox.x0));
+            if let Some(first) = inside.next() {
+                let end = inside.last().map_or(first.chars.end, |p| p.chars.end);
+                lines.push(row.span(number, &(first.chars.start..end)));
+            }
         }
         lines
     }
@@ -497,9 +576,4 @@ fn column_of(hit: &Hit, context: Context<'_>) -> Range<f32> {
     let left = if at == 0 { f32::MIN } else { row.pieces[at].bbox.x0 - slack };
     let right = row.pieces.get(at + 1).map_or(f32::MAX, |p| p.bbox.x0 - slack);
     left..right
-}
-
-/// The box around several places on one page.
-pub(crate) fn around(places: impl Iterator<Item = Rect>) -> Option<Rect> {
-    places.reduce(union)
 }

@@ -138,7 +138,7 @@ fn cut_columns(
     let mut order: Vec<(usize, Rect)> =
         header.heads.iter().enumerate().filter_map(|(at, r)| r.map(|r| (at, r))).collect();
     order.sort_by(|a, b| mid_x(a.1).total_cmp(&mid_x(b.1)));
-    let words: Vec<Rect> = main_words(rule, &order, body, locale);
+    let words = weighed_words(rule, &order, body, locale);
     let y = header.rows.clone().map(|r| page.rows[r].y_mid()).fold(0.0, f32::max);
     let mut bands: Bands = vec![None; rule.columns.len()];
     let mut left = 0.0;
@@ -154,19 +154,27 @@ fn mid_x(rect: Rect) -> f32 {
     f32::midpoint(rect.x0, rect.x1)
 }
 
-/// Words of the rows that carry the table's figures: notes between them may reach over every gutter.
-fn main_words(rule: &TableRule, order: &[(usize, Rect)], body: &[BodyRow<'_>], locale: &Locale) -> Vec<Rect> {
+/// How much a gutter minds being crossed by the figures and headings of the table; notes between its rows may reach
+/// over every gutter and count once.
+const MAIN_WEIGHT: i32 = 1000;
+
+/// The table's words with their weights.
+fn weighed_words(
+    rule: &TableRule,
+    order: &[(usize, Rect)],
+    body: &[BodyRow<'_>],
+    locale: &Locale,
+) -> Vec<(Rect, i32)> {
     let at = order.iter().position(|(column, _)| *column == rule.starts);
-    let Some(at) = at else { return body.iter().flat_map(|b| words_of(b.row)).map(|w| w.1).collect() };
-    let left = if at == 0 { 0.0 } else { mid_x(order[at - 1].1) };
-    let right = order.get(at + 1).map_or(f32::MAX, |(_, r)| mid_x(*r));
+    let left = at.and_then(|at| at.checked_sub(1)).map_or(0.0, |before| mid_x(order[before].1));
+    let right = at.and_then(|at| order.get(at + 1)).map_or(f32::MAX, |(_, r)| mid_x(*r));
     let kind = rule.columns[rule.starts].kind;
-    let mut words = Vec::new();
+    let mut words: Vec<(Rect, i32)> = order.iter().map(|(_, head)| (*head, MAIN_WEIGHT)).collect();
     for part in body {
         let cell = cell_span(part, &(left..right));
-        if cell.is_some_and(|c| !values::read_all(kind, &c.text, locale).is_empty()) {
-            words.extend(words_of(part.row).into_iter().map(|w| w.1));
-        }
+        let is_main = cell.is_some_and(|c| !values::read_all(kind, &c.text, locale).is_empty());
+        let weight = if is_main { MAIN_WEIGHT } else { 1 };
+        words.extend(words_of(part.row).into_iter().map(|w| (w.1, weight)));
     }
     words
 }
@@ -188,16 +196,16 @@ fn words_of(row: &TextRow) -> Vec<(Range<usize>, Rect)> {
 }
 
 /// Where one column ends and the next begins.
-fn boundary(left: Rect, right: Rect, page: &SheetPage<'_>, y: f32, words: &[Rect]) -> f32 {
+fn boundary(left: Rect, right: Rect, page: &SheetPage<'_>, y: f32, words: &[(Rect, i32)]) -> f32 {
     let (from, to) = (mid_x(left), mid_x(right));
     let drawn = page.uprights.iter().filter(|(x, top, bottom)| from < *x && *x < to && *top <= y && y <= *bottom);
     if let Some((x, _, _)) = drawn.max_by(|a, b| a.0.total_cmp(&b.0)) {
         return *x;
     }
     let mut edges: Vec<(f32, i32)> = Vec::new();
-    for word in words.iter().filter(|w| w.x1 > from && w.x0 < to) {
-        edges.push((word.x0.max(from), 1));
-        edges.push((word.x1.min(to), -1));
+    for (word, weight) in words.iter().filter(|(w, _)| w.x1 > from && w.x0 < to) {
+        edges.push((word.x0.max(from), *weight));
+        edges.push((word.x1.min(to), -weight));
     }
     edges.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut best = (i32::MAX, 0.0, f32::midpoint(left.x1, right.x0));
@@ -210,7 +218,7 @@ fn boundary(left: Rect, right: Rect, page: &SheetPage<'_>, y: f32, words: &[Rect
         depth += step;
         at = x;
     }
-    if words.is_empty() { f32::midpoint(left.x1, right.x0) } else { best.2 }
+    best.2
 }
 
 /// The words of a row whose middle lies in the band.
@@ -414,7 +422,7 @@ fn unwrap_lines(text: &str) -> String {
         let next = line.chars().next().unwrap_or(' ');
         if is_broken && next.is_lowercase() {
             joined.pop();
-        } else if !joined.is_empty() && !is_broken {
+        } else if !joined.is_empty() && !is_broken && !joined.ends_with('/') {
             joined.push(' ');
         }
         joined.push_str(line);

@@ -187,6 +187,9 @@ pub struct FieldFile {
     /// How many lines are joined, from `line` on.
     #[serde(default = "one")]
     pub lines: usize,
+    /// Whether the value may take several lines set tightly beside its label.
+    #[serde(default)]
+    pub wraps: bool,
     /// The part of the document between two headings.
     pub within: Option<WithinFile>,
     /// Which page: a number, negative from the end.
