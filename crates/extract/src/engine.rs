@@ -123,6 +123,13 @@ fn ranked(mut list: Vec<Candidate>, pick: Pick) -> Vec<Candidate> {
         Pick::Max => list.sort_by_key(|c| std::cmp::Reverse(number(c))),
         Pick::Min => list.sort_by_key(number),
     }
+    if !matches!(pick, Pick::Best | Pick::Only) {
+        // The mapping has said which one it wants: the others must not win by their label.
+        let top = list.iter().map(|c| c.score).fold(0.0, f32::max);
+        for (at, candidate) in list.iter_mut().enumerate() {
+            candidate.score = top * (1.0 - 0.05 * at.min(15) as f32);
+        }
+    }
     let mut once: Vec<Candidate> = Vec::new();
     for candidate in list {
         if !once.iter().any(|c| c.typed == candidate.typed) {

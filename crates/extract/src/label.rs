@@ -179,7 +179,7 @@ impl Labels {
 
 /// Whether the match is not part of a longer word.
 pub fn is_word(text: &str, start: usize, end: usize) -> bool {
-    let is_open = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    let is_open = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
     let first = text[start..].chars().next();
     let last = text[..end].chars().next_back();
     (first.is_some_and(|c| !c.is_alphanumeric()) || is_open(text[..start].chars().next_back()))

@@ -72,6 +72,11 @@ pub(crate) fn rows(rule: &TableRule, context: Context<'_>) -> Vec<Row> {
         }
     }
     found.truncate(ROWS_MAX);
+    for column in rule.columns.iter().filter(|c| c.is_counted) {
+        for (at, row) in found.iter_mut().enumerate() {
+            row.insert(column.name.clone(), counted(column, at + 1));
+        }
+    }
     found
 }
 
@@ -86,7 +91,7 @@ fn end_of_body(rule: &TableRule, context: Context<'_>, page: usize, first: usize
     ends.iter().filter(|h| h.page == page && h.row >= first && begins(h)).map(|h| h.row).min().unwrap_or(rows.len())
 }
 
-/// The rows of a page that hold most headings. Growing is allowed only where it brings a further heading.
+/// The rows of a page that hold most headings; among equals the fewest rows, then the first.
 fn find_header(rule: &TableRule, context: Context<'_>, page: usize) -> Option<Header> {
     let rows = &context.sheet.pages[page].rows;
     let hits: Vec<Vec<Hit>> = rule
@@ -104,7 +109,10 @@ fn find_header(rule: &TableRule, context: Context<'_>, page: usize) -> Option<He
                 break;
             }
             let header = header_in(&hits, rows, start..end);
-            if header.count >= rule.min_columns && best.as_ref().is_none_or(|b| header.count > b.count) {
+            let height = |h: &Header| h.rows.len();
+            let is_better =
+                |b: &Header| (header.count, height(b)) > (b.count, height(&header)) && header.count >= b.count;
+            if header.count >= rule.min_columns && best.as_ref().is_none_or(is_better) {
                 best = Some(header);
             }
         }
@@ -138,43 +146,85 @@ fn cut_columns(
     let mut order: Vec<(usize, Rect)> =
         header.heads.iter().enumerate().filter_map(|(at, r)| r.map(|r| (at, r))).collect();
     order.sort_by(|a, b| mid_x(a.1).total_cmp(&mid_x(b.1)));
-    let words = weighed_words(rule, &order, body, locale);
+    let words = main_words(rule, &order, body, locale);
     let y = header.rows.clone().map(|r| page.rows[r].y_mid()).fold(0.0, f32::max);
     let mut bands: Bands = vec![None; rule.columns.len()];
     let mut left = 0.0;
-    for (at, (column, head)) in order.iter().enumerate() {
-        let right = order.get(at + 1).map_or(page.page.width, |(_, next)| boundary(*head, *next, page, y, &words));
-        bands[*column] = Some(left..right);
+    let mut at = 0;
+    while at < order.len() {
+        // Headings that stand over each other head one column, whose cells hold several lines.
+        let stack = order[at..].iter().take_while(|(_, head)| is_stacked(order[at].1, *head)).count().max(1);
+        let head = order[at..at + stack].iter().map(|(_, r)| *r).reduce(union).unwrap_or(order[at].1);
+        let sides = |column: usize| Side::of(rule.columns[column].kind);
+        let right = order.get(at + stack).map_or(page.page.width, |(next, rect)| {
+            let gap = gutter(head, *rect, page, y, &words);
+            cut_in(&gap, sides(order[at].0), sides(*next))
+        });
+        for (column, _) in &order[at..at + stack] {
+            bands[*column] = Some(left..right);
+        }
         left = right;
+        at += stack;
     }
     bands
+}
+
+/// On which side a column's cells are aligned.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Left,
+    Right,
+}
+
+impl Side {
+    fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Amount | Kind::Number | Kind::Quantity | Kind::Int | Kind::Percent => Self::Right,
+            Kind::Text
+            | Kind::Id
+            | Kind::Date
+            | Kind::Currency
+            | Kind::Iban
+            | Kind::Bic
+            | Kind::VatId
+            | Kind::TaxNumber => Self::Left,
+        }
+    }
+}
+
+/// Where in a white gutter the bound lies: right before a column that starts there, right behind one that ends
+/// there, else in the middle. Cells of other rows may be longer than those that were looked at.
+fn cut_in(gap: &Range<f32>, left: Side, right: Side) -> f32 {
+    let margin = ((gap.end - gap.start) * 0.25).min(1.5);
+    match (left, right) {
+        (_, Side::Left) => gap.end - margin,
+        (Side::Right, Side::Right) => f32::midpoint(gap.start, gap.end).min(gap.start + 12.0),
+        (Side::Left, Side::Right) => f32::midpoint(gap.start, gap.end),
+    }
+}
+
+fn is_stacked(a: Rect, b: Rect) -> bool {
+    let shared = a.x1.min(b.x1) - a.x0.max(b.x0);
+    shared > 0.6 * (a.x1 - a.x0).min(b.x1 - b.x0)
 }
 
 fn mid_x(rect: Rect) -> f32 {
     f32::midpoint(rect.x0, rect.x1)
 }
 
-/// How much a gutter minds being crossed by the figures and headings of the table; notes between its rows may reach
-/// over every gutter and count once.
-const MAIN_WEIGHT: i32 = 1000;
-
-/// The table's words with their weights.
-fn weighed_words(
-    rule: &TableRule,
-    order: &[(usize, Rect)],
-    body: &[BodyRow<'_>],
-    locale: &Locale,
-) -> Vec<(Rect, i32)> {
+/// Headings, and the words of the rows that carry the table's figures: notes between them may reach over every
+/// gutter.
+fn main_words(rule: &TableRule, order: &[(usize, Rect)], body: &[BodyRow<'_>], locale: &Locale) -> Vec<Rect> {
     let at = order.iter().position(|(column, _)| *column == rule.starts);
     let left = at.and_then(|at| at.checked_sub(1)).map_or(0.0, |before| mid_x(order[before].1));
     let right = at.and_then(|at| order.get(at + 1)).map_or(f32::MAX, |(_, r)| mid_x(*r));
     let kind = rule.columns[rule.starts].kind;
-    let mut words: Vec<(Rect, i32)> = order.iter().map(|(_, head)| (*head, MAIN_WEIGHT)).collect();
+    let mut words: Vec<Rect> = order.iter().map(|(_, head)| *head).collect();
     for part in body {
         let cell = cell_span(part, &(left..right));
-        let is_main = cell.is_some_and(|c| !values::read_all(kind, &c.text, locale).is_empty());
-        let weight = if is_main { MAIN_WEIGHT } else { 1 };
-        words.extend(words_of(part.row).into_iter().map(|w| (w.1, weight)));
+        if cell.is_some_and(|c| !values::read_all(kind, &c.text, locale).is_empty()) {
+            words.extend(words_of(part.row).into_iter().map(|w| w.1));
+        }
     }
     words
 }
@@ -195,30 +245,31 @@ fn words_of(row: &TextRow) -> Vec<(Range<usize>, Rect)> {
     words
 }
 
-/// Where one column ends and the next begins.
-fn boundary(left: Rect, right: Rect, page: &SheetPage<'_>, y: f32, words: &[(Rect, i32)]) -> f32 {
+/// The white between two columns: at a drawn rule where there is one, else the widest stretch that the fewest words
+/// cross.
+fn gutter(left: Rect, right: Rect, page: &SheetPage<'_>, y: f32, words: &[Rect]) -> Range<f32> {
     let (from, to) = (mid_x(left), mid_x(right));
     let drawn = page.uprights.iter().filter(|(x, top, bottom)| from < *x && *x < to && *top <= y && y <= *bottom);
     if let Some((x, _, _)) = drawn.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        return *x;
+        return *x..*x;
     }
     let mut edges: Vec<(f32, i32)> = Vec::new();
-    for (word, weight) in words.iter().filter(|(w, _)| w.x1 > from && w.x0 < to) {
-        edges.push((word.x0.max(from), *weight));
-        edges.push((word.x1.min(to), -weight));
+    for word in words.iter().filter(|w| w.x1 > from && w.x0 < to) {
+        edges.push((word.x0.max(from), 1));
+        edges.push((word.x1.min(to), -1));
     }
     edges.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    let mut best = (i32::MAX, 0.0, f32::midpoint(left.x1, right.x0));
+    let mut best = (i32::MAX, left.x1.min(right.x0)..right.x0.max(left.x1));
     let (mut depth, mut at) = (0, from);
     for (x, step) in edges.into_iter().chain([(to, 0)]) {
         let width = x - at;
-        if width > 0.1 && (depth < best.0 || (depth == best.0 && width > best.1)) {
-            best = (depth, width, f32::midpoint(at, x));
+        if width > 0.1 && (depth < best.0 || (depth == best.0 && width > best.1.end - best.1.start)) {
+            best = (depth, at..x);
         }
         depth += step;
         at = x;
     }
-    best.2
+    best.1
 }
 
 /// The words of a row whose middle lies in the band.
@@ -256,9 +307,15 @@ fn band_of(rule: &TableRule, bands: &Bands, column: usize) -> Option<Range<f32>>
 fn page_rows(rule: &TableRule, bands: &Bands, body: &[BodyRow<'_>], top: f32, locale: &Locale) -> Vec<Row> {
     let starts: Vec<usize> = (0..body.len()).filter(|at| is_start(rule, bands, &body[*at], locale)).collect();
     let mut rows = Vec::new();
-    let mut upper = starts.first().map_or(0, |first| first_of(rule, body, None, *first, top));
+    let is_ruled = is_ruled(body, &starts);
+    let first = |previous: Option<usize>, start: usize| {
+        let floor = previous.map_or(top, |p| body[p].row.bbox.y1);
+        let drawn = rule_between(&body[start], floor).filter(|_| is_ruled);
+        first_of(rule, body, previous, start, drawn)
+    };
+    let mut upper = starts.first().map_or(0, |start| first(None, *start));
     for (at, start) in starts.iter().enumerate() {
-        let lower = starts.get(at + 1).map_or(body.len(), |next| first_of(rule, body, Some(*start), *next, top));
+        let lower = starts.get(at + 1).map_or(body.len(), |next| first(Some(*start), *next));
         let row = read_row(rule, bands, &body[upper..lower.max(start + 1)], start - upper, locale);
         rows.extend(row);
         upper = lower;
@@ -276,25 +333,51 @@ fn is_start(rule: &TableRule, bands: &Bands, part: &BodyRow<'_>, locale: &Locale
     is_filled && beside >= bands.iter().flatten().count().min(2)
 }
 
-/// The first body row that belongs to the row starting at `start`: below the last rule drawn across, or the rows
-/// that the mapping allows above.
-fn first_of(rule: &TableRule, body: &[BodyRow<'_>], previous: Option<usize>, start: usize, top: f32) -> usize {
-    let own = &body[start];
-    let floor = previous.map_or(top, |p| body[p].row.bbox.y1);
-    let width = own.page.rows.iter().map(|r| r.bbox).reduce(union).map_or(0.0, |b| b.x1 - b.x0);
-    let limit = own.row.y_mid();
+/// The lowest rule drawn across the table between a height and a row.
+fn rule_between(part: &BodyRow<'_>, floor: f32) -> Option<f32> {
+    let width = part.page.rows.iter().map(|r| r.bbox).reduce(union).map_or(0.0, |b| b.x1 - b.x0);
+    let limit = part.row.y_mid();
     let is_across = |l: &&(f32, f32, f32)| l.2 - l.1 >= width * RULE_SHARE && floor - 1.0 <= l.0 && l.0 <= limit;
-    let drawn = own.page.levels.iter().filter(is_across).map(|l| l.0).fold(f32::MIN, f32::max);
-    let lowest = previous.map_or(0, |p| p + 1);
-    if drawn > f32::MIN {
-        return (lowest..=start).find(|at| body[*at].row.y_mid() > drawn).unwrap_or(start);
+    part.page.levels.iter().filter(is_across).map(|l| l.0).max_by(f32::total_cmp)
+}
+
+/// Whether rules part the rows: between most of them, or, for a single row, as the walls of its cells.
+fn is_ruled(body: &[BodyRow<'_>], starts: &[usize]) -> bool {
+    let pairs = starts.windows(2);
+    let count = pairs.len();
+    let ruled = pairs.filter(|w| rule_between(&body[w[1]], body[w[0]].row.bbox.y1).is_some()).count();
+    match starts {
+        [only] => {
+            let part = &body[*only];
+            let y = part.row.y_mid();
+            part.page.uprights.iter().filter(|(_, top, bottom)| *top <= y && y <= *bottom).count() >= 3
+        }
+        _ => count > 0 && ruled * 2 >= count,
     }
-    start.saturating_sub(rule.above).max(lowest)
+}
+
+/// The first body row that belongs to the row starting at `start`: below the rule drawn above it, or the rows that
+/// the mapping allows.
+fn first_of(
+    rule: &TableRule,
+    body: &[BodyRow<'_>],
+    previous: Option<usize>,
+    start: usize,
+    drawn: Option<f32>,
+) -> usize {
+    let lowest = previous.map_or(0, |p| p + 1);
+    match drawn {
+        Some(y) => (lowest..=start).find(|at| body[*at].row.y_mid() > y).unwrap_or(start),
+        None => start.saturating_sub(rule.above).max(lowest),
+    }
 }
 
 fn read_row(rule: &TableRule, bands: &Bands, lines: &[BodyRow<'_>], start: usize, locale: &Locale) -> Option<Row> {
     let mut row = Row::new();
     for (at, column) in rule.columns.iter().enumerate() {
+        if column.is_counted {
+            continue;
+        }
         let spans: Vec<(usize, Span)> = match band_of(rule, bands, at) {
             Some(band) => {
                 lines.iter().enumerate().filter_map(|(i, part)| Some((i, cell_span(part, &band)?))).collect()
@@ -318,6 +401,14 @@ fn read_row(rule: &TableRule, bands: &Bands, lines: &[BodyRow<'_>], start: usize
         }
     }
     (!row.is_empty()).then_some(row)
+}
+
+/// A row's number, where none is printed: every line of an invoice needs one.
+fn counted(column: &ColumnRule, number: usize) -> Cell {
+    let typed = Typed::Text(number.to_string());
+    let rule = "counted".into();
+    let value = Value { typed, printed: String::new(), place: None, rule, confidence: CELL_CONFIDENCE };
+    Field { term: column.to.clone(), value }
 }
 
 fn constant(column: &ColumnRule, value: &str) -> (Cell, Option<Cell>) {

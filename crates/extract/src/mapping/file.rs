@@ -369,6 +369,9 @@ pub struct ColumnFile {
     pub to: Option<String>,
     /// A constant.
     pub value: Option<String>,
+    /// Whether it is the row's number, counted from 1 because none is printed.
+    #[serde(default)]
+    pub count: bool,
     /// Whether a row without it is no row.
     #[serde(default)]
     pub required: bool,

@@ -144,6 +144,7 @@ pub(crate) struct ColumnRule {
     pub codes: BTreeMap<String, String>,
     pub to: Option<String>,
     pub value: Option<String>,
+    pub is_counted: bool,
     pub is_required: bool,
 }
 
@@ -424,6 +425,7 @@ fn compile_column(column: &ColumnFile, table: usize, labels: &mut LabelsBuilder)
         codes: column.codes.clone(),
         to: column.to.clone(),
         value: column.value.clone(),
+        is_counted: column.count,
         is_required: column.required,
     })
 }

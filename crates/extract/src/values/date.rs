@@ -144,6 +144,8 @@ const MONTHS: &[(&str, i8)] = &[
 enum Part {
     Number { value: i16, digits: usize },
     Month(i8),
+    /// A whole date in eight figures, 20250131.
+    Whole(Date),
     /// Words and marks that stand inside dates: ".", "/", "-", ",", "de", "den", "of", "st", "th".
     Joint,
     Other,
@@ -231,10 +233,21 @@ fn class_of(c: char) -> Class {
 
 fn number_part(word: &[char]) -> Part {
     let text: String = word.iter().collect();
-    match (word.len(), text.parse()) {
+    match (word.len(), text.parse::<i16>()) {
         (1 | 2 | 4, Ok(value)) => Part::Number { value, digits: word.len() },
+        _ if word.len() == 8 => whole_part(&text),
         _ => Part::Other,
     }
+}
+
+fn whole_part(text: &str) -> Part {
+    let date = || -> Option<Date> {
+        let year: i16 = text[..4].parse().ok()?;
+        // Eight figures are a number first of all; only years near ours make a date of them.
+        (1990..=2059).contains(&year).then_some(())?;
+        date(year, text[4..6].parse().ok()?, text[6..].parse().ok()?)
+    };
+    date().map_or(Part::Other, Part::Whole)
 }
 
 fn word_part(word: &[char]) -> Part {
@@ -250,6 +263,10 @@ fn date_at(parts: &[(Part, Range<usize>)], at: usize, style: &DateStyle) -> Opti
     // A date does not start in the middle of a longer figure such as "1.25.04.2018".
     if at > 0 && touches(parts, at - 1) && matches!(parts[at - 1].0, Part::Joint) && is_number(parts, at.wrapping_sub(2)) {
         return None;
+    }
+    if let Part::Whole(date) = parts[at].0 {
+        let is_apart = !touches_word(parts, at);
+        return is_apart.then_some((date, at + 1));
     }
     let (first, next) = (&parts[at].0, skip_joints(parts, at + 1));
     let second = &parts.get(next)?.0;
@@ -291,6 +308,13 @@ fn skip_joints(parts: &[(Part, Range<usize>)], from: usize) -> usize {
 /// Whether the part stands directly against the next one.
 fn touches(parts: &[(Part, Range<usize>)], at: usize) -> bool {
     parts.get(at + 1).is_some_and(|next| next.1.start <= parts[at].1.end + 1)
+}
+
+/// Whether something other than space stands directly before or behind the part.
+fn touches_word(parts: &[(Part, Range<usize>)], at: usize) -> bool {
+    let range = &parts[at].1;
+    let before = at.checked_sub(1).is_some_and(|i| parts[i].1.end == range.start);
+    before || parts.get(at + 1).is_some_and(|next| next.1.start == range.end)
 }
 
 /// Dates in figures hold the same mark twice: "05.03.2014", "03/10/2025", "05-03-2026".
@@ -358,6 +382,8 @@ mod tests {
         check("11/17/2017", &["2017-11-17"]);
         check("05-03-2026", &["2026-03-05"]);
         check("21.05.14", &["2014-05-21"]);
+        check("DATE : 20200115", &["2020-01-15"]);
+        check("RE-20150613/503", &[]);
         check("2019-06-10", &["2019-06-10"]);
         check("von 13.06.2015", &["2015-06-13"]);
     }
