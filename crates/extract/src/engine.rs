@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
 
 use crate::field::{Candidate, Context, candidates};
 use crate::label::Hits;
@@ -32,8 +33,8 @@ pub struct Extraction {
     pub shadows: Vec<crate::registry::ShadowReport>,
 }
 
-/// Alternatives per field that arithmetic looks at; with three fields that is a few hundred sums at most.
-const CHOICES_MAX: usize = 6;
+/// Alternatives per field that arithmetic looks at; with three fields that is a thousand sums at most.
+const CHOICES_MAX: usize = 10;
 /// Alternatives that are kept for a person to see.
 const OTHERS_MAX: usize = 5;
 /// Fields in one check among whose candidates is chosen.
@@ -43,7 +44,7 @@ const CHOSEN_FIELDS_MAX: usize = 4;
 pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     let locale = locale_of(&mapping.locale, sheet);
     let hits: Hits = mapping.labels.find(sheet);
-    let context = Context { sheet, hits: &hits, locale: &locale };
+    let context = Context { sheet, hits: &hits, locale: &locale, body_size: body_size(sheet) };
     let mut record = Record { kind: mapping.kind.clone(), source: mapping.id.clone(), ..Record::default() };
     for rule in &mapping.tables {
         let rows = crate::table::rows(rule, context);
@@ -55,11 +56,15 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     for (name, rule) in &mapping.fields {
         found.insert(name, ranked(candidates(rule, context), rule.pick));
     }
+    part_from_others(mapping, &mut found);
     let confirmed = choose(&mapping.checks, &mut found, &record.tables);
     let mut others = BTreeMap::new();
     for (name, rule) in &mapping.fields {
-        let list = found.remove(name.as_str()).unwrap_or_default();
         let is_confirmed = confirmed.contains(&name.as_str());
+        let mut list = found.remove(name.as_str()).unwrap_or_default();
+        if list.first().is_some_and(|c| c.score < rule.sure && !is_confirmed) {
+            list.clear();
+        }
         let mut values = list.iter().map(|c| to_value(c, &list, is_confirmed));
         match values.next() {
             Some(value) => {
@@ -76,6 +81,13 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     assume_currency(mapping, &locale, &mut record);
     record.findings.extend(failed_checks(&mapping.checks, &record));
     Extraction { record, mapping: mapping.id.clone(), others, ..Extraction::default() }
+}
+
+/// The size in which most pieces of text are set.
+fn body_size(sheet: &Sheet<'_>) -> f32 {
+    let mut sizes: Vec<f32> = sheet.rows().flat_map(|(_, _, row)| row.pieces.iter().map(|p| p.font_size)).collect();
+    let middle = sizes.len() / 2;
+    if sizes.is_empty() { 0.0 } else { *sizes.select_nth_unstable_by(middle, f32::total_cmp).1 }
 }
 
 fn missing(name: &str) -> Finding {
@@ -117,26 +129,62 @@ fn ranked(mut list: Vec<Candidate>, pick: Pick) -> Vec<Candidate> {
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
     };
     match pick {
-        Pick::Best | Pick::Only => list.sort_by(|a, b| b.score.total_cmp(&a.score).then(by_order(a, b))),
+        Pick::Best | Pick::Only | Pick::Most => list.sort_by(|a, b| b.score.total_cmp(&a.score).then(by_order(a, b))),
         Pick::First => list.sort_by(by_order),
         Pick::Last => list.sort_by(|a, b| by_order(b, a)),
         Pick::Max => list.sort_by_key(|c| std::cmp::Reverse(number(c))),
         Pick::Min => list.sort_by_key(number),
     }
-    if !matches!(pick, Pick::Best | Pick::Only) {
+    if !matches!(pick, Pick::Best | Pick::Only | Pick::Most) {
         // The mapping has said which one it wants: the others must not win by their label.
         let top = list.iter().map(|c| c.score).fold(0.0, f32::max);
         for (at, candidate) in list.iter_mut().enumerate() {
             candidate.score = top * (1.0 - 0.05 * at.min(15) as f32);
         }
     }
-    let mut once: Vec<Candidate> = Vec::new();
+    let mut once: Vec<(usize, Candidate)> = Vec::new();
     for candidate in list {
-        if !once.iter().any(|c| c.typed == candidate.typed) {
-            once.push(candidate);
+        match once.iter_mut().find(|(_, c)| c.typed == candidate.typed) {
+            Some((count, _)) => *count += 1,
+            None => once.push((1, candidate)),
         }
     }
-    if pick == Pick::Only && once.len() > 1 { Vec::new() } else { once }
+    if pick == Pick::Most {
+        once.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    }
+    if pick == Pick::Only && once.len() > 1 {
+        return Vec::new();
+    }
+    for (count, candidate) in &mut once {
+        candidate.score = (candidate.score + AGREEMENT * (*count - 1).min(3) as f32).min(1.0);
+    }
+    if pick == Pick::Best {
+        once.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
+    }
+    once.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// What each further way that leads to the same value adds.
+const AGREEMENT: f32 = 0.02;
+
+/// Takes away what another field is known to be.
+fn part_from_others(mapping: &Mapping, found: &mut BTreeMap<&str, Vec<Candidate>>) {
+    for (name, rule) in &mapping.fields {
+        for other in &rule.unlike {
+            let taken = found.get(other.as_str()).and_then(|list| list.first()).map(|c| c.typed.clone());
+            if let (Some(taken), Some(list)) = (taken, found.get_mut(name.as_str())) {
+                list.retain(|c| !is_same(&c.typed, &taken));
+            }
+        }
+    }
+}
+
+fn is_same(a: &Typed, b: &Typed) -> bool {
+    let fold = |t: &Typed| match t {
+        Typed::Text(text) | Typed::Code(text) => Some(crate::sheet::fold(text).replace([' ', '.', '-'], "")),
+        Typed::Number(_) | Typed::Date(_) => None,
+    };
+    a == b || fold(a).is_some_and(|x| Some(x) == fold(b))
 }
 
 /// Puts first, field by field, the candidates for which the checks hold. Gives the fields so confirmed.
@@ -178,7 +226,8 @@ fn best_choice(
     tables: &BTreeMap<String, Table>,
 ) -> Option<Vec<usize>> {
     let total: usize = counts.iter().product();
-    let mut best: Option<(f32, Vec<usize>)> = None;
+    let mut holding: Vec<(f32, f32, Vec<usize>)> = Vec::new();
+    let mut largest = 0.0f32;
     for code in 0..total {
         let mut rest = code;
         let choice: Vec<usize> = counts
@@ -200,12 +249,21 @@ fn best_choice(
             continue;
         }
         let score: f32 = names.iter().zip(&choice).map(|(n, at)| found[n][*at].score - 0.01 * *at as f32).sum();
-        if best.as_ref().is_none_or(|(s, _)| score > *s) {
-            best = Some((score, choice));
-        }
+        let size = value(&Term::Field(names[0].to_owned())).map_or(0.0, |n| n.abs().to_f32().unwrap_or(0.0));
+        largest = largest.max(size);
+        holding.push((score, size, choice));
     }
-    best.map(|(_, choice)| choice)
+    // Parts of a total, such as the rows of one tax rate, add up too: the whole is the largest of them.
+    let whole = |score: f32, size: f32| score + if largest > 0.0 { WHOLE_BONUS * size / largest } else { 0.0 };
+    holding
+        .into_iter()
+        .map(|(score, size, choice)| (whole(score, size), choice))
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
+        .map(|(_, choice)| choice)
 }
+
+/// How much the largest of several sums that hold is preferred.
+const WHOLE_BONUS: f32 = 1.5;
 
 fn as_number(typed: &Typed) -> Option<Decimal> {
     match typed {

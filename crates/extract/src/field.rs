@@ -17,6 +17,8 @@ pub(crate) struct Context<'a> {
     pub sheet: &'a Sheet<'a>,
     pub hits: &'a Hits,
     pub locale: &'a Locale,
+    /// The type size of most words, in points.
+    pub body_size: f32,
 }
 
 /// A value that may be meant.
@@ -37,6 +39,14 @@ struct Source {
     span: Span,
     score: f32,
     how: String,
+    /// Whether it begins right behind its label.
+    is_label_end: bool,
+}
+
+impl Source {
+    fn new(span: Span, score: f32, how: impl Into<String>) -> Self {
+        Self { span, score, how: how.into(), is_label_end: false }
+    }
 }
 
 /// More candidates than this for one field say that its rule says nothing.
@@ -45,6 +55,13 @@ const CANDIDATES_MAX: usize = 40;
 const ALTERNATIVE_FACTOR: f32 = 0.95;
 /// The same for the second and further directions from one label.
 const DIRECTION_FACTOR: f32 = 0.93;
+/// Type smaller than this share of the body's is small print, which seldom holds what an invoice is about.
+const SMALL_PRINT: f32 = 0.6;
+const SMALL_PRINT_FACTOR: f32 = 0.8;
+/// A value that words part from its label is less surely the label's.
+const WORDS_BETWEEN_FACTOR: f32 = 0.8;
+/// Money is mostly printed with its decimals; a bare number may be anything.
+const BARE_NUMBER_FACTOR: f32 = 0.96;
 /// Lines of a block, unless the rule says otherwise.
 const BLOCK_LINES: f32 = 8.0;
 
@@ -68,6 +85,8 @@ fn candidates_of(rule: &FieldRule, context: Context<'_>, factor: f32) -> Vec<Can
     }
     let mut found = Vec::new();
     for source in sources(rule, context) {
+        let is_small = source.span.font_size < context.body_size * SMALL_PRINT;
+        let factor = if is_small { factor * SMALL_PRINT_FACTOR } else { factor };
         for mut candidate in read(rule, &source, context.locale) {
             candidate.score *= factor;
             found.push(candidate);
@@ -92,16 +111,29 @@ fn read(rule: &FieldRule, source: &Source, locale: &Locale) -> Vec<Candidate> {
                 return None;
             }
             let typed = coded(reading.typed, &rule.codes)?;
-            Some(Candidate {
-                typed,
-                printed,
-                place: Some(Place { page: cut.page, bbox: rect }),
-                rule: source.how.clone(),
-                score: source.score,
-                is_sure: reading.is_sure,
-            })
+            let mut score = source.score;
+            if kind == Kind::Currency && !reading.is_sure {
+                // A code says more than a mark: "$" is several currencies.
+                score *= 0.9;
+            }
+            if kind == Kind::Amount && !reading.is_sure {
+                score *= BARE_NUMBER_FACTOR;
+            }
+            if source.is_label_end && has_words_before(&cut.text, reading.chars.start) {
+                score *= WORDS_BETWEEN_FACTOR;
+            }
+            let place = Some(Place { page: cut.page, bbox: rect });
+            let rule = source.how.clone();
+            Some(Candidate { typed, printed, place, rule, score, is_sure: reading.is_sure })
         })
         .collect()
+}
+
+/// Whether three letters or more stand before the value, other than a currency's.
+fn has_words_before(text: &str, start: usize) -> bool {
+    let head: String = text.chars().take(start).collect();
+    let words = head.split(|c: char| !c.is_alphabetic());
+    words.filter(|w| !values::currency::is_mark(w)).any(|w| w.chars().count() >= 3)
 }
 
 /// The part that the pattern wants: its first group, or all of it.
@@ -187,7 +219,7 @@ fn found(
                 let span = span.part(&chars);
                 let x = span.rect(&(0..span.chars.len())).map_or(0.0, |r| r.x0);
                 if is_allowed(page_at, row_at, x) {
-                    sources.push(Source { span, score: 1.0, how: "by its pattern".into() });
+                    sources.push(Source::new(span, 1.0, "by its pattern"));
                 }
             }
         }
@@ -214,7 +246,9 @@ fn anchored(rule: &FieldRule, hit: &Hit, context: Context<'_>, sources: &mut Vec
             Where::SameCell => ("in the cell of", same_cell(hit, context)),
         };
         let how = format!("{name} “{label}”");
-        select_lines(rule, lines, base * factor, &how, sources);
+        let heads = *direction != Where::Block || is_heading(row, hit);
+        let score = if heads { base * factor } else { base * factor * NO_HEADING_FACTOR };
+        select_lines(rule, lines, score, &how, sources);
         factor *= DIRECTION_FACTOR;
     }
 }
@@ -231,6 +265,18 @@ fn label_score(row: &TextRow, hit: &Hit) -> f32 {
         (false, true) => 0.9,
         (false, false) => 0.8,
     }
+}
+
+/// See `right`.
+const UNPARTED_FACTOR: f32 = 0.75;
+/// A label that goes on with other words on its line heads no block.
+const NO_HEADING_FACTOR: f32 = 0.7;
+
+/// Whether nothing but a colon follows the label in its piece.
+fn is_heading(row: &TextRow, hit: &Hit) -> bool {
+    let end = row.piece_at(hit.chars.end - 1).map_or(hit.chars.end, |at| row.pieces[at].chars.end);
+    let starts = row.piece_at(hit.chars.start).is_some_and(|at| row.pieces[at].chars.start == hit.chars.start);
+    starts && !row.slice(&(hit.chars.end..end)).chars().any(char::is_alphanumeric)
 }
 
 /// The rest of the label's own piece, then the pieces behind it, up to the next label.
@@ -251,15 +297,21 @@ fn right(
     };
     let how = format!("right of “{label}”");
     let rest = hit.chars.end..next_label(hit.chars.end, row.pieces[at].chars.end);
-    let mut push = |chars: Range<usize>, score: f32| -> bool {
+    let mut push = |chars: Range<usize>, score: f32, is_label_end: bool| -> bool {
         let has_words = row.slice(&chars).chars().any(char::is_alphanumeric);
         if has_words {
-            sources.push(Source { span: row.span(page, &chars), score, how: how.clone() });
+            let source = Source::new(row.span(page, &chars), score, how.clone());
+            sources.push(Source { is_label_end, ..source });
         }
         has_words
     };
     let is_wordy = matches!(rule.kind, Kind::Text) && rule.take.is_none();
-    if push(rest, score) && is_wordy {
+    // Words that follow without a colon or a gap may be the label's own: "Lieferant GmbH" is a name.
+    let is_parted = row.slice(&rest).trim_start().starts_with([':', '#', '-', '=']);
+    let starts = row.pieces[at].chars.start == hit.chars.start;
+    let score = if is_wordy && !starts { score * UNPARTED_FACTOR } else { score };
+    let own = if is_wordy && !is_parted { score * UNPARTED_FACTOR } else { score };
+    if push(rest, own, true) && is_wordy {
         return;
     }
     let mut factor = 0.98;
@@ -267,7 +319,7 @@ fn right(
         // In tall cells label and value may stand on base lines of their own.
         let beside = beside(context, hit, row.pieces[at].bbox);
         let score = score * factor;
-        sources.extend(beside.into_iter().map(|span| Source { span, score, how: how.clone() }));
+        sources.extend(beside.into_iter().map(|span| Source::new(span, score, how.clone())));
         return;
     }
     for piece in &row.pieces[at + 1..] {
@@ -277,10 +329,10 @@ fn right(
         }
         if rule.wraps {
             let span = wrapped(context, hit, piece);
-            sources.push(Source { span, score: score * factor, how });
+            sources.push(Source::new(span, score * factor, how));
             return;
         }
-        if push(piece.chars.start..end, score * factor) && is_wordy {
+        if push(piece.chars.start..end, score * factor, false) && is_wordy {
             break;
         }
         factor *= 0.95;
@@ -472,12 +524,13 @@ fn select_lines(rule: &FieldRule, mut lines: Vec<Span>, score: f32, how: &str, s
         Some(LineFile::Number(n)) => lines.len().checked_sub(n.unsigned_abs() as usize),
         Some(LineFile::LargestFont) => largest(&lines),
         Some(LineFile::Bold) => lines.iter().position(|l| l.is_bold),
+        Some(LineFile::Addressee) => addressee(&lines),
         Some(LineFile::Company) => lines.iter().position(|l| is_company(&l.text)),
         None if rule.lines > 1 => Some(0),
         None => {
             let mut factor = 1.0;
             for span in lines {
-                sources.push(Source { span, score: score * factor, how: how.to_owned() });
+                sources.push(Source::new(span, score * factor, how));
                 factor *= 0.97;
             }
             return;
@@ -491,12 +544,46 @@ fn select_lines(rule: &FieldRule, mut lines: Vec<Span>, score: f32, how: &str, s
     for line in lines[first..].iter().take(rule.lines).take_while(|l| !is_styled || style(l) == own) {
         joined.push_line(line);
     }
-    sources.push(Source { span: joined, score, how: how.to_owned() });
+    sources.push(Source::new(joined, score, how));
 }
 
 fn largest(lines: &[Span]) -> Option<usize> {
     let size = lines.iter().map(|l| l.font_size).fold(0.0, f32::max);
     lines.iter().position(|l| l.font_size >= size - 0.1)
+}
+
+/// The first line of the first block that reads like a postal address: two to seven lines set closely under each
+/// other, one of which begins with a postal code and a town.
+fn addressee(lines: &[Span]) -> Option<usize> {
+    let boxes: Vec<Rect> = lines.iter().map(|l| l.rect(&(0..l.chars.len())).unwrap_or_default()).collect();
+    let towns = lines.iter().enumerate().skip(1).filter(|(_, line)| is_town(&line.text)).map(|(at, _)| at);
+    towns.take(8).find_map(|town| first_above(lines, &boxes, town))
+}
+
+/// The top of the lines set closely over a town, if there are any.
+fn first_above(lines: &[Span], boxes: &[Rect], town: usize) -> Option<usize> {
+    let mut first = town;
+    for at in (0..town).rev() {
+        let (upper, lower) = (boxes[at], boxes[first]);
+        let is_aligned = (upper.x0 - lower.x0).abs() < 4.0;
+        let gap = lower.y0 - upper.y1;
+        if is_aligned && gap < (lower.y1 - lower.y0) * 2.6 && town - at < 12 && !is_town(&lines[at].text) {
+            first = at;
+        } else if is_aligned {
+            break;
+        }
+    }
+    (first < town).then_some(first)
+}
+
+/// "40235 Düsseldorf", "D-63571 Gelnhausen", "75018 PARIS, FR".
+fn is_town(text: &str) -> bool {
+    let text = text.trim();
+    let bare = text.split_once(['-', ' ']).filter(|(c, _)| c.len() <= 2 && c.chars().all(char::is_alphabetic));
+    let text = bare.map_or(text, |(_, rest)| rest);
+    let digits = text.chars().take_while(char::is_ascii_digit).count();
+    let rest = text[digits..].trim_start();
+    matches!(digits, 4 | 5) && rest.len() + digits < text.len() && rest.chars().next().is_some_and(char::is_uppercase)
 }
 
 /// Legal forms, folded, as they stand behind a company's name.

@@ -62,7 +62,7 @@ pub struct Labels {
 #[derive(Debug, Default)]
 pub struct Hits {
     by_label: Vec<Vec<Hit>>,
-    /// Anchors by page and row, to see where one value ends and the next label begins.
+    /// Anchors that surely are labels, by page and row, to see where one value ends and the next label begins.
     anchors: BTreeMap<(usize, usize), Vec<Range<usize>>>,
 }
 
@@ -141,7 +141,7 @@ impl Labels {
         for (page, row_at, row) in sheet.rows() {
             let found = self.find_in(row);
             for (group, id, chars) in found {
-                if group == Some(Group::Anchor) {
+                if group == Some(Group::Anchor) && stands_alone(row, &chars) {
                     hits.anchors.entry((page, row_at)).or_default().push(chars.clone());
                 }
                 hits.by_label[id].push(Hit { page, row: row_at, chars });
@@ -175,6 +175,12 @@ impl Labels {
         }
         kept
     }
+}
+
+/// Whether a label is followed by a colon or by nothing: else it may be part of a name ("Lieferant GmbH").
+fn stands_alone(row: &TextRow, chars: &Range<usize>) -> bool {
+    let next = row.text.chars().skip(chars.end).find(|c| *c != ' ');
+    next.is_none_or(|c| matches!(c, ':' | '\t' | '='))
 }
 
 /// Whether the match is not part of a longer word.

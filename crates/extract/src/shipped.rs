@@ -11,6 +11,7 @@ pub(crate) const MAPPINGS: &[(&str, &str)] = &[
     ("fleet_lease_v1.toml", include_str!("../../../mappings/fleet_lease_v1.toml")),
     ("fnfe_v1.toml", include_str!("../../../mappings/fnfe_v1.toml")),
     ("fournisseur_v1.toml", include_str!("../../../mappings/fournisseur_v1.toml")),
+    ("generic_invoice_v1.toml", include_str!("../../../mappings/generic_invoice_v1.toml")),
     ("invoice_generator_v1.toml", include_str!("../../../mappings/invoice_generator_v1.toml")),
     ("mustang_v1.toml", include_str!("../../../mappings/mustang_v1.toml")),
     ("premium_letter_v1.toml", include_str!("../../../mappings/premium_letter_v1.toml")),

@@ -105,10 +105,15 @@ fn find_header(rule: &TableRule, context: Context<'_>, page: usize) -> Option<He
     let mut best: Option<Header> = None;
     for start in starts {
         for end in start + 1..=rows.len() {
-            if rows[end - 1].bbox.y1 - rows[start].bbox.y0 > HEADER_HEIGHT_MAX {
+            let is_high = rows[end - 1].bbox.y1 - rows[start].bbox.y0 > HEADER_HEIGHT_MAX;
+            if is_high || has_money(&rows[end - 1], context.locale) {
                 break;
             }
             let header = header_in(&hits, rows, start..end);
+            let lacks = |(c, head): (&ColumnRule, &Option<Rect>)| c.is_required && !c.heads.is_empty() && head.is_none();
+            if rule.columns.iter().zip(&header.heads).any(lacks) {
+                continue;
+            }
             let height = |h: &Header| h.rows.len();
             let is_better =
                 |b: &Header| (header.count, height(b)) > (b.count, height(&header)) && header.count >= b.count;
@@ -118,6 +123,11 @@ fn find_header(rule: &TableRule, context: Context<'_>, page: usize) -> Option<He
         }
     }
     best
+}
+
+/// Whether a row holds an amount with decimals: then it is a row of the table, not of its headings.
+fn has_money(row: &TextRow, locale: &Locale) -> bool {
+    values::read_all(Kind::Amount, &row.text, locale).iter().any(|r| r.is_sure)
 }
 
 /// Headings within some rows, each place used once.
@@ -305,7 +315,8 @@ fn band_of(rule: &TableRule, bands: &Bands, column: usize) -> Option<Range<f32>>
 
 /// Rows on one page.
 fn page_rows(rule: &TableRule, bands: &Bands, body: &[BodyRow<'_>], top: f32, locale: &Locale) -> Vec<Row> {
-    let starts: Vec<usize> = (0..body.len()).filter(|at| is_start(rule, bands, &body[*at], locale)).collect();
+    let mut starts: Vec<usize> = (0..body.len()).filter_map(|at| start_at(rule, bands, body, at, locale)).collect();
+    starts.dedup();
     let mut rows = Vec::new();
     let is_ruled = is_ruled(body, &starts);
     let first = |previous: Option<usize>, start: usize| {
@@ -323,14 +334,39 @@ fn page_rows(rule: &TableRule, bands: &Bands, body: &[BodyRow<'_>], top: f32, lo
     rows
 }
 
-/// A row starts where its column is filled and something else stands beside it.
-fn is_start(rule: &TableRule, bands: &Bands, part: &BodyRow<'_>, locale: &Locale) -> bool {
-    let Some(band) = band_of(rule, bands, rule.starts) else { return false };
+/// The row that starts where this line fills the starting column and something else stands beside it. A figure
+/// alone may hang a little lower than the line it belongs to.
+fn start_at(rule: &TableRule, bands: &Bands, body: &[BodyRow<'_>], at: usize, locale: &Locale) -> Option<usize> {
+    let band = band_of(rule, bands, rule.starts)?;
     let column = &rule.columns[rule.starts];
-    let cell = cell_span(part, &band).and_then(|span| take(&span, column.take.as_ref()));
-    let is_filled = cell.is_some_and(|span| !values::read_all(column.kind, &span.text, locale).is_empty());
-    let beside = bands.iter().flatten().filter(|b| cell_span(part, b).is_some()).count();
-    is_filled && beside >= bands.iter().flatten().count().min(2)
+    let is_filled = |part: &BodyRow<'_>| {
+        let cell = cell_span(part, &band).and_then(|span| take(&span, column.take.as_ref()));
+        cell.is_some_and(|span| !values::read_all(column.kind, &span.text, locale).is_empty())
+    };
+    let cells = |part: &BodyRow<'_>| distinct(bands).filter(|b| cell_span(part, b).is_some()).count();
+    let part = &body[at];
+    if !is_filled(part) {
+        return None;
+    }
+    if cells(part) >= distinct(bands).count().min(2) {
+        return Some(at);
+    }
+    let upper = at.checked_sub(1).map(|upper| (upper, &body[upper]))?;
+    let height = part.row.bbox.y1 - part.row.bbox.y0;
+    let hangs = part.row.bbox.y0 - upper.1.row.bbox.y0 < height * 1.3;
+    (hangs && !is_filled(upper.1) && cells(upper.1) >= 2).then_some(upper.0)
+}
+
+/// Bands without those that stacked headings share.
+fn distinct(bands: &Bands) -> impl Iterator<Item = &Range<f32>> {
+    let all: Vec<&Range<f32>> = bands.iter().flatten().collect();
+    let mut once: Vec<&Range<f32>> = Vec::new();
+    for band in all {
+        if !once.contains(&band) {
+            once.push(band);
+        }
+    }
+    once.into_iter()
 }
 
 /// The lowest rule drawn across the table between a height and a row.
@@ -447,7 +483,7 @@ fn read_cell(
         return typed_cell(column, &cut(column, &spans.get(index)?.1)?, locale);
     }
     if rule.joins.contains(&at) {
-        return typed_cell(column, &cut(column, &join_lines(&spans))?, locale);
+        return typed_cell(column, &cut(column, &join_lines(&spans, column.take.is_none()))?, locale);
     }
     if column.kind != Kind::Text || column.take.is_some() {
         // The row's own line first: notes under it may hold figures too.
@@ -460,8 +496,9 @@ fn cut(column: &ColumnRule, span: &Span) -> Option<Span> {
     take(span, column.take.as_ref())
 }
 
-/// The first line and those that go on directly under it in the same type.
-fn join_lines(spans: &[(usize, Span)]) -> Span {
+/// The first line and those that go on directly under it in the same type; plain words also end where an attribute
+/// begins.
+fn join_lines(spans: &[(usize, Span)], is_plain: bool) -> Span {
     let mut joined = Span::default();
     let mut last: Option<Rect> = None;
     for (_, span) in spans {
@@ -470,7 +507,7 @@ fn join_lines(spans: &[(usize, Span)]) -> Span {
             let height = last.y1 - last.y0;
             let is_next = rect.y0 - last.y1 < height * 0.6 && (rect.x0 - last.x0).abs() < 4.0;
             let is_same = (span.font_size - joined.font_size).abs() < 0.6 && span.is_bold == joined.is_bold;
-            if !is_next || !is_same {
+            if !is_next || !is_same || (is_plain && is_attribute(&span.text)) {
                 break;
             }
         }
@@ -478,6 +515,13 @@ fn join_lines(spans: &[(usize, Span)]) -> Span {
         last = Some(rect);
     }
     joined
+}
+
+/// "GTIN: 4012345001235": a word and a colon begin something else than the text above.
+fn is_attribute(text: &str) -> bool {
+    let Some((head, _)) = text.split_once(':') else { return false };
+    let head = head.trim();
+    (2..=20).contains(&head.chars().count()) && head.chars().all(|c| c.is_alphabetic() || matches!(c, ' ' | '.' | '-'))
 }
 
 fn typed_cell(column: &ColumnRule, span: &Span, locale: &Locale) -> Option<(Cell, Option<Cell>)> {

@@ -174,6 +174,12 @@ pub struct FieldFile {
     /// Texts that the value must not match.
     #[serde(default)]
     pub not: Texts,
+    /// Other fields whose value it cannot have: a seller is not its own buyer.
+    #[serde(default)]
+    pub unlike: Texts,
+    /// How well founded a value must be (0 to 1) unless a check confirms it; below that the field stays blank.
+    #[serde(default)]
+    pub sure: f32,
     /// Which of several.
     #[serde(default)]
     pub pick: Pick,
@@ -244,6 +250,8 @@ pub enum Pick {
     Max,
     /// The least.
     Min,
+    /// The one that is found most often.
+    Most,
     /// The only one: where the page has two different ones, none is taken.
     Only,
 }
@@ -274,6 +282,8 @@ pub enum LineFile {
     Bold,
     /// The first one that names a company by its legal form.
     Company,
+    /// The first line of a postal address: a block that holds a postal code and a town.
+    Addressee,
 }
 
 /// The part of a document between two headings.
@@ -493,7 +503,7 @@ impl<'de> Deserialize<'de> for LineFile {
         impl Visitor<'_> for NumberOrName {
             type Value = LineFile;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a line number, \"largest-font\", \"bold\" or \"company\"")
+                f.write_str("a line number, \"largest-font\", \"bold\", \"company\" or \"addressee\"")
             }
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
                 i32::try_from(number).map(LineFile::Number).map_err(E::custom)
@@ -503,7 +513,8 @@ impl<'de> Deserialize<'de> for LineFile {
                     "largest-font" => Ok(LineFile::LargestFont),
                     "bold" => Ok(LineFile::Bold),
                     "company" => Ok(LineFile::Company),
-                    _ => Err(E::unknown_variant(name, &["largest-font", "bold", "company"])),
+                    "addressee" => Ok(LineFile::Addressee),
+                    _ => Err(E::unknown_variant(name, &["largest-font", "bold", "company", "addressee"])),
                 }
             }
         }

@@ -24,6 +24,9 @@ pub enum NumberStyle {
 /// Longest run of digits and marks that is still looked at as one number.
 const NUMBER_CHARS_MAX: usize = 32;
 
+/// More digits than this without any mark are a number of something, not an amount.
+const BARE_DIGITS_MAX: usize = 9;
+
 /// One run of digits and grouping marks, with its sign.
 #[derive(Clone, Debug, PartialEq)]
 struct Run {
@@ -32,9 +35,13 @@ struct Run {
     is_negative: bool,
 }
 
-/// Every amount in the text. Digits inside words, dates and identifiers are left alone.
+/// Every amount in the text. Digits inside words, dates and identifiers are left alone, and so are rates.
 pub fn amounts(text: &str, locale: &Locale) -> Vec<Reading> {
-    runs(text, &is_word_part).into_iter().filter_map(|run| reading(run, locale.numbers)).collect()
+    let chars: Vec<char> = text.chars().collect();
+    let is_rate = |run: &Run| chars[run.chars.end..].iter().find(|c| !c.is_whitespace()) == Some(&'%');
+    let is_code = |run: &Run| run.body.len() > BARE_DIGITS_MAX && run.body.chars().all(|c| c.is_ascii_digit());
+    let runs = runs(text, &is_word_part).into_iter().filter(|run| !is_rate(run) && !is_code(run));
+    runs.filter_map(|run| reading(run, locale.numbers)).collect()
 }
 
 /// Numbers that may carry a unit (`-5,0000 Stk.`, `3h`): the unit's letters may touch the digits.
@@ -351,7 +358,7 @@ mod tests {
         check("(35,13 €)", NumberStyle::Comma, &["-35.13"]);
         check("- € 12,50", NumberStyle::Comma, &["-12.50"]);
         check("−12,50 EUR", NumberStyle::Comma, &["-12.50"]);
-        check("Vollkasko (30 %)", NumberStyle::Comma, &["30"]);
+        check("MwSt. (19 %) 71,51", NumberStyle::Comma, &["71.51"]);
     }
 
     #[test]
