@@ -24,7 +24,13 @@ fn write_page(page: &Page, text: &mut String) {
                 if position > 0 {
                     text.push(' ');
                 }
-                text.extend(word.text.chars().filter(|character| *character != '\u{ad}'));
+                // What cannot be read is left blank.
+                text.extend(
+                    word.text
+                        .chars()
+                        .filter(|character| *character != '\u{ad}')
+                        .map(|character| if character == '\u{fffd}' { ' ' } else { character }),
+                );
             }
             let is_hyphenated = words.last().is_some_and(|word| is_hyphenated(&word.text));
             let next = page.lines.get(index + 1).filter(|_| index + 1 < block.lines.end);

@@ -62,6 +62,14 @@ impl Decoder {
         form
     }
 
+    /// Whether a stream may be unpacked by somebody else.
+    pub(crate) fn is_bounded(&self, stream: &Stream<'_>) -> bool {
+        let bytes_max = self.stream_bytes_max.min(self.bytes_left.get());
+        worst_size(stream) <= bytes_max
+            || stream.filters().as_slice() == [Filter::FlateDecode]
+                && inflated_size(&stream.raw_data(), bytes_max).is_some()
+    }
+
     /// The stream's bytes, or nothing when they are damaged or too many.
     pub(crate) fn decode<'a>(&self, stream: &Stream<'a>) -> Option<Cow<'a, [u8]>> {
         let bytes_max = self.stream_bytes_max.min(self.bytes_left.get());

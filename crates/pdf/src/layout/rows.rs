@@ -9,6 +9,12 @@ use crate::words::{Piece, SPACE_GAP, WORD_GAP};
 const BASE_STEP_MAX: f32 = 0.2;
 /// A smaller letter belongs to the line whose letters it stands beside: indexes and footnote marks.
 const SMALL: f32 = 0.85;
+/// A mark stands this close to its letters, in their size.
+const MARK_GAP: f32 = 0.2;
+/// A mark is short; longer text of another size is a line of its own.
+const MARK_GLYPHS_MAX: usize = 12;
+/// Levels above and below that are searched for a mark's letters.
+const LEVELS_NEAR: usize = 4;
 /// A gap wider than this ends a line, in sizes.
 const LINE_GAP: f32 = 1.3;
 /// Pieces that cover each other by this share and read the same are one, drawn twice.
@@ -17,49 +23,78 @@ const DOUBLE_SHARE: f32 = 0.7;
 /// The rows of all pieces of one direction of writing.
 pub(crate) fn rows(mut pieces: Vec<Piece>, marks: &Marks) -> Vec<Row> {
     pieces.sort_by(|a, b| a.base.total_cmp(&b.base).then(a.from.total_cmp(&b.from)));
+    let mut levels = levels(pieces);
+    attach_marks(&mut levels);
     let mut rows = Vec::new();
-    for mut level in levels(pieces) {
-        level.sort_by(|a, b| a.from.total_cmp(&b.from));
+    for mut level in levels {
         drop_doubles(&mut level, marks);
         split(level, marks, &mut rows);
     }
     rows
 }
 
-/// Pieces by height.
+/// Pieces by height, each level from left to right.
 fn levels(pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
     let mut levels: Vec<Vec<Piece>> = Vec::new();
-    let mut base = f32::MIN;
-    let mut size = 0.0_f32;
+    let (mut base, mut size) = (f32::MIN, 0.0_f32);
     for piece in pieces {
         let is_same = !piece.is_oblique
             && levels.last().and_then(|level| level.last()).is_some_and(|last| !last.is_oblique)
-            && is_level(base, size, &piece);
+            && piece.base - base <= BASE_STEP_MAX * size.min(piece.size);
         match levels.last_mut().filter(|_| is_same) {
-            Some(level) => {
-                if piece.size > size {
-                    (base, size) = (piece.base, piece.size);
-                }
-                level.push(piece);
-            }
+            Some(level) => level.push(piece),
             None => {
                 (base, size) = (piece.base, piece.size);
                 levels.push(vec![piece]);
             }
         }
     }
+    for level in &mut levels {
+        level.sort_by(|a, b| a.from.total_cmp(&b.from));
+    }
     levels
 }
 
-fn is_level(base: f32, size: f32, piece: &Piece) -> bool {
-    let step = piece.base - base;
-    let large = size.max(piece.size);
-    if step.abs() <= BASE_STEP_MAX * size.min(piece.size) {
-        return true;
+/// Moves marks (indexes, exponents, footnote numbers) to the level of the larger letters that they touch.
+fn attach_marks(levels: &mut [Vec<Piece>]) {
+    for index in 0..levels.len() {
+        let mut kept = Vec::with_capacity(levels[index].len());
+        for piece in std::mem::take(&mut levels[index]) {
+            match host(levels, index, &piece) {
+                Some(host) => {
+                    let at = levels[host].partition_point(|other| other.from <= piece.from);
+                    levels[host].insert(at, piece);
+                }
+                None => kept.push(piece),
+            }
+        }
+        // What was attached to this level in the meantime stays.
+        kept.append(&mut levels[index]);
+        kept.sort_by(|a, b| a.from.total_cmp(&b.from));
+        levels[index] = kept;
     }
-    let is_mark = size.min(piece.size) < SMALL * large;
-    // Marks above the line come before it, those below after it.
-    is_mark && step.abs() <= if piece.size > size { 0.5 * large } else { 0.3 * large }
+}
+
+/// The level next to `index` where a larger letter stands right beside the piece.
+fn host(levels: &[Vec<Piece>], index: usize, piece: &Piece) -> Option<usize> {
+    if piece.is_oblique || piece.glyphs.len() > MARK_GLYPHS_MAX {
+        return None;
+    }
+    let below = levels.iter().enumerate().skip(index + 1).take(LEVELS_NEAR);
+    let above = levels[..index].iter().enumerate().rev().take(LEVELS_NEAR);
+    below
+        .chain(above)
+        .find(|(_, level)| level.iter().any(|other| is_mark_of(piece, other)))
+        .map(|(host, _)| host)
+}
+
+fn is_mark_of(mark: &Piece, letters: &Piece) -> bool {
+    let step = mark.base - letters.base;
+    let gap = (mark.from - letters.to).max(letters.from - mark.to);
+    !letters.is_oblique
+        && mark.size <= SMALL * letters.size
+        && (-0.6 * letters.size..=0.45 * letters.size).contains(&step)
+        && (-0.5 * letters.size..=MARK_GAP * letters.size).contains(&gap)
 }
 
 fn drop_doubles(level: &mut Vec<Piece>, marks: &Marks) {

@@ -7,6 +7,9 @@ use crate::marks::Marks;
 use crate::text::Word;
 use crate::words::Piece;
 
+/// Stands for a letter that nobody can read, so that no one takes the rest of its word for the whole.
+pub(crate) const UNKNOWN: &str = "\u{fffd}";
+
 /// Makes a word of its pieces; nothing if none of its glyphs can be read.
 pub(crate) fn spell(pieces: &[Piece], marks: &Marks) -> Option<Placed> {
     let first = pieces.first()?;
@@ -17,11 +20,11 @@ pub(crate) fn spell(pieces: &[Piece], marks: &Marks) -> Option<Placed> {
         .map(|index| {
             let glyph = &marks.glyphs[*index as usize];
             let (start, end) = (turn.place(glyph.start).0, turn.place(glyph.end).0);
-            Letter { text: marks.text_of(glyph), from: start.min(end), to: start.max(end) }
+            let text = Some(marks.text_of(glyph)).filter(|text| !text.is_empty()).unwrap_or(UNKNOWN);
+            Letter { text, from: start.min(end), to: start.max(end) }
         })
-        .filter(|letter| !letter.text.is_empty())
         .collect();
-    if letters.is_empty() {
+    if letters.iter().all(|letter| letter.text == UNKNOWN) {
         return None;
     }
     let is_rtl = is_rtl(letters.iter().flat_map(|letter| letter.text.chars()));
@@ -111,7 +114,7 @@ fn is_rtl_letter(character: char) -> bool {
 
 /// Turns letters seen from left to right into the order of reading: numbers keep theirs.
 fn turn_around(letters: &mut [Letter<'_>]) {
-    letters.reverse();
+    letters.sort_by(|a, b| b.from.total_cmp(&a.from));
     let is_number = |letter: &Letter<'_>| {
         letter.text.chars().all(|character| character.is_numeric() || ".,:/".contains(character))
     };
