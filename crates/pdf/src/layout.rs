@@ -1,5 +1,6 @@
 //! Words to lines, blocks and reading order.
 
+mod corridors;
 mod order;
 mod rows;
 mod spell;

@@ -15,6 +15,9 @@ const TURN_MAX: f32 = 3.0;
 /// The same letter drawn again within this distance is a fake of bold type, in sizes.
 const DOUBLE_MAX: f32 = 0.1;
 
+/// Where a word may be broken: no letter, whatever width a document gives it.
+const ZERO_WIDTH_SPACE: char = '\u{200b}';
+
 /// The four ways of writing, as quarters of a turn clockwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Turn(pub(crate) u8);
@@ -77,7 +80,9 @@ pub(crate) fn pieces(marks: &Marks) -> Vec<Piece> {
     let mut is_after_space = false;
     for (index, glyph) in marks.glyphs.iter().enumerate() {
         let text = marks.text_of(glyph);
-        if !text.is_empty() && text.chars().all(char::is_whitespace) {
+        if !text.is_empty()
+            && text.chars().all(|character| character.is_whitespace() || character == ZERO_WIDTH_SPACE)
+        {
             is_after_space = true;
             if let Some(piece) = pieces.last_mut() {
                 piece.is_before_space = true;

@@ -378,15 +378,18 @@ impl<'r, 'a> Walk<'r, 'a> {
         if flags & (HIDDEN | NO_VIEW) != 0 || self.reader.layers.is_hidden(annotation, keys::OC) {
             return;
         }
-        if appearance(annotation).is_none()
+        let glyphs = self.marks.glyphs.len();
+        self.appearance(annotation, resources);
+        if self.marks.glyphs.len() == glyphs
             && let Some(value) = fields::value(annotation)
         {
             self.field(&value);
-            return;
         }
-        let Some((form, rect)) =
-            appearance(annotation).zip(annotation.get::<hayro_syntax::object::Rect>(keys::RECT))
-        else {
+    }
+
+    fn appearance(&mut self, annotation: &Dict<'a>, resources: &Resources<'a>) {
+        let rect = annotation.get::<hayro_syntax::object::Rect>(keys::RECT);
+        let Some((form, rect)) = appearance(annotation).zip(rect) else {
             return;
         };
         let bounds = form.dict().get::<[f64; 4]>(keys::BBOX).unwrap_or([0.0, 0.0, 1.0, 1.0]);

@@ -36,7 +36,14 @@ pub(crate) fn value(field: &Dict<'_>) -> Option<Value> {
     let lines: Vec<String> = match kind.as_ref() {
         b"Tx" if flags & PASSWORD == 0 => shown(inherited(field, b"V")?).lines().map(str::to_owned).collect(),
         b"Ch" if flags & COMBO != 0 => vec![chosen(field)?],
-        b"Ch" => options(field).into_iter().map(|(_, shown)| shown).collect(),
+        b"Ch" => {
+            let first = inherited(field, b"TI").and_then(Object::into_i32).unwrap_or(0);
+            options(field)
+                .into_iter()
+                .skip(usize::try_from(first).unwrap_or(0))
+                .map(|(_, shown)| shown)
+                .collect()
+        }
         b"Btn" if flags & PUSH_BUTTON != 0 => {
             vec![shown(field.get::<Dict<'_>>(b"MK")?.get::<Object<'_>>(b"CA")?)]
         }

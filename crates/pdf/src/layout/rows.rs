@@ -1,5 +1,6 @@
 //! Pieces of words to rows: what stands at one height, up to a wide gap.
 
+use super::corridors;
 use super::spell::spell;
 use super::{Area, Placed, Row};
 use crate::marks::Marks;
@@ -17,6 +18,12 @@ const MARK_GLYPHS_MAX: usize = 12;
 const LEVELS_NEAR: usize = 4;
 /// A gap wider than this ends a line, in sizes.
 const LINE_GAP: f32 = 1.3;
+/// Letters of a word that is spaced out stand no further apart than this, in sizes.
+const SPACED_OUT_GAP_MAX: f32 = 0.5;
+/// Their gaps differ by no more than this, in sizes.
+const SPACED_OUT_SPREAD: f32 = 0.08;
+/// A word that is spaced out has at least this many gaps.
+const SPACED_OUT_STEPS_MIN: usize = 3;
 /// Pieces that cover each other by this share and read the same are one, drawn twice.
 const DOUBLE_SHARE: f32 = 0.7;
 
@@ -25,10 +32,13 @@ pub(crate) fn rows(mut pieces: Vec<Piece>, marks: &Marks) -> Vec<Row> {
     pieces.sort_by(|a, b| a.base.total_cmp(&b.base).then(a.from.total_cmp(&b.from)));
     let mut levels = levels(pieces);
     attach_marks(&mut levels);
+    for level in &mut levels {
+        drop_doubles(level, marks);
+    }
+    let is_after_corridor = corridors::find(&levels);
     let mut rows = Vec::new();
-    for mut level in levels {
-        drop_doubles(&mut level, marks);
-        split(level, marks, &mut rows);
+    for (level, is_after_corridor) in levels.into_iter().zip(is_after_corridor) {
+        split(level, &is_after_corridor, marks, &mut rows);
     }
     rows
 }
@@ -117,26 +127,59 @@ fn drop_doubles(level: &mut Vec<Piece>, marks: &Marks) {
     *level = kept;
 }
 
-/// Splits a level into rows at wide gaps, and each row into words.
-fn split(level: Vec<Piece>, marks: &Marks, rows: &mut Vec<Row>) {
+/// Splits a level into rows at wide gaps and at corridors, and each row into words.
+fn split(level: Vec<Piece>, is_after_corridor: &[bool], marks: &Marks, rows: &mut Vec<Row>) {
+    let is_spaced_out = spaced_out(&level, marks);
     let mut words: Vec<Vec<Piece>> = Vec::new();
     let mut end = f32::MIN;
-    for piece in level {
-        let size = words
-            .last()
-            .and_then(|word| word.last())
-            .map_or(piece.size, |last| last.size.min(piece.size).max(1.0));
+    for (index, piece) in level.into_iter().enumerate() {
+        let last = words.last().and_then(|word| word.last());
+        let size = last.map_or(piece.size, |last| last.size.min(piece.size).max(1.0));
         let gap = piece.from - end;
-        if !words.is_empty() && gap > LINE_GAP * size.max(piece.size) {
+        let is_wide = gap > LINE_GAP * size.max(piece.size) || is_after_corridor[index];
+        if !words.is_empty() && is_wide {
             push_row(std::mem::take(&mut words), marks, rows);
         }
         end = end.max(piece.to);
-        match words.last_mut().filter(|word| !is_break(word, &piece, gap, size)) {
+        let goes_on = |word: &&mut Vec<Piece>| is_spaced_out[index] || !is_break(word, &piece, gap, size);
+        match words.last_mut().filter(goes_on) {
             Some(word) => word.push(piece),
             None => words.push(vec![piece]),
         }
     }
     push_row(words, marks, rows);
+}
+
+/// For each piece, whether it continues a word whose letters are spaced out evenly.
+fn spaced_out(level: &[Piece], marks: &Marks) -> Vec<bool> {
+    let mut continues = vec![false; level.len()];
+    let gap = |index: usize| (level[index].from - level[index - 1].to) / level[index].size.max(0.1);
+    let is_letter = |piece: &Piece| {
+        let [glyph] = piece.glyphs[..] else {
+            return false;
+        };
+        marks
+            .text_of(&marks.glyphs[glyph as usize])
+            .chars()
+            .all(|letter| letter.is_alphanumeric() || "-.:".contains(letter))
+    };
+    let is_step = |index: usize| {
+        let (last, next) = (&level[index - 1], &level[index]);
+        let is_spaced = last.is_before_space || next.is_after_space;
+        let is_near = (WORD_GAP..=SPACED_OUT_GAP_MAX).contains(&gap(index));
+        is_near && !is_spaced && is_letter(last) && is_letter(next)
+    };
+    let mut first = 1;
+    while first < level.len() {
+        let steps = (first..level.len())
+            .take_while(|index| is_step(*index) && (gap(*index) - gap(first)).abs() <= SPACED_OUT_SPREAD)
+            .count();
+        if steps >= SPACED_OUT_STEPS_MIN {
+            continues[first..first + steps].fill(true);
+        }
+        first += steps.max(1);
+    }
+    continues
 }
 
 fn is_break(word: &[Piece], piece: &Piece, gap: f32, size: f32) -> bool {
