@@ -86,13 +86,17 @@ fn numbers_out_of_all_proportion_do_no_harm() {
     let font = builder.object(
         "<</Type/Font/Subtype/TrueType/BaseFont/A/FirstChar 4000000000/LastChar 4000000001/Widths[1 2]>>",
     );
-    let inner = "<</Type/Font/Subtype/CIDFontType2/BaseFont/X/W[0 4294967295 500]/DW 1e38>>";
+    let inner = "<</Type/Font/Subtype/CIDFontType2/BaseFont/X/W[0 4294967295 500]/DW 100000000000000000000000000000000000000>>";
     let wide = builder.object(format!(
         "<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/Identity-H/DescendantFonts[{inner}]>>"
     ));
-    let content = "BT /F2 1e38 Tf (a) Tj /F3 10 Tf 1e30 Tc (ab) Tj 1e38 0 0 1e38 1e38 1e38 Tm (x) Tj ET
-        1e38 0 0 1e38 0 0 cm 0 0 m 1e38 1e38 l S BT /F1 10 Tf (y) Tj ET";
-    builder.page_with_fonts("/UserUnit 1e30", &format!("/F2 {font} 0 R/F3 {wide} 0 R"), content);
+    let content = "BT /F2 100000000000000000000000000000000000000 Tf (a) Tj /F3 10 Tf 1000000000000000000000000000000 Tc (ab) Tj 100000000000000000000000000000000000000 0 0 100000000000000000000000000000000000000 100000000000000000000000000000000000000 100000000000000000000000000000000000000 Tm (x) Tj ET
+        100000000000000000000000000000000000000 0 0 100000000000000000000000000000000000000 0 0 cm 0 0 m 100000000000000000000000000000000000000 100000000000000000000000000000000000000 l S BT /F1 10 Tf (y) Tj ET";
+    builder.page_with_fonts(
+        "/UserUnit 1000000000000000000000000000000",
+        &format!("/F2 {font} 0 R/F3 {wide} 0 R"),
+        content,
+    );
     ode_pdf::read(builder.bytes(), &Limits::default()).expect("readable");
 }
 
@@ -141,17 +145,15 @@ proptest! {
         if cut.index(4) == 0 {
             bytes.truncate(cut.index(bytes.len()));
         }
-        // A panic in the reader would come back as a refusal: it is told apart by the hook's message in the output,
-        // so the reader is called without its own net.
         if let Err(refusal) = ode_pdf::read(bytes, &Limits::default()) {
-            prop_assert!(refusal.to_string().ends_with('.'), "a refusal is a sentence: {refusal}");
+            prop_assert_ne!(refusal, Refusal::Failed);
         }
     }
 
     #[test]
     fn content_of_random_operators_never_panics(parts in prop::collection::vec(prop::sample::select(vec![
         "q", "Q", "BT", "ET", "/F1 12 Tf", "/F9 0 Tf", "(text) Tj", "[(a) -9999 (b)] TJ", "0 0 0 0 0 0 cm", "1 0 0 1 9 9 Tm",
-        "-5 -5 Td", "T*", "0 Tz", "-100 Tz", "9e9 TL", "(x) '", "1 2 (y) \"", "0 0 10 10 re", "f", "S", "b*", "n", "h",
+        "-5 -5 Td", "T*", "0 Tz", "-100 Tz", "1000000000 TL", "(x) '", "1 2 (y) \"", "0 0 10 10 re", "f", "S", "b*", "n", "h",
         "1 1 m", "2 2 l", "1 2 3 4 5 6 c", "/P BMC", "EMC", "/Span <</ActualText (zz)>> BDC", "/X Do", "3 Tr", "7 Tr", "BI ID x EI", "<<", "]", "(",
     ]), 0..60)) {
         ode_pdf::read(one_page(&parts.join(" ")), &Limits::default()).expect("the file around the content is sound");

@@ -224,9 +224,9 @@ fn hebrew_is_read_in_logical_order() {
     builder.page_with_fonts(
         "",
         &format!("/F2 {font} 0 R"),
-        "BT /F2 10 Tf 20 200 Td (CBA) Tj 30 0 Td (FED) Tj ET",
+        "BT /F2 10 Tf 20 200 Td (CBA) Tj 20 0 Td (FED) Tj 60 0 Td (IHG) Tj ET",
     );
-    assert_eq!(words(&read(builder.bytes()).pages[0]), ["דהו", "אבג"]);
+    assert_eq!(words(&read(builder.bytes()).pages[0]), ["זחט", "דהו", "אבג"]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use hayro_syntax::Filter;
 use hayro_syntax::object::Stream;
 use hayro_syntax::object::dict::keys;
 
+use super::place::Place;
 use crate::limits::Limits;
 
 /// Deflate never grows data by more than this factor.
@@ -22,12 +23,15 @@ const RUN_LENGTH_RATIO_MAX: usize = 64;
 /// Unpacked forms that are kept for their next use, in bytes.
 const FORM_BYTES_MAX: usize = 16 << 20;
 
+/// A form's bytes, or nothing when they are damaged or too many.
+type Form = Option<Rc<[u8]>>;
+
 /// Unpacks a document's streams and keeps count.
 pub(crate) struct Decoder {
     stream_bytes_max: usize,
     bytes_left: Cell<usize>,
     has_left_out: Cell<bool>,
-    forms: RefCell<HashMap<(usize, usize), Option<Rc<[u8]>>>>,
+    forms: RefCell<HashMap<Place, Form>>,
     form_bytes: Cell<usize>,
 }
 
@@ -48,12 +52,12 @@ impl Decoder {
     }
 
     /// The bytes of a form, which a document may use again and again.
-    pub(crate) fn decode_form(&self, stream: &Stream<'_>) -> Option<Rc<[u8]>> {
-        let key = (stream.dict().data().as_ptr() as usize, stream.dict().data().len());
+    pub(crate) fn decode_form(&self, stream: &Stream<'_>) -> Form {
+        let key = Place::of(stream.dict());
         if let Some(form) = self.forms.borrow().get(&key) {
             return form.clone();
         }
-        let form: Option<Rc<[u8]>> = self.decode(stream).map(|bytes| bytes.into());
+        let form: Form = self.decode(stream).map(|bytes| bytes.into());
         let bytes = self.form_bytes.get() + form.as_ref().map_or(0, |form| form.len());
         if bytes <= FORM_BYTES_MAX {
             self.form_bytes.set(bytes);

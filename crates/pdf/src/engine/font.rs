@@ -11,6 +11,7 @@ use hayro_syntax::object::dict::keys;
 use hayro_syntax::object::{Array, Dict, Name, Object, Stream, String as PdfString};
 
 use super::decode::Decoder;
+use super::place::Place;
 use super::program::{Program, standard_text, text_by_name};
 
 /// A font whose size on the page is one unit has a line of about this height.
@@ -22,7 +23,7 @@ const FORCE_BOLD: u32 = 1 << 18;
 
 /// All fonts of a document, each read once.
 pub(crate) struct Fonts<'a> {
-    known: RefCell<HashMap<(usize, usize), Option<Rc<Font<'a>>>>>,
+    known: RefCell<HashMap<Place, Option<Rc<Font<'a>>>>>,
     tools: Rc<Tools<'a>>,
 }
 
@@ -50,8 +51,7 @@ impl<'a> Fonts<'a> {
 
     /// The font that a dictionary describes.
     pub(crate) fn font(&self, dict: &Dict<'a>) -> Option<Rc<Font<'a>>> {
-        // A dictionary is known by where it lies: its object number would be that of whatever contains it.
-        let key = (dict.data().as_ptr() as usize, dict.data().len());
+        let key = Place::of(dict);
         if let Some(font) = self.known.borrow().get(&key) {
             return font.clone();
         }
@@ -62,7 +62,7 @@ impl<'a> Fonts<'a> {
 
     /// The font used where none is named.
     pub(crate) fn fallback(&self) -> Rc<Font<'a>> {
-        let key = (0, 0);
+        let key = Place::NOWHERE;
         if let Some(Some(font)) = self.known.borrow().get(&key) {
             return font.clone();
         }

@@ -11,6 +11,7 @@ mod fields;
 mod font;
 mod layers;
 mod path;
+mod place;
 mod program;
 mod strings;
 

@@ -110,10 +110,7 @@ impl Program {
 /// Whether an outline in Type 2 form only says how wide it is and ends.
 fn is_blank_outline(outline: &[u8]) -> bool {
     const END: u8 = 14;
-    match outline {
-        [END] | [32..=246, END] | [247..=254, _, END] | [28, _, _, END] => true,
-        _ => false,
-    }
+    matches!(outline, [END] | [32..=246, END] | [247..=254, _, END] | [28, _, _, END])
 }
 
 /// Whether the glyphs where Latin letters would stand are as wide as those: figures alike, an m wider than an i.

@@ -4,7 +4,7 @@ use super::corridors;
 use super::spell::spell;
 use super::{Area, Placed, Row};
 use crate::marks::Marks;
-use crate::words::{Piece, SPACE_GAP, WORD_GAP};
+use crate::words::{Piece, SPACE_GAP, Step, TURN_MAX, WORD_GAP};
 
 /// Base lines closer than this are one, in sizes.
 const BASE_STEP_MAX: f32 = 0.2;
@@ -28,7 +28,8 @@ const SPACED_OUT_STEPS_MIN: usize = 3;
 const DOUBLE_SHARE: f32 = 0.7;
 
 /// The rows of all pieces of one direction of writing.
-pub(crate) fn rows(mut pieces: Vec<Piece>, marks: &Marks) -> Vec<Row> {
+pub(crate) fn rows(pieces: Vec<Piece>, marks: &Marks) -> Vec<Row> {
+    let (oblique, mut pieces): (Vec<_>, Vec<_>) = pieces.into_iter().partition(|piece| piece.is_oblique);
     pieces.sort_by(|a, b| a.base.total_cmp(&b.base).then(a.from.total_cmp(&b.from)));
     let mut levels = levels(pieces);
     attach_marks(&mut levels);
@@ -36,10 +37,32 @@ pub(crate) fn rows(mut pieces: Vec<Piece>, marks: &Marks) -> Vec<Row> {
         drop_doubles(level, marks);
     }
     let is_after_corridor = corridors::find(&levels);
-    let mut rows = Vec::new();
+    let mut rows = oblique_rows(oblique, marks);
     for (level, is_after_corridor) in levels.into_iter().zip(is_after_corridor) {
         split(level, &is_after_corridor, marks, &mut rows);
     }
+    rows
+}
+
+/// Rows of slanted writing, as it was written: there is no level to find them by.
+fn oblique_rows(pieces: Vec<Piece>, marks: &Marks) -> Vec<Row> {
+    let glyph = |index: Option<&u32>| index.map(|index| &marks.glyphs[*index as usize]);
+    let mut rows = Vec::new();
+    let mut words: Vec<Vec<Piece>> = Vec::new();
+    for piece in pieces {
+        let last = words.last().and_then(|word| word.last()).and_then(|last| glyph(last.glyphs.last()));
+        let step = last.zip(glyph(piece.glyphs.first())).map(|(last, next)| Step::between(last, next));
+        let goes_on = step.is_some_and(|step| {
+            step.turn <= TURN_MAX
+                && step.off.abs() <= BASE_STEP_MAX * step.size
+                && (-step.size..=LINE_GAP * step.size).contains(&step.gap)
+        });
+        if !goes_on {
+            push_row(std::mem::take(&mut words), marks, &mut rows);
+        }
+        words.push(vec![piece]);
+    }
+    push_row(words, marks, &mut rows);
     rows
 }
 
@@ -48,9 +71,7 @@ fn levels(pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
     let mut levels: Vec<Vec<Piece>> = Vec::new();
     let (mut base, mut size) = (f32::MIN, 0.0_f32);
     for piece in pieces {
-        let is_same = !piece.is_oblique
-            && levels.last().and_then(|level| level.last()).is_some_and(|last| !last.is_oblique)
-            && piece.base - base <= BASE_STEP_MAX * size.min(piece.size);
+        let is_same = piece.base - base <= BASE_STEP_MAX * size.min(piece.size);
         match levels.last_mut().filter(|_| is_same) {
             Some(level) => level.push(piece),
             None => {
@@ -87,7 +108,7 @@ fn attach_marks(levels: &mut [Vec<Piece>]) {
 
 /// The level next to `index` where a larger letter stands right beside the piece.
 fn host(levels: &[Vec<Piece>], index: usize, piece: &Piece) -> Option<usize> {
-    if piece.is_oblique || piece.glyphs.len() > MARK_GLYPHS_MAX {
+    if piece.glyphs.len() > MARK_GLYPHS_MAX {
         return None;
     }
     let below = levels.iter().enumerate().skip(index + 1).take(LEVELS_NEAR);
@@ -101,8 +122,7 @@ fn host(levels: &[Vec<Piece>], index: usize, piece: &Piece) -> Option<usize> {
 fn is_mark_of(mark: &Piece, letters: &Piece) -> bool {
     let step = mark.base - letters.base;
     let gap = (mark.from - letters.to).max(letters.from - mark.to);
-    !letters.is_oblique
-        && mark.size <= SMALL * letters.size
+    mark.size <= SMALL * letters.size
         && (-0.6 * letters.size..=0.45 * letters.size).contains(&step)
         && (-0.5 * letters.size..=MARK_GAP * letters.size).contains(&gap)
 }
@@ -192,9 +212,9 @@ fn push_row(words: Vec<Vec<Piece>>, marks: &Marks, rows: &mut Vec<Row>) {
     if placed.is_empty() {
         return;
     }
-    super::spell::order_words(&mut placed);
+    let is_rtl = super::spell::order_words(&mut placed);
     let area = placed.iter().fold(Area::NONE, |area, placed| area.with(placed.area));
     let largest = placed.iter().max_by(|a, b| a.word.font_size.total_cmp(&b.word.font_size));
     let (base, size) = largest.map_or((0.0, 0.0), |placed| (placed.base, placed.word.font_size));
-    rows.push(Row { words: placed, area, base, size });
+    rows.push(Row { words: placed, area, base, size, is_rtl });
 }

@@ -125,10 +125,10 @@ fn turn_around(letters: &mut [Letter<'_>]) {
     }
 }
 
-/// Puts the words of a row that runs from right to left into the order of reading.
-pub(crate) fn order_words(words: &mut [Placed]) {
+/// Puts the words of a row that runs from right to left into the order of reading; tells whether it does.
+pub(crate) fn order_words(words: &mut [Placed]) -> bool {
     if !is_rtl(words.iter().flat_map(|placed| placed.word.text.chars())) {
-        return;
+        return false;
     }
     let is_ltr = |placed: &Placed| !placed.word.text.chars().any(is_rtl_letter);
     words.reverse();
@@ -137,4 +137,5 @@ pub(crate) fn order_words(words: &mut [Placed]) {
             run.reverse();
         }
     }
+    true
 }

@@ -1,7 +1,7 @@
 //! A small writer of PDF files, so that each test can say in a few lines what its document holds.
 
 /// A document under construction: numbered objects and the page tree.
-pub struct Builder {
+pub(crate) struct Builder {
     objects: Vec<Vec<u8>>,
     pages: Vec<usize>,
     catalog: String,
@@ -9,19 +9,19 @@ pub struct Builder {
 
 impl Builder {
     /// An empty document. Object 1 is the catalog, object 2 the page tree, object 3 Helvetica.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>".to_vec();
         Self { objects: vec![Vec::new(), Vec::new(), font], pages: Vec::new(), catalog: String::new() }
     }
 
     /// Adds an object and gives its number.
-    pub fn object(&mut self, body: impl Into<Vec<u8>>) -> usize {
+    pub(crate) fn object(&mut self, body: impl Into<Vec<u8>>) -> usize {
         self.objects.push(body.into());
         self.objects.len()
     }
 
     /// Adds a stream and gives its number; `entries` is what its dictionary holds besides its length.
-    pub fn stream(&mut self, entries: &str, data: &[u8]) -> usize {
+    pub(crate) fn stream(&mut self, entries: &str, data: &[u8]) -> usize {
         let mut body = format!("<<{entries}/Length {}>>\nstream\n", data.len()).into_bytes();
         body.extend_from_slice(data);
         body.extend_from_slice(b"\nendstream");
@@ -29,12 +29,12 @@ impl Builder {
     }
 
     /// Adds a page of 400 by 300 points with Helvetica as `/F1`; `entries` goes into the page's dictionary.
-    pub fn page(&mut self, entries: &str, content: &str) -> &mut Self {
+    pub(crate) fn page(&mut self, entries: &str, content: &str) -> &mut Self {
         self.page_with_fonts(entries, "", content)
     }
 
     /// The same with further fonts, such as `/F2 9 0 R`.
-    pub fn page_with_fonts(&mut self, entries: &str, fonts: &str, content: &str) -> &mut Self {
+    pub(crate) fn page_with_fonts(&mut self, entries: &str, fonts: &str, content: &str) -> &mut Self {
         let content = self.stream("", content.as_bytes());
         let media = if entries.contains("MediaBox") { "" } else { "/MediaBox[0 0 400 300]" };
         let resources = format!("/Resources<</Font<</F1 3 0 R{fonts}>>>>");
@@ -46,13 +46,13 @@ impl Builder {
     }
 
     /// Adds entries to the catalog.
-    pub fn catalog(&mut self, entries: &str) -> &mut Self {
+    pub(crate) fn catalog(&mut self, entries: &str) -> &mut Self {
         self.catalog.push_str(entries);
         self
     }
 
     /// The file.
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let kids: String = self.pages.iter().map(|page| format!("{page} 0 R ")).collect();
         let mut objects = self.objects.clone();
         objects[0] = format!("<</Type/Catalog/Pages 2 0 R{}>>", self.catalog).into_bytes();
@@ -75,6 +75,6 @@ impl Builder {
 }
 
 /// A document of one page with this content.
-pub fn one_page(content: &str) -> Vec<u8> {
+pub(crate) fn one_page(content: &str) -> Vec<u8> {
     Builder::new().page("", content).bytes()
 }
