@@ -1,5 +1,6 @@
 //! Words to lines, blocks and reading order.
 
+mod corridors;
 mod order;
 mod rows;
 mod spell;
@@ -45,6 +46,7 @@ pub(crate) struct Row {
     pub(crate) area: Area,
     pub(crate) base: f32,
     pub(crate) size: f32,
+    pub(crate) is_rtl: bool,
 }
 
 /// Fills the page's words, lines, blocks and rules.

@@ -23,8 +23,8 @@ const STACK_BYTES: usize = 64 << 20;
 
 /// Reads a document's text model within `limits`.
 ///
-/// It works on a thread of its own, so that deep nesting finds enough stack and a panic in a parser becomes a
-/// [`Refusal`].
+/// It works on a thread of its own, so that deep nesting finds enough stack and a panic in a parser becomes
+/// [`Refusal::Failed`].
 pub fn read(bytes: impl Into<Arc<[u8]>>, limits: &Limits) -> Result<Document, Refusal> {
     let bytes = bytes.into();
     std::thread::scope(|scope| {
@@ -32,8 +32,8 @@ pub fn read(bytes: impl Into<Arc<[u8]>>, limits: &Limits) -> Result<Document, Re
             .name("pdf".into())
             .stack_size(STACK_BYTES)
             .spawn_scoped(scope, || engine::read(bytes, limits))
-            .map_err(|_| Refusal::Damaged)?
+            .map_err(|_| Refusal::Failed)?
             .join()
-            .unwrap_or(Err(Refusal::Damaged))
+            .unwrap_or(Err(Refusal::Failed))
     })
 }

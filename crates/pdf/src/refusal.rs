@@ -38,4 +38,10 @@ pub enum Refusal {
         "This PDF is damaged: its objects cannot be found or read. Export it again from the program that made it."
     )]
     Damaged,
+    /// The reader itself failed on it.
+    #[error(
+        "This PDF could not be read: it made the reader fail. Export it again from the program that made it, and \
+         report the file, for this should not happen."
+    )]
+    Failed,
 }

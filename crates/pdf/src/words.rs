@@ -11,9 +11,12 @@ const OVERLAP_MAX: f32 = 0.5;
 /// How far a letter may stand above or below the base line of its word, in sizes.
 const STEP_MAX: f32 = 0.2;
 /// Letters of one word are turned alike, in degrees.
-const TURN_MAX: f32 = 3.0;
+pub(crate) const TURN_MAX: f32 = 3.0;
 /// The same letter drawn again within this distance is a fake of bold type, in sizes.
 const DOUBLE_MAX: f32 = 0.1;
+
+/// Where a word may be broken: no letter, whatever width a document gives it.
+const ZERO_WIDTH_SPACE: char = '\u{200b}';
 
 /// The four ways of writing, as quarters of a turn clockwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,7 +80,9 @@ pub(crate) fn pieces(marks: &Marks) -> Vec<Piece> {
     let mut is_after_space = false;
     for (index, glyph) in marks.glyphs.iter().enumerate() {
         let text = marks.text_of(glyph);
-        if !text.is_empty() && text.chars().all(char::is_whitespace) {
+        if !text.is_empty()
+            && text.chars().all(|character| character.is_whitespace() || character == ZERO_WIDTH_SPACE)
+        {
             is_after_space = true;
             if let Some(piece) = pieces.last_mut() {
                 piece.is_before_space = true;
@@ -102,18 +107,19 @@ pub(crate) fn pieces(marks: &Marks) -> Vec<Piece> {
 }
 
 /// How the pen moved from one glyph to the next.
-struct Step {
+pub(crate) struct Step {
     /// Along the writing, in points.
-    gap: f32,
+    pub(crate) gap: f32,
     /// Across the writing, in points.
-    off: f32,
-    turn: f32,
-    size: f32,
+    pub(crate) off: f32,
+    /// Change of direction, in degrees.
+    pub(crate) turn: f32,
+    pub(crate) size: f32,
     is_double: bool,
 }
 
 impl Step {
-    fn between(last: &Glyph, next: &Glyph) -> Self {
+    pub(crate) fn between(last: &Glyph, next: &Glyph) -> Self {
         let (sin, cos) = last.angle.to_radians().sin_cos();
         let along = |from: Point, to: Point| (to.x - from.x) * cos + (to.y - from.y) * sin;
         let (x, y) = (next.start.x - last.end.x, next.start.y - last.end.y);

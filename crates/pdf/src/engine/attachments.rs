@@ -6,6 +6,7 @@ use hayro_syntax::Pdf;
 use hayro_syntax::object::{Array, Dict, Name, Stream, String as PdfString};
 
 use super::decode::Decoder;
+use super::place::Place;
 use super::strings::text_string;
 use crate::limits::Limits;
 use crate::text::Attachment;
@@ -52,7 +53,7 @@ struct Collector<'c> {
     decoder: &'c Decoder,
     limits: &'c Limits,
     /// Where the streams already read lie: one file may be named in several places.
-    seen: HashSet<usize>,
+    seen: HashSet<Place>,
     bytes_left: usize,
     found: Vec<Attachment>,
     is_cut: bool,
@@ -112,7 +113,7 @@ impl Collector<'_> {
         let Some(stream) = stream else {
             return;
         };
-        if !self.seen.insert(stream.dict().data().as_ptr() as usize) {
+        if !self.seen.insert(Place::of(stream.dict())) {
             return;
         }
         if self.found.len() >= self.limits.attachments_max {

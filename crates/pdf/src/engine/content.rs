@@ -11,6 +11,7 @@ use hayro_syntax::object::{Array, Dict, Name, Object, Stream, String as PdfStrin
 use hayro_syntax::page::{Page as Sheet, Resources};
 
 use super::Reader;
+use super::fields;
 use super::font::Font;
 use super::path::Path;
 use super::strings::text_string;
@@ -209,7 +210,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             Op::TextFont(font) => {
                 self.state.font = match resources.get_font(font.0) {
                     Some(dict) => self.reader.fonts.font(&dict),
-                    None => self.reader.fonts.fallback(),
+                    None => Some(self.reader.fonts.fallback()),
                 };
                 self.state.size = font.1.as_f64();
             }
@@ -377,9 +378,18 @@ impl<'r, 'a> Walk<'r, 'a> {
         if flags & (HIDDEN | NO_VIEW) != 0 || self.reader.layers.is_hidden(annotation, keys::OC) {
             return;
         }
-        let Some((form, rect)) =
-            appearance(annotation).zip(annotation.get::<hayro_syntax::object::Rect>(keys::RECT))
-        else {
+        let glyphs = self.marks.glyphs.len();
+        self.appearance(annotation, resources);
+        if self.marks.glyphs.len() == glyphs
+            && let Some(value) = fields::value(annotation)
+        {
+            self.field(&value);
+        }
+    }
+
+    fn appearance(&mut self, annotation: &Dict<'a>, resources: &Resources<'a>) {
+        let rect = annotation.get::<hayro_syntax::object::Rect>(keys::RECT);
+        let Some((form, rect)) = appearance(annotation).zip(rect) else {
             return;
         };
         let bounds = form.dict().get::<[f64; 4]>(keys::BBOX).unwrap_or([0.0, 0.0, 1.0, 1.0]);
@@ -394,6 +404,30 @@ impl<'r, 'a> Walk<'r, 'a> {
         let outer = self.state.clone();
         self.state.transform *= fit;
         self.form(&form, resources);
+        self.state = outer;
+    }
+
+    /// Writes a field's value as a viewer would, line by line from the top.
+    fn field(&mut self, value: &fields::Value) {
+        let outer = self.state.clone();
+        let font = self.reader.fonts.fallback();
+        self.state.size = value.size;
+        self.state.mode = 0;
+        for (line, text) in value.lines.iter().enumerate() {
+            let down = value.size * (line as f64 * 1.2 + 1.0);
+            self.set_matrix(Affine::translate((value.rect.x0 + 2.0, value.rect.y1 - down)));
+            for character in text.chars() {
+                if self.marks.glyphs.len() >= self.reader.limits.glyphs_per_page_max {
+                    self.marks.is_cut = true;
+                    break;
+                }
+                // The substitute's own letters stand in for the width of those it does not have.
+                let code = u32::from(u8::try_from(character).unwrap_or(b'n'));
+                let advance = font.character(code).advance;
+                self.glyph(&font, advance, character.encode_utf8(&mut [0; 4]));
+                self.text_matrix *= Affine::translate((advance * value.size, 0.0));
+            }
+        }
         self.state = outer;
     }
 
@@ -449,12 +483,7 @@ impl<'r, 'a> Walk<'r, 'a> {
     }
 
     fn show(&mut self, bytes: &[u8]) {
-        if self.state.font.is_none() {
-            self.state.font = self.reader.fonts.fallback();
-        }
-        let Some(font) = self.state.font.clone() else {
-            return;
-        };
+        let font = self.state.font.get_or_insert_with(|| self.reader.fonts.fallback()).clone();
         let is_hidden = self.is_hidden();
         let mut rest = bytes;
         while !rest.is_empty() {

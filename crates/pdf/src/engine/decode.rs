@@ -10,6 +10,7 @@ use hayro_syntax::Filter;
 use hayro_syntax::object::Stream;
 use hayro_syntax::object::dict::keys;
 
+use super::place::Place;
 use crate::limits::Limits;
 
 /// Deflate never grows data by more than this factor.
@@ -22,12 +23,15 @@ const RUN_LENGTH_RATIO_MAX: usize = 64;
 /// Unpacked forms that are kept for their next use, in bytes.
 const FORM_BYTES_MAX: usize = 16 << 20;
 
+/// A form's bytes, or nothing when they are damaged or too many.
+type Form = Option<Rc<[u8]>>;
+
 /// Unpacks a document's streams and keeps count.
 pub(crate) struct Decoder {
     stream_bytes_max: usize,
     bytes_left: Cell<usize>,
     has_left_out: Cell<bool>,
-    forms: RefCell<HashMap<(usize, usize), Option<Rc<[u8]>>>>,
+    forms: RefCell<HashMap<Place, Form>>,
     form_bytes: Cell<usize>,
 }
 
@@ -48,18 +52,26 @@ impl Decoder {
     }
 
     /// The bytes of a form, which a document may use again and again.
-    pub(crate) fn decode_form(&self, stream: &Stream<'_>) -> Option<Rc<[u8]>> {
-        let key = (stream.dict().data().as_ptr() as usize, stream.dict().data().len());
+    pub(crate) fn decode_form(&self, stream: &Stream<'_>) -> Form {
+        let key = Place::of(stream.dict());
         if let Some(form) = self.forms.borrow().get(&key) {
             return form.clone();
         }
-        let form: Option<Rc<[u8]>> = self.decode(stream).map(|bytes| bytes.into());
+        let form: Form = self.decode(stream).map(|bytes| bytes.into());
         let bytes = self.form_bytes.get() + form.as_ref().map_or(0, |form| form.len());
         if bytes <= FORM_BYTES_MAX {
             self.form_bytes.set(bytes);
             self.forms.borrow_mut().insert(key, form.clone());
         }
         form
+    }
+
+    /// Whether a stream may be unpacked by somebody else.
+    pub(crate) fn is_bounded(&self, stream: &Stream<'_>) -> bool {
+        let bytes_max = self.stream_bytes_max.min(self.bytes_left.get());
+        worst_size(stream) <= bytes_max
+            || stream.filters().as_slice() == [Filter::FlateDecode]
+                && inflated_size(&stream.raw_data(), bytes_max).is_some()
     }
 
     /// The stream's bytes, or nothing when they are damaged or too many.

@@ -7,12 +7,15 @@ mod actual;
 mod attachments;
 mod content;
 mod decode;
+mod fields;
 mod font;
 mod layers;
 mod path;
+mod place;
 mod program;
 mod strings;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use hayro_font::kurbo::{Affine, Rect as Area};
@@ -47,9 +50,9 @@ impl AsRef<[u8]> for Bytes {
 /// Opens a document and reads every page.
 pub(crate) fn read(bytes: Arc<[u8]>, limits: &Limits) -> Result<Document, Refusal> {
     let pdf = open(bytes, limits)?;
-    let decoder = Decoder::new(limits);
+    let decoder = Rc::new(Decoder::new(limits));
     let layers = Layers::read(&pdf);
-    let fonts = Fonts::new(&decoder);
+    let fonts = Fonts::new(decoder.clone());
     let mut document = Document::default();
     for (index, sheet) in pdf.pages().iter().enumerate() {
         let number = index as u32 + 1;
@@ -73,7 +76,7 @@ pub(crate) fn read(bytes: Arc<[u8]>, limits: &Limits) -> Result<Document, Refusa
 pub(crate) struct Reader<'r, 'a> {
     decoder: &'r Decoder,
     layers: &'r Layers,
-    fonts: &'r Fonts<'r, 'a>,
+    fonts: &'r Fonts<'a>,
     limits: &'r Limits,
 }
 

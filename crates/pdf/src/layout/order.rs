@@ -23,9 +23,11 @@ pub(crate) fn blocks(rows: Vec<Row>) -> Vec<Vec<Row>> {
 fn cut(mut rows: Vec<Row>, depth: u32, blocks: &mut Vec<Vec<Row>>) {
     if rows.len() > 1 && depth < DEPTH_MAX {
         if let Some(at) = gutter(&mut rows) {
+            let is_rtl = is_rtl(&rows);
             let (left, right) = rows.into_iter().partition(|row| row.area.from < at);
-            cut(left, depth + 1, blocks);
-            cut(right, depth + 1, blocks);
+            let (first, second) = if is_rtl { (right, left) } else { (left, right) };
+            cut(first, depth + 1, blocks);
+            cut(second, depth + 1, blocks);
             return;
         }
         if let Some(at) = band(&mut rows) {
@@ -39,8 +41,13 @@ fn cut(mut rows: Vec<Row>, depth: u32, blocks: &mut Vec<Vec<Row>>) {
     blocks.push(rows);
 }
 
-/// Rows by height, and from left to right where they stand at one height.
+fn is_rtl(rows: &[Row]) -> bool {
+    rows.iter().filter(|row| row.is_rtl).count() * 2 > rows.len()
+}
+
+/// Rows by height, and in the direction of writing where they stand at one height.
 fn sort_rows(rows: &mut [Row]) {
+    let is_rtl = is_rtl(rows);
     rows.sort_by(|a, b| a.base.total_cmp(&b.base));
     let mut first = 0;
     for index in 1..=rows.len() {
@@ -48,6 +55,9 @@ fn sort_rows(rows: &mut [Row]) {
             index == rows.len() || rows[index].base - rows[first].base > 0.4 * rows[first].size.max(1.0);
         if is_end {
             rows[first..index].sort_by(|a, b| a.area.from.total_cmp(&b.area.from));
+            if is_rtl {
+                rows[first..index].reverse();
+            }
             first = index;
         }
     }

@@ -7,6 +7,9 @@ use crate::marks::Marks;
 use crate::text::Word;
 use crate::words::Piece;
 
+/// Stands for a letter that nobody can read, so that no one takes the rest of its word for the whole.
+pub(crate) const UNKNOWN: &str = "\u{fffd}";
+
 /// Makes a word of its pieces; nothing if none of its glyphs can be read.
 pub(crate) fn spell(pieces: &[Piece], marks: &Marks) -> Option<Placed> {
     let first = pieces.first()?;
@@ -17,11 +20,11 @@ pub(crate) fn spell(pieces: &[Piece], marks: &Marks) -> Option<Placed> {
         .map(|index| {
             let glyph = &marks.glyphs[*index as usize];
             let (start, end) = (turn.place(glyph.start).0, turn.place(glyph.end).0);
-            Letter { text: marks.text_of(glyph), from: start.min(end), to: start.max(end) }
+            let text = Some(marks.text_of(glyph)).filter(|text| !text.is_empty()).unwrap_or(UNKNOWN);
+            Letter { text, from: start.min(end), to: start.max(end) }
         })
-        .filter(|letter| !letter.text.is_empty())
         .collect();
-    if letters.is_empty() {
+    if letters.iter().all(|letter| letter.text == UNKNOWN) {
         return None;
     }
     let is_rtl = is_rtl(letters.iter().flat_map(|letter| letter.text.chars()));
@@ -111,7 +114,7 @@ fn is_rtl_letter(character: char) -> bool {
 
 /// Turns letters seen from left to right into the order of reading: numbers keep theirs.
 fn turn_around(letters: &mut [Letter<'_>]) {
-    letters.reverse();
+    letters.sort_by(|a, b| b.from.total_cmp(&a.from));
     let is_number = |letter: &Letter<'_>| {
         letter.text.chars().all(|character| character.is_numeric() || ".,:/".contains(character))
     };
@@ -122,10 +125,10 @@ fn turn_around(letters: &mut [Letter<'_>]) {
     }
 }
 
-/// Puts the words of a row that runs from right to left into the order of reading.
-pub(crate) fn order_words(words: &mut [Placed]) {
+/// Puts the words of a row that runs from right to left into the order of reading; tells whether it does.
+pub(crate) fn order_words(words: &mut [Placed]) -> bool {
     if !is_rtl(words.iter().flat_map(|placed| placed.word.text.chars())) {
-        return;
+        return false;
     }
     let is_ltr = |placed: &Placed| !placed.word.text.chars().any(is_rtl_letter);
     words.reverse();
@@ -134,4 +137,5 @@ pub(crate) fn order_words(words: &mut [Placed]) {
             run.reverse();
         }
     }
+    true
 }
