@@ -1,6 +1,10 @@
 //! Text with boxes and a mapping in, values with their provenance out, and from those XML. It has never
 //! heard of a job.
 
+mod facts;
 pub mod record;
+pub mod rules;
+pub mod terms;
+pub mod write;
 
 pub use record::{Cell, Field, Finding, Place, Record, Row, Severity, Table, Typed, Value};
