@@ -1,7 +1,8 @@
 //! Writes records as UBL and CII, for checks by tools that are not ours.
 //!
 //! `standard_xml OUT FILE…`: each FILE is a truth file (`NAME.truth.json`: fields, lines and vat with a `value`
-//! each); `OUT/NAME.ubl.xml` and `OUT/NAME.cii.xml` are written.
+//! each) or an embedded invoice (`NAME.xml`); `OUT/NAME.ubl.xml` and `OUT/NAME.cii.xml` are written from its record,
+//! and what the rules found is printed.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -23,7 +24,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         let bytes = fs::read(&path)?;
         let (name, record) = match name.strip_suffix(".truth.json") {
             Some(name) => (name, from_truth(&serde_json::from_slice(&bytes)?)),
-            None => return Err(format!("{name} is not a truth file").into()),
+            None => match ode_extract::embedded::read(name, &bytes) {
+                Ok(embedded) => (name.trim_end_matches(".xml"), embedded.record),
+                Err(unreadable) => {
+                    println!("{name}: {}", unreadable.finding(name).message);
+                    continue;
+                }
+            },
         };
         for (format, suffix) in [(Format::Ubl, "ubl"), (Format::Cii, "cii")] {
             let written = write(&record, format, Provenance::Left);
