@@ -32,6 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                 }
             },
         };
+        for finding in ode_extract::rules::check(&record) {
+            println!("{name}: {:?} {}: {}", finding.severity, finding.code, finding.message);
+        }
         for (format, suffix) in [(Format::Ubl, "ubl"), (Format::Cii, "cii")] {
             let written = write(&record, format, Provenance::Left);
             fs::write(Path::new(&out).join(format!("{name}.{suffix}.xml")), written.bytes)?;

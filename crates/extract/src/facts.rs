@@ -66,3 +66,9 @@ pub(crate) fn unprinted(term: Option<&str>, typed: Typed, rule: &str) -> Field {
         value: Value { typed, printed, place: None, rule: rule.to_owned(), confidence: 1.0 },
     }
 }
+
+/// Whether a line's total is part of the document's: a group repeats what its parts say, and a line for
+/// information costs nothing.
+pub(crate) fn counts(line: &Facts) -> bool {
+    !matches!(line.text("status").as_deref(), Some("GROUP" | "INFORMATION"))
+}

@@ -1,6 +1,7 @@
 //! Text with boxes and a mapping in, values with their provenance out, and from those XML. It has never
 //! heard of a job.
 
+pub mod compare;
 pub mod embedded;
 mod facts;
 pub mod record;

@@ -204,6 +204,9 @@ pub const TABLES: &[TermTable] = &[
             term("classification", "BT-158", Code, "classification"),
             term("classification_scheme", "BT-158-1", Code, "scheme of the classification"),
             term("origin_country", "BT-159", Code, "country of origin"),
+            // Lines of lines: not in EN 16931, but the EXTENDED profile of Factur-X has them.
+            term("status", "BT-X-8", Code, "kind of line"),
+            term("parent", "BT-X-304", Identifier, "line that this one is part of"),
         ],
     },
     TermTable { name: "line_allowances", number: "BG-27", columns: LINE_ALLOWANCE },

@@ -103,6 +103,8 @@ const TOTAL_PATHS: &[(&str, &str)] = &[
 const LINE_PATHS: &[(&str, &str)] = &[
     ("id", "AssociatedDocumentLineDocument/LineID"),
     ("note", "AssociatedDocumentLineDocument/IncludedNote/Content"),
+    ("status", "AssociatedDocumentLineDocument/LineStatusReasonCode"),
+    ("parent", "AssociatedDocumentLineDocument/ParentLineID"),
     ("standard_item_id", "SpecifiedTradeProduct/GlobalID"),
     ("standard_item_id_scheme", "SpecifiedTradeProduct/GlobalID/@schemeID"),
     ("item_id", "SpecifiedTradeProduct/SellerAssignedID"),

@@ -25,6 +25,11 @@ const COMMERCIAL_INVOICE: &str = "380";
 /// Type codes of UNTDID 1001 that are credit notes.
 const CREDIT_NOTES: &[&str] =
     &["81", "83", "261", "262", "296", "308", "381", "396", "420", "458", "502", "503", "532"];
+/// Reasons for allowances in UNTDID 5189, as far as EN 16931 takes them.
+const ALLOWANCE_REASONS: &[&str] = &[
+    "41", "42", "60", "62", "63", "64", "65", "66", "67", "68", "70", "71", "88", "95", "100", "102", "103",
+    "104", "105",
+];
 
 /// An invoice with all that can be known about it.
 #[derive(Debug)]
@@ -61,6 +66,7 @@ impl Invoice {
             findings: Vec::new(),
         };
         invoice.identify();
+        invoice.correct_codes();
         lines::complete(&mut invoice);
         invoice.add_up();
         tax::complete(&mut invoice);
@@ -129,6 +135,36 @@ impl Invoice {
             if let (false, Some(term)) = (is_known, terms::header(name)) {
                 let message = format!("The document states no {}, which the standard demands.", term.label);
                 self.tell(Severity::Review, "DEMANDED_TERM_MISSING", Some(name), message);
+            }
+        }
+    }
+
+    /// Codes that the lists of EN 16931 do not have, or no longer.
+    fn correct_codes(&mut self) {
+        for name in ["seller_electronic_address_scheme", "buyer_electronic_address_scheme"] {
+            // The German routing number moved from the one list to the other.
+            if self.header.text(name).as_deref() == Some("9958") {
+                set_code(&mut self.header, name, "0204");
+            }
+        }
+        for (table, rows) in
+            [("allowances", &mut self.allowances), ("line_allowances", &mut self.line_allowances)]
+        {
+            for row in rows {
+                let Some(code) = row.text("reason_code") else { continue };
+                if ALLOWANCE_REASONS.contains(&code.as_str()) {
+                    continue;
+                }
+                row.remove("reason_code");
+                if !row.has("reason") {
+                    set_cell(row, table, "reason", Typed::Text(code));
+                }
+            }
+        }
+        // A payee is somebody else than the seller.
+        if self.header.text("payee_name") == self.header.text("seller_name") {
+            for name in ["payee_name", "payee_id", "payee_registration"] {
+                self.header.remove(name);
             }
         }
     }

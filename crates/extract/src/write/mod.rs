@@ -3,9 +3,9 @@
 //! Our own XML and JSON carry the record as it is. UBL 2.1 and CII are always valid by their schemas, whatever the
 //! record lacks; what that takes is worked out in `complete` and told as findings.
 
-mod amount;
+pub(crate) mod amount;
 mod cii;
-mod codes;
+pub(crate) mod codes;
 mod complete;
 mod element;
 mod json;

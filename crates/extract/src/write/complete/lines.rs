@@ -4,7 +4,7 @@
 use rust_decimal::Decimal;
 
 use super::{Invoice, set_cell, set_code};
-use crate::facts::{Ask, unprinted};
+use crate::facts::{Ask, counts, unprinted};
 use crate::record::{Row, Severity, Typed};
 use crate::write::amount::{round, sum};
 use crate::write::codes;
@@ -15,6 +15,8 @@ const PRICE_DECIMALS: u32 = 6;
 const ONE: &str = "C62";
 
 pub(super) fn complete(invoice: &mut Invoice) {
+    // Neither standard has lines of lines; the parts are what is charged.
+    invoice.lines.retain(counts);
     if invoice.lines.is_empty() {
         invoice.lines = from_totals(invoice);
         let message = "The document lists no lines; one was written for each tax rate.".to_owned();

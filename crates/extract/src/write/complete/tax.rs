@@ -218,7 +218,9 @@ fn follow_lines(invoice: &mut Invoice) {
             let same = known.iter().find(|(known_rate, known_category)| {
                 (category.is_none() || *known_category == category) && (rate.is_none() || *known_rate == rate)
             });
-            let first = same.or(if rate.is_none() && category.is_none() { known.first() } else { None });
+            // A rate that was only worked out follows the one row there is, which may be outside of tax.
+            let is_free = category.is_none() && (rate.is_none() || known.len() == 1);
+            let first = same.or(if is_free { known.first() } else { None });
             let (first_rate, first_category) = first.cloned().unwrap_or_default();
             let by_rate = if rate.is_some_and(|rate| !rate.is_zero()) { "S" } else { "Z" };
             let category = category.or(first_category).unwrap_or_else(|| by_rate.to_owned());
