@@ -6,6 +6,7 @@ pub mod embedded;
 mod facts;
 pub mod record;
 pub mod rules;
+mod subtotals;
 pub mod terms;
 pub mod write;
 

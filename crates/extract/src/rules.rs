@@ -10,6 +10,7 @@ use rust_decimal::Decimal;
 
 use crate::facts::{Ask, counts};
 use crate::record::{Finding, Record, Row, Severity};
+use crate::subtotals::subtotals;
 use crate::terms;
 use crate::write::amount::{money, round, sum};
 use crate::write::codes;
@@ -111,7 +112,9 @@ impl<'a> Sums<'a> {
         let gross = self.total("gross_total");
         let stated = [self.total("line_total"), net, net.map(before), gross, gross.map(before)];
         let Some(nearest) = stated.iter().flatten().next() else { return None };
-        if stated.iter().flatten().any(|total| self.same(found, *total, totals.len())) {
+        let is_stated =
+            |found: Decimal| stated.iter().flatten().any(|total| self.same(found, *total, totals.len()));
+        if is_stated(found) || subtotals(&totals, is_stated).is_some() {
             return None;
         }
         let (sum_of_lines, total) = (self.money(found), self.money(*nearest));
@@ -212,15 +215,14 @@ impl<'a> Sums<'a> {
         Some(review("TAX_RATE_MISMATCH", "vat", message))
     }
 
-    /// What is to be paid is the gross total less what was paid. Without a word about payments, a smaller amount
-    /// may have its reason; a larger one has none.
+    /// What is to be paid is the gross total less what was paid. Without a word about payments, a smaller amount,
+    /// or one to be paid back, may have its reason; a larger one has none.
     fn payable(&self) -> Option<Finding> {
         let (gross, payable) = (self.total("gross_total")?, self.total("payable")?);
         let (prepaid, rounding) = (self.total("prepaid"), self.total("rounding").unwrap_or_default());
         let expected = gross.saturating_sub(prepaid.unwrap_or_default()).saturating_add(rounding);
-        let is_less = prepaid.is_none()
-            && payable.abs() < gross.abs()
-            && payable.is_sign_negative() == gross.is_sign_negative();
+        let is_turned = payable.is_sign_negative() != gross.is_sign_negative();
+        let is_less = prepaid.is_none() && (payable.abs() < gross.abs() || is_turned);
         if self.same(expected, payable, 1) || is_less || payable.is_zero() {
             return None;
         }

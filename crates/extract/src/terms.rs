@@ -179,6 +179,7 @@ pub const TABLES: &[TermTable] = &[
         number: "BG-25",
         columns: &[
             term("id", "BT-126", Identifier, "line number"),
+            term("name", "BT-153", Text, "item"),
             term("note", "BT-127", Text, "note"),
             term("object_id", "BT-128", Identifier, "invoiced object"),
             term("quantity", "BT-129", Number, "quantity"),
@@ -195,7 +196,6 @@ pub const TABLES: &[TermTable] = &[
             term("base_unit", "BT-150", Code, "unit that the price is for"),
             term("tax_category", "BT-151", Code, "tax category"),
             term("tax_rate", "BT-152", Number, "tax rate"),
-            term("name", "BT-153", Text, "item"),
             term("description", "BT-154", Text, "description"),
             term("item_id", "BT-155", Identifier, "seller's item number"),
             term("buyer_item_id", "BT-156", Identifier, "buyer's item number"),

@@ -100,6 +100,8 @@ fn groups_of_lines_are_not_counted_twice() {
         &[("total", "40"), ("status", "DETAIL")],
     ];
     expect(&record(TOTALS, &[("lines", lines)]), &[]);
+    let unmarked: &[&[(&str, &str)]] = &[&[("total", "60")], &[("total", "40")], &[("total", "100")]];
+    expect(&record(TOTALS, &[("lines", unmarked)]), &[]);
 }
 
 #[test]
@@ -139,6 +141,7 @@ fn the_amount_to_pay_follows_from_the_total() {
     expect(&with(&[("payable", "70"), ("prepaid", "50")]), &["PAYABLE_MISMATCH"]);
     expect(&with(&[("payable", "191")]), &["PAYABLE_MISMATCH"]);
     expect(&with(&[("payable", "0")]), &[]);
+    expect(&with(&[("payable", "-10")]), &[]);
 }
 
 #[test]

@@ -282,15 +282,16 @@ impl Invoice {
         {
             self.derive("seller_country", Typed::Code(country.to_owned()), "the currency is that country's");
         }
-        // Tax at a rate is charged on supplies within a country; across a border it is not.
-        let is_taxed = self.vat.iter().any(|row| row.number("rate").is_some_and(|rate| rate > Decimal::ZERO));
-        if let (false, true, Some(country)) =
-            (self.header.has("buyer_country"), is_taxed, self.header.text("seller_country"))
-        {
+        // Letters name the country when it is another one. Categories for supplies across a border say that it is.
+        let is_abroad = |row: &Row| matches!(row.text("category").as_deref(), Some("K" | "G" | "AE"));
+        let is_abroad = self.vat.iter().any(is_abroad);
+        let seller =
+            self.header.text("seller_country").filter(|_| !is_abroad && !self.header.has("buyer_country"));
+        if let Some(country) = seller {
             self.derive(
                 "buyer_country",
                 Typed::Code(country),
-                "tax is charged as between two in one country",
+                "no other country than the seller's is stated",
             );
         }
     }

@@ -6,6 +6,7 @@ use rust_decimal::Decimal;
 use super::{Invoice, set_cell, set_code};
 use crate::facts::{Ask, counts, unprinted};
 use crate::record::{Row, Severity, Typed};
+use crate::subtotals::subtotals;
 use crate::write::amount::{round, sum};
 use crate::write::codes;
 
@@ -17,6 +18,7 @@ const ONE: &str = "C62";
 pub(super) fn complete(invoice: &mut Invoice) {
     // Neither standard has lines of lines; the parts are what is charged.
     invoice.lines.retain(counts);
+    drop_subtotals(invoice);
     if invoice.lines.is_empty() {
         invoice.lines = from_totals(invoice);
         let message = "The document lists no lines; one was written for each tax rate.".to_owned();
@@ -29,6 +31,20 @@ pub(super) fn complete(invoice: &mut Invoice) {
         count(&mut line, extra);
         measure(&mut line);
         invoice.lines[index] = line;
+    }
+}
+
+/// Subtotals that were read as lines are dropped where the lines add up without them, and only then.
+fn drop_subtotals(invoice: &mut Invoice) {
+    let totals: Option<Vec<Decimal>> = invoice.lines.iter().map(|line| line.number("total")).collect();
+    let stated = ["line_total", "net_total"].iter().find_map(|name| invoice.header.number(name));
+    let (Some(totals), Some(stated)) = (totals, stated) else { return };
+    if sum(totals.iter().copied()) == stated {
+        return;
+    }
+    if let Some(repeated) = subtotals(&totals, |rest| rest == stated) {
+        let mut at = 0..;
+        invoice.lines.retain(|_| at.next().is_none_or(|at| !repeated.contains(&at)));
     }
 }
 
