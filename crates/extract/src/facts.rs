@@ -11,7 +11,7 @@ use crate::record::{Field, Typed, Value};
 /// Values by name: the header of a record, or one row of a table.
 pub(crate) type Facts = BTreeMap<String, Field>;
 
-/// Typed answers; an empty text counts as no answer.
+/// Typed answers; a text that is empty, or holds nothing that XML allows, counts as no answer.
 pub(crate) trait Ask {
     /// The value as text: ISO for days, plain digits for numbers.
     fn text(&self, name: &str) -> Option<String>;
@@ -27,7 +27,7 @@ pub(crate) trait Ask {
 
 impl Ask for Facts {
     fn text(&self, name: &str) -> Option<String> {
-        let text = plain(&self.get(name)?.value.typed);
+        let text = allowed(&plain(&self.get(name)?.value.typed));
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
     }
@@ -41,12 +41,23 @@ impl Ask for Facts {
     }
 
     fn date(&self, name: &str) -> Option<Date> {
-        match &self.get(name)?.value.typed {
+        let date = match &self.get(name)?.value.typed {
             Typed::Date(date) => Some(*date),
             Typed::Text(text) | Typed::Code(text) => text.trim().parse().ok(),
             Typed::Number(_) => None,
-        }
+        };
+        // XML knows no day before the year 1, and neither does any invoice.
+        date.filter(|date| date.year() > 0)
     }
+}
+
+/// The text without the characters that no XML 1.0 document may hold, not even as references.
+pub(crate) fn allowed(text: &str) -> String {
+    text.chars()
+        .filter(|&letter| {
+            matches!(letter, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
+        })
+        .collect()
 }
 
 /// A value's meaning as text that a machine reads: ISO days, decimal points, no grouping.

@@ -52,7 +52,8 @@ fn info(code: &str, field: &str, message: String) -> Finding {
 fn needed(record: &Record) -> Vec<Finding> {
     let is_missing = |name: &str| {
         // An amount to pay does for a gross total that is not printed beside it.
-        !record.fields.has(name) && !(name == "gross_total" && record.fields.has("payable"))
+        let has_other = name == "gross_total" && record.fields.has("payable");
+        !has_other && !record.fields.has(name)
     };
     let missing = NEEDED.iter().filter(|name| is_missing(name)).filter_map(|name| terms::header(name));
     missing.map(|term| review("FIELD_MISSING", term.name, format!("No {} was found.", term.label))).collect()
@@ -111,7 +112,7 @@ impl<'a> Sums<'a> {
         let before = |total: Decimal| total.saturating_add(self.allowances).saturating_sub(self.charges);
         let gross = self.total("gross_total");
         let stated = [self.total("line_total"), net, net.map(before), gross, gross.map(before)];
-        let Some(nearest) = stated.iter().flatten().next() else { return None };
+        let nearest = stated.iter().flatten().next()?;
         let is_stated =
             |found: Decimal| stated.iter().flatten().any(|total| self.same(found, *total, totals.len()));
         if is_stated(found) || subtotals(&totals, is_stated).is_some() {

@@ -18,10 +18,11 @@ fn truths() -> Vec<(PathBuf, Json)> {
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.to_string_lossy().ends_with(".truth.json"));
     paths.sort();
-    paths
-        .into_iter()
-        .map(|path| (path.clone(), serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()))
-        .collect()
+    let read = |path: &PathBuf| {
+        let bytes = std::fs::read(path).expect("a truth file can be read");
+        serde_json::from_slice(&bytes).expect("a truth file is JSON")
+    };
+    paths.into_iter().map(|path| (path.clone(), read(&path))).collect()
 }
 
 /// Findings about sums that somebody should look at.

@@ -142,102 +142,90 @@ fn rows_of(
     name: &'static str,
     always: &'static [&'static str],
     never: &'static [&'static str],
-) -> BoxedStrategy<Table> {
+) -> BoxedStrategy<(String, Table)> {
     let table = terms::table(name).expect("a table of the terms");
     prop::collection::vec(row_of(table.columns, always, never), 1..4)
-        .prop_map(|rows| Table { term: Some(table.number.to_owned()), rows })
+        .prop_map(|rows| (name.to_owned(), Table { term: Some(table.number.to_owned()), rows }))
         .boxed()
 }
 
 /// A record whose values belong together as the standards want it: a scheme has its identifier, a discount its
 /// price, a mandate its means of payment.
 fn any_record() -> impl Strategy<Value = Record> {
-    const LINE: &[&str] =
-        &["id", "name", "quantity", "unit", "unit_price", "total", "tax_rate", "tax_category"];
-    // A code of a unit or a discount cannot stand without the number it belongs to.
-    const NO_LINE: &[&str] = &[
-        "status",
-        "parent",
-        "base_unit",
-        "price_discount",
-        "gross_price",
-        "standard_item_id_scheme",
-        "classification_scheme",
-    ];
     const ENTRY: &[&str] = &["amount", "reason", "tax_category", "tax_rate"];
-    const HEADER: &[&str] = &[
-        "invoice_number",
-        "issue_date",
-        "type_code",
-        "currency",
-        "seller_name",
-        "buyer_name",
-        "iban",
-        "payment_means_code",
-        "mandate_reference",
-        "order_reference",
-        "line_total",
-        "net_total",
-        "tax_total",
-        "gross_total",
-        "payable",
-        "preceding_invoice_number",
-        "card_number",
-        "invoiced_object",
-    ];
-    const NO_HEADER: &[&str] = &[
-        "tax_currency",
-        "tax_total_in_tax_currency",
-        "note",
-        "profile",
-        "buyer_tax_number",
-        "payee_name",
-        "payee_id",
-        "payee_registration",
-    ];
-    let tables = (
+    let tables = vec![
         rows_of("notes", &["text"], &[]),
         rows_of("lines", LINE, NO_LINE),
         rows_of("allowances", ENTRY, &[]),
         rows_of("charges", ENTRY, &[]),
         rows_of("vat", &["basis", "amount", "category", "rate"], &[]),
         rows_of("documents", &["id"], &[]),
-    );
-    (row_of(terms::HEADER, HEADER, NO_HEADER), tables).prop_map(|(mut fields, tables)| {
-        let (notes, lines, allowances, charges, vat, documents) = tables;
-        let schemes: Vec<String> = fields.keys().filter(|name| name.ends_with("_scheme")).cloned().collect();
-        for scheme in schemes {
-            if !fields.contains_key(scheme.trim_end_matches("_scheme")) {
-                fields.remove(&scheme);
-            }
-        }
-        for address in ["seller_electronic_address", "buyer_electronic_address"] {
-            let scheme = Field {
-                term: None,
-                value: Value {
-                    typed: Typed::Code("0088".to_owned()),
-                    printed: String::new(),
-                    place: None,
-                    rule: String::new(),
-                    confidence: 1.0,
-                },
-            };
-            fields.insert(format!("{address}_scheme"), scheme);
-            fields.entry(address.to_owned()).or_insert_with(|| fields_text("4000001"));
-        }
-        let named = [
-            ("notes", notes),
-            ("lines", lines),
-            ("allowances", allowances),
-            ("charges", charges),
-            ("vat", vat),
-            ("documents", documents),
-        ];
-        let mut tables: BTreeMap<String, Table> =
-            named.into_iter().map(|(name, table)| (name.to_owned(), table)).collect();
+        rows_of("line_allowances", &["line", "amount", "reason"], &[]),
+        rows_of("line_charges", &["line", "amount", "reason"], &[]),
+        rows_of("line_attributes", &["line", "name", "value"], &[]),
+    ];
+    (row_of(terms::HEADER, ALWAYS, NEVER), tables).prop_map(|(mut fields, tables)| {
+        identify(&mut fields);
+        let mut tables: BTreeMap<String, Table> = tables.into_iter().collect();
         number_lines(&mut tables);
         Record { kind: "invoice".to_owned(), source: "test".to_owned(), fields, tables, findings: Vec::new() }
     })
+}
+
+const LINE: &[&str] = &["id", "name", "quantity", "unit", "unit_price", "total", "tax_rate", "tax_category"];
+/// A unit, a scheme or a discount cannot stand without what it belongs to; the rest is not in EN 16931.
+const NO_LINE: &[&str] = &[
+    "status",
+    "parent",
+    "base_unit",
+    "price_discount",
+    "gross_price",
+    "standard_item_id_scheme",
+    "classification_scheme",
+];
+/// What the writers would otherwise work out, or what others need beside them.
+const ALWAYS: &[&str] = &[
+    "invoice_number",
+    "issue_date",
+    "type_code",
+    "currency",
+    "seller_name",
+    "buyer_name",
+    "iban",
+    "payment_means_code",
+    "mandate_reference",
+    "order_reference",
+    "line_total",
+    "net_total",
+    "tax_total",
+    "gross_total",
+    "payable",
+    "preceding_invoice_number",
+    "card_number",
+    "invoiced_object",
+    "seller_electronic_address",
+    "seller_electronic_address_scheme",
+    "buyer_electronic_address",
+    "buyer_electronic_address_scheme",
+];
+const NEVER: &[&str] = &[
+    "tax_currency",
+    "tax_total_in_tax_currency",
+    "note",
+    "profile",
+    "payee_name",
+    "payee_id",
+    "payee_registration",
+];
+
+/// A scheme goes with its identifier.
+fn identify(fields: &mut Row) {
+    let schemes: Vec<String> = fields.keys().filter(|name| name.ends_with("_scheme")).cloned().collect();
+    for scheme in schemes {
+        if !fields.contains_key(scheme.trim_end_matches("_scheme")) {
+            fields.remove(&scheme);
+        }
+    }
 }
 
 fn fields_text(text: &str) -> Field {
@@ -251,10 +239,15 @@ fn fields_text(text: &str) -> Field {
     Field { term: None, value }
 }
 
-/// Lines have numbers of their own, and here totals that are no sums of each other.
+/// Lines have numbers of their own, which what belongs to a line refers to.
 fn number_lines(tables: &mut BTreeMap<String, Table>) {
     for (at, row) in tables.get_mut("lines").into_iter().flat_map(|table| &mut table.rows).enumerate() {
         row.insert("id".to_owned(), fields_text(&(at + 1).to_string()));
+    }
+    for name in ["line_allowances", "line_charges", "line_attributes"] {
+        for row in tables.get_mut(name).into_iter().flat_map(|table| &mut table.rows) {
+            row.insert("line".to_owned(), fields_text("1"));
+        }
     }
 }
 

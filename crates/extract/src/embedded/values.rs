@@ -95,7 +95,8 @@ pub(super) fn date(text: &str) -> Option<Date> {
     }
     let part = |from: usize, to: usize| digits[from..to].parse::<i16>().ok();
     let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
-    Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
+    // Writers that must write a day and have none write one of the first years.
+    Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok().filter(|date| date.year() > 1)
 }
 
 #[cfg(test)]
@@ -107,7 +108,7 @@ mod tests {
         for text in ["20140305", "2014-03-05", "2014-03-05T00:00:00", "2014-03-05+01:00", "20140305T0000"] {
             assert_eq!(date(text), Some(Date::constant(2014, 3, 5)), "{text}");
         }
-        for text in ["20140230", "2014", "05.03.2014", "", "abcdefgh"] {
+        for text in ["20140230", "00010101", "2014", "05.03.2014", "", "abcdefgh"] {
             assert_eq!(date(text), None, "{text}");
         }
     }

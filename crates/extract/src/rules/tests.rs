@@ -8,13 +8,15 @@ use super::*;
 use crate::facts::unprinted;
 use crate::record::{Table, Typed};
 
+/// Rows of `name value` pairs.
+type Rows<'a> = &'a [&'a [(&'a str, &'a str)]];
+
 /// A record out of `name value` pairs; a value that reads as a number is one.
-fn record(fields: &[(&str, &str)], tables: &[(&str, &[&[(&str, &str)]])]) -> Record {
+fn record(fields: &[(&str, &str)], tables: &[(&str, Rows<'_>)]) -> Record {
     let row = |cells: &[(&str, &str)]| {
         cells.iter().map(|(name, text)| ((*name).to_owned(), field(text))).collect::<Row>()
     };
-    let table =
-        |rows: &[&[(&str, &str)]]| Table { term: None, rows: rows.iter().map(|cells| row(cells)).collect() };
+    let table = |rows: Rows<'_>| Table { term: None, rows: rows.iter().map(|cells| row(cells)).collect() };
     Record {
         kind: "invoice".to_owned(),
         source: "test".to_owned(),
@@ -47,11 +49,11 @@ const TOTALS: &[(&str, &str)] = &[("net_total", "100.00"), ("tax_total", "19.00"
 
 #[test]
 fn an_invoice_that_adds_up_has_no_findings() {
-    let lines: &[&[(&str, &str)]] = &[
+    let lines: Rows<'_> = &[
         &[("quantity", "2"), ("unit_price", "30.00"), ("total", "60.00")],
         &[("quantity", "3"), ("unit_price", "13.3333"), ("total", "40.00")],
     ];
-    let vat: &[&[(&str, &str)]] = &[&[("rate", "19"), ("basis", "100.00"), ("amount", "19.00")]];
+    let vat: Rows<'_> = &[&[("rate", "19"), ("basis", "100.00"), ("amount", "19.00")]];
     expect(&record(TOTALS, &[("lines", lines), ("vat", vat)]), &[]);
 }
 
@@ -79,51 +81,51 @@ fn charges_after_tax_and_rounding_explain_a_gross_total() {
 
 #[test]
 fn lines_that_do_not_add_up_are_found_unless_allowances_explain_it() {
-    let lines: &[&[(&str, &str)]] = &[&[("total", "60")], &[("total", "50")]];
+    let lines: Rows<'_> = &[&[("total", "60")], &[("total", "50")]];
     expect(&record(TOTALS, &[("lines", lines)]), &["LINES_MISMATCH"]);
     expect(&record(TOTALS, &[("lines", lines), ("allowances", &[&[("amount", "10")]])]), &[]);
     expect(
         &record(&[TOTALS, &[("line_total", "110"), ("allowance_total", "10")]].concat(), &[("lines", lines)]),
         &[],
     );
-    let with_tax: &[&[(&str, &str)]] = &[&[("total", "69")], &[("total", "50")]];
+    let with_tax: Rows<'_> = &[&[("total", "69")], &[("total", "50")]];
     expect(&record(TOTALS, &[("lines", with_tax)]), &[]);
-    let unknown: &[&[(&str, &str)]] = &[&[("total", "60")], &[("name", "x")]];
+    let unknown: Rows<'_> = &[&[("total", "60")], &[("name", "x")]];
     expect(&record(TOTALS, &[("lines", unknown)]), &[]);
 }
 
 #[test]
 fn groups_of_lines_are_not_counted_twice() {
-    let lines: &[&[(&str, &str)]] = &[
+    let lines: Rows<'_> = &[
         &[("total", "100"), ("status", "GROUP")],
         &[("total", "60")],
         &[("total", "40"), ("status", "DETAIL")],
     ];
     expect(&record(TOTALS, &[("lines", lines)]), &[]);
-    let unmarked: &[&[(&str, &str)]] = &[&[("total", "60")], &[("total", "40")], &[("total", "100")]];
+    let unmarked: Rows<'_> = &[&[("total", "60")], &[("total", "40")], &[("total", "100")]];
     expect(&record(TOTALS, &[("lines", unmarked)]), &[]);
 }
 
 #[test]
 fn a_line_whose_price_does_not_lead_to_its_total_is_told() {
-    let lines: &[&[(&str, &str)]] = &[&[("quantity", "2"), ("unit_price", "60"), ("total", "100")]];
+    let lines: Rows<'_> = &[&[("quantity", "2"), ("unit_price", "60"), ("total", "100")]];
     expect(&record(TOTALS, &[("lines", lines)]), &["LINE_MISMATCH"]);
-    let per_hundred: &[&[(&str, &str)]] =
+    let per_hundred: Rows<'_> =
         &[&[("quantity", "200"), ("unit_price", "50"), ("base_quantity", "100"), ("total", "100")]];
     expect(&record(TOTALS, &[("lines", per_hundred)]), &[]);
 }
 
 #[test]
 fn a_tax_table_must_agree_with_the_totals_and_with_itself() {
-    let rows: &[&[(&str, &str)]] = &[&[("rate", "19"), ("basis", "100"), ("amount", "20")]];
+    let rows: Rows<'_> = &[&[("rate", "19"), ("basis", "100"), ("amount", "20")]];
     expect(&record(TOTALS, &[("vat", rows)]), &["TAX_RATE_MISMATCH", "TAX_MISMATCH"]);
-    let rows: &[&[(&str, &str)]] = &[&[("rate", "19"), ("basis", "90"), ("amount", "17.1")]];
+    let rows: Rows<'_> = &[&[("rate", "19"), ("basis", "90"), ("amount", "17.1")]];
     expect(&record(TOTALS, &[("vat", rows)]), &["TAX_MISMATCH", "TAX_BASIS_MISMATCH"]);
 }
 
 #[test]
 fn twelve_percent_of_eleven_twelfths_is_right_in_rupiah_only() {
-    let rows: &[&[(&str, &str)]] = &[&[("rate", "12"), ("basis", "1200000"), ("amount", "132000")]];
+    let rows: Rows<'_> = &[&[("rate", "12"), ("basis", "1200000"), ("amount", "132000")]];
     let fields =
         &[("currency", "IDR"), ("net_total", "1200000"), ("tax_total", "132000"), ("gross_total", "1332000")];
     expect(&record(fields, &[("vat", rows)]), &[]);
@@ -163,14 +165,14 @@ fn what_nobody_can_book_without_is_missed() {
 #[test]
 fn absurd_numbers_do_not_stop_the_rules() {
     let huge = "79228162514264337593543950335";
-    let lines: &[&[(&str, &str)]] = &[&[
+    let lines: Rows<'_> = &[&[
         ("quantity", huge),
         ("unit_price", huge),
         ("total", huge),
         ("tax_rate", huge),
         ("base_quantity", "0.0001"),
     ]];
-    let vat: &[&[(&str, &str)]] = &[&[("rate", huge), ("basis", huge), ("amount", "-1")]];
+    let vat: Rows<'_> = &[&[("rate", huge), ("basis", huge), ("amount", "-1")]];
     let fields = &[("net_total", huge), ("tax_total", huge), ("gross_total", "-1"), ("payable", huge)];
     assert!(!check(&record(fields, &[("lines", lines), ("vat", vat)])).is_empty());
 }

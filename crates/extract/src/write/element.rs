@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use crate::facts::allowed;
+
 /// One element: either text or elements inside, never both.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Element {
@@ -112,15 +114,6 @@ impl Element {
         out.push_str(&self.name);
         out.push_str(">\n");
     }
-}
-
-/// The text without the characters that no XML 1.0 document may hold, not even as references.
-fn allowed(text: &str) -> String {
-    text.chars()
-        .filter(|&letter| {
-            matches!(letter, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
-        })
-        .collect()
 }
 
 /// `>` is written as a reference too: `]]>` must not stand in text. So are the white spaces that a reader of

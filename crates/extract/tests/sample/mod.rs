@@ -94,11 +94,13 @@ fn row(cells: &[(&str, &str)], term: impl Fn(&str) -> Option<&'static terms::Ter
 
 fn field(at: usize, text: &str, term: Option<&terms::Term>) -> Field {
     let typed = match term.map(|term| term.value) {
-        Some(TermType::Amount | TermType::Number) => Typed::Number(Decimal::from_str(text).unwrap()),
-        Some(TermType::Date) => Typed::Date(text.parse().unwrap()),
+        Some(TermType::Amount | TermType::Number) => {
+            Typed::Number(Decimal::from_str(text).expect("a number"))
+        }
+        Some(TermType::Date) => Typed::Date(text.parse().expect("a day")),
         Some(TermType::Code | TermType::Text | TermType::Identifier) | None => Typed::Text(text.to_owned()),
     };
-    let top = 20.0 + 12.0 * f32::from(u8::try_from(at).unwrap());
+    let top = 20.0 + 12.0 * f32::from(u8::try_from(at).expect("few fields"));
     let place = Place { page: 1, bbox: Rect { x0: 50.0, y0: top, x1: 150.5, y1: top + 10.0 } };
     let rule = "right of its label".to_owned();
     let value = Value { typed, printed: text.to_owned(), place: Some(place), rule, confidence: 0.975 };

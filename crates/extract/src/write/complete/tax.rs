@@ -10,8 +10,14 @@ use crate::write::amount::{round, share, sum};
 /// Written as the reason where no tax is stated at all.
 const NO_TAX: &str = "No tax stated.";
 
+/// How many assignments of lines to rates are tried; their number grows by the power of the lines.
+const ASSIGN_STEPS_MAX: u32 = 20_000;
+/// How many lines are tried at all, since each is a call inside the one before.
+const ASSIGN_LINES_MAX: usize = 64;
+
 pub(super) fn complete(invoice: &mut Invoice) {
     rates_of_lines(invoice);
+    assign_rates(invoice);
     if invoice.vat.is_empty() {
         invoice.vat = break_down(invoice);
         let message =
@@ -20,6 +26,7 @@ pub(super) fn complete(invoice: &mut Invoice) {
     }
     fill_rows(invoice);
     categories(invoice);
+    merge_rows(invoice);
     explain_difference(invoice);
     follow_lines(invoice);
 }
@@ -45,6 +52,52 @@ fn only_rate(invoice: &Invoice) -> Option<Decimal> {
         return rates.all(|rate| rate == first).then_some(first);
     }
     rate_of(invoice.header.number("net_total")?, invoice.header.number("tax_total")?)
+}
+
+/// Lines without rates in a document with several: the first way, if there is one, in which they add up to the
+/// taxable amounts.
+fn assign_rates(invoice: &mut Invoice) {
+    let rows: Option<Vec<(Decimal, Decimal)>> =
+        invoice.vat.iter().map(|row| Some((row.number("rate")?, row.number("basis")?))).collect();
+    let Some(rows) = rows.filter(|rows| rows.len() > 1) else { return };
+    let mut left: Vec<Decimal> = rows.iter().map(|row| row.1).collect();
+    let mut open = Vec::new();
+    for (at, line) in invoice.lines.iter().enumerate() {
+        let Some(total) = line.number("total") else { return };
+        match line.number("tax_rate") {
+            None => open.push((at, total)),
+            Some(rate) => {
+                let Some(row) = rows.iter().position(|row| row.0 == rate) else { return };
+                left[row] = left[row].saturating_sub(total);
+            }
+        }
+    }
+    let mut steps = ASSIGN_STEPS_MAX;
+    let mut chosen = Vec::new();
+    if (1..=ASSIGN_LINES_MAX).contains(&open.len()) && fit(&open, &mut left, &mut chosen, &mut steps) {
+        for ((line, _), row) in open.iter().zip(chosen) {
+            set_cell(&mut invoice.lines[*line], "lines", "tax_rate", Typed::Number(rows[row].0));
+        }
+    }
+}
+
+/// Tries each line at each rate, depth first, until what is left of every taxable amount is nothing.
+fn fit(open: &[(usize, Decimal)], left: &mut [Decimal], chosen: &mut Vec<usize>, steps: &mut u32) -> bool {
+    let Some((_, total)) = open.get(chosen.len()) else { return left.iter().all(Decimal::is_zero) };
+    for row in 0..left.len() {
+        if *steps == 0 {
+            return false;
+        }
+        *steps -= 1;
+        left[row] = left[row].saturating_sub(*total);
+        chosen.push(row);
+        if fit(open, left, chosen, steps) {
+            return true;
+        }
+        chosen.pop();
+        left[row] = left[row].saturating_add(*total);
+    }
+    false
 }
 
 /// The rate that leads from a basis to its tax, with as few decimals as will do.
@@ -139,6 +192,23 @@ fn categories(invoice: &mut Invoice) {
             row.remove("rate");
         }
     }
+}
+
+/// The standard wants one row for each category and rate.
+fn merge_rows(invoice: &mut Invoice) {
+    let mut merged: Vec<Row> = Vec::new();
+    for row in std::mem::take(&mut invoice.vat) {
+        let key = |row: &Row| (row.text("category"), row.number("rate"));
+        let Some(same) = merged.iter_mut().find(|same| key(same) == key(&row)) else {
+            merged.push(row);
+            continue;
+        };
+        for name in ["basis", "amount"] {
+            let both = sum([same, &row].iter().filter_map(|row| row.number(name)));
+            set_cell(same, "vat", name, Typed::Number(both));
+        }
+    }
+    invoice.vat = merged;
 }
 
 /// Where the document states both the sum of its lines and another net total, and the total adds up with the tax,
