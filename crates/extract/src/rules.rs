@@ -6,6 +6,8 @@
 
 mod identifiers;
 
+use std::collections::BTreeSet;
+
 use rust_decimal::Decimal;
 
 use crate::facts::{Ask, counts};
@@ -69,6 +71,8 @@ struct Sums<'a> {
     vat: &'a [Row],
     allowances: Decimal,
     charges: Decimal,
+    /// Numbers of the lines with allowances or charges of their own.
+    adjusted: BTreeSet<String>,
 }
 
 impl<'a> Sums<'a> {
@@ -78,6 +82,7 @@ impl<'a> Sums<'a> {
         let currency = record.fields.text("currency").unwrap_or_default();
         let least = if codes::decimals(&currency).0 == 0 { Decimal::ONE } else { Decimal::new(1, 2) };
         let total = |name: &str, table: &str| record.fields.number(name).unwrap_or_else(|| listed(table));
+        let adjusted = rows("line_allowances").iter().chain(rows("line_charges"));
         Self {
             record,
             least,
@@ -85,6 +90,7 @@ impl<'a> Sums<'a> {
             vat: rows("vat"),
             allowances: total("allowance_total", "allowances"),
             charges: total("charge_total", "charges"),
+            adjusted: adjusted.filter_map(|row| row.text("line")).collect(),
             currency,
         }
     }
@@ -134,12 +140,7 @@ impl<'a> Sums<'a> {
         let (quantity, price, total) =
             (line.number("quantity")?, line.number("unit_price")?, line.number("total")?);
         let id = line.text("id");
-        let has_extra = ["line_allowances", "line_charges"].iter().any(|table| {
-            self.record
-                .tables
-                .get(*table)
-                .is_some_and(|table| table.rows.iter().any(|row| row.text("line") == id))
-        });
+        let has_extra = id.as_ref().is_some_and(|id| self.adjusted.contains(id));
         let base = line.number("base_quantity").filter(|base| !base.is_zero()).unwrap_or(Decimal::ONE);
         let product = quantity.saturating_mul(price).checked_div(base)?;
         // The price may have been rounded where it was printed: half of its last digit, for each piece.

@@ -4,8 +4,8 @@ use rust_decimal::Decimal;
 
 use crate::write::amount::sum;
 
-/// Past this many lines the search, which grows with the square, is not worth its time.
-const LINES_MAX: usize = 500;
+/// Past this many lines the search, whose time grows with the cube, is not worth it.
+const LINES_MAX: usize = 200;
 
 /// The totals to leave out, each the sum of at least two neighbours directly before or after it, so that the rest
 /// is whole; none if there is no such set, or none is needed.

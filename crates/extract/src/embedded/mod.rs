@@ -16,7 +16,7 @@ use crate::record::{Finding, Record, Severity};
 use crate::write::{self, Format, Provenance, Written};
 
 /// Names that the standards give to the invoice, the surest first.
-const NAMES: &[&str] = &["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml", "order-x.xml"];
+const NAMES: &[&str] = &["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"];
 
 /// A document may carry many files; more than this are not tried.
 const TRIED_MAX: usize = 16;

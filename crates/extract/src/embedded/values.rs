@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 
 use super::tree::Node;
 use crate::facts::unprinted;
-use crate::record::{Field, Record, Row, Table, Typed};
+use crate::record::{Field, Finding, Record, Row, Severity, Table, Typed};
 use crate::terms::{self, Term, TermType};
 
 /// Header values by name and path, the first that is not empty for each name.
@@ -50,17 +50,28 @@ pub(super) fn set_cell(row: &mut Row, table: &str, name: &str, text: &str) {
     }
 }
 
-/// Adds rows that are not empty to a table.
+/// Lines and what belongs to them: a telephone bill has many.
+const LINES_MAX: usize = 50_000;
+/// Rows of any other table; rules and writers compare each of them with each line.
+const ROWS_MAX: usize = 200;
+
+/// Adds rows that are not empty to a table, as far as it holds them.
 pub(super) fn add_rows(record: &mut Record, name: &str, rows: impl IntoIterator<Item = Row>) {
-    let rows: Vec<Row> = rows.into_iter().filter(|row| !row.is_empty()).collect();
-    if !rows.is_empty() {
+    let rows_max = if name.starts_with("line") { LINES_MAX } else { ROWS_MAX };
+    for row in rows.into_iter().filter(|row| !row.is_empty()) {
         let term = terms::table(name).map(|table| table.number.to_owned());
-        record
-            .tables
-            .entry(name.to_owned())
-            .or_insert_with(|| Table { term, rows: Vec::new() })
-            .rows
-            .extend(rows);
+        let table = record.tables.entry(name.to_owned()).or_insert_with(|| Table { term, rows: Vec::new() });
+        if table.rows.len() < rows_max {
+            table.rows.push(row);
+        } else if record.findings.iter().all(|finding| finding.field.as_deref() != Some(name)) {
+            let message = format!("The embedded XML has more than {rows_max} {name}; the rest was left out.");
+            record.findings.push(Finding {
+                severity: Severity::Error,
+                code: "EMBEDDED_XML_CUT".to_owned(),
+                field: Some(name.to_owned()),
+                message,
+            });
+        }
     }
 }
 

@@ -106,7 +106,7 @@ fn product(invoice: &Invoice, row: &Row) -> Element {
         demanded("ram:Name", row.text("name")),
         leaf("ram:Description", row.text("description")),
     ];
-    children.extend(invoice.attributes_of(row).into_iter().map(|attribute| {
+    children.extend(invoice.attributes_of(row).iter().map(|attribute| {
         let name = leaf("ram:Description", attribute.text("name"))?;
         group(
             "ram:ApplicableProductCharacteristic",
@@ -166,8 +166,8 @@ fn line_settlement(invoice: &Invoice, row: &Row) -> Element {
         Some(tax("ram:ApplicableTradeTax", row, ["tax_category", "tax_rate"])),
         period("ram:BillingSpecifiedPeriod", row),
     ];
-    children.extend(invoice.allowances_of(row).into_iter().map(|row| allowance(invoice, row, false, None)));
-    children.extend(invoice.charges_of(row).into_iter().map(|row| allowance(invoice, row, true, None)));
+    children.extend(invoice.allowances_of(row).iter().map(|row| allowance(invoice, row, false, None)));
+    children.extend(invoice.charges_of(row).iter().map(|row| allowance(invoice, row, true, None)));
     let total = money(row.number("total").unwrap_or_default(), &invoice.currency());
     children.extend([
         group(

@@ -7,6 +7,8 @@
 mod lines;
 mod tax;
 
+use std::collections::BTreeMap;
+
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
@@ -31,6 +33,9 @@ const ALLOWANCE_REASONS: &[&str] = &[
     "104", "105",
 ];
 
+/// What belongs to lines, by the number of the line.
+type ByLine = BTreeMap<String, Vec<Row>>;
+
 /// An invoice with all that can be known about it.
 #[derive(Debug)]
 pub(crate) struct Invoice {
@@ -41,9 +46,11 @@ pub(crate) struct Invoice {
     pub(crate) charges: Vec<Row>,
     pub(crate) notes: Vec<Row>,
     pub(crate) documents: Vec<Row>,
-    line_allowances: Vec<Row>,
-    line_charges: Vec<Row>,
-    line_attributes: Vec<Row>,
+    /// Whether codes come from XML, where they are codes already, or from words on a page.
+    is_embedded: bool,
+    line_allowances: ByLine,
+    line_charges: ByLine,
+    line_attributes: ByLine,
     /// What was worked out.
     pub(crate) findings: Vec<Finding>,
 }
@@ -60,9 +67,10 @@ impl Invoice {
             charges: rows("charges"),
             notes: rows("notes"),
             documents: rows("documents"),
-            line_allowances: rows("line_allowances"),
-            line_charges: rows("line_charges"),
-            line_attributes: rows("line_attributes"),
+            is_embedded: record.source.starts_with("embedded:"),
+            line_allowances: by_line(rows("line_allowances")),
+            line_charges: by_line(rows("line_charges")),
+            line_attributes: by_line(rows("line_attributes")),
             findings: Vec::new(),
         };
         invoice.identify();
@@ -86,17 +94,17 @@ impl Invoice {
     }
 
     /// Allowances of one line.
-    pub(crate) fn allowances_of(&self, line: &Row) -> Vec<&Row> {
+    pub(crate) fn allowances_of(&self, line: &Row) -> &[Row] {
         of_line(&self.line_allowances, line)
     }
 
     /// Charges of one line.
-    pub(crate) fn charges_of(&self, line: &Row) -> Vec<&Row> {
+    pub(crate) fn charges_of(&self, line: &Row) -> &[Row] {
         of_line(&self.line_charges, line)
     }
 
     /// Attributes of one line's item.
-    pub(crate) fn attributes_of(&self, line: &Row) -> Vec<&Row> {
+    pub(crate) fn attributes_of(&self, line: &Row) -> &[Row] {
         of_line(&self.line_attributes, line)
     }
 
@@ -147,18 +155,14 @@ impl Invoice {
                 set_code(&mut self.header, name, "0204");
             }
         }
-        for (table, rows) in
-            [("allowances", &mut self.allowances), ("line_allowances", &mut self.line_allowances)]
-        {
-            for row in rows {
-                let Some(code) = row.text("reason_code") else { continue };
-                if ALLOWANCE_REASONS.contains(&code.as_str()) {
-                    continue;
-                }
-                row.remove("reason_code");
-                if !row.has("reason") {
-                    set_cell(row, table, "reason", Typed::Text(code));
-                }
+        let of_lines = self.line_allowances.values_mut().flatten().map(|row| ("line_allowances", row));
+        let of_document = self.allowances.iter_mut().map(|row| ("allowances", row));
+        for (table, row) in of_document.chain(of_lines) {
+            let code = row.text("reason_code").filter(|code| !ALLOWANCE_REASONS.contains(&code.as_str()));
+            let Some(code) = code else { continue };
+            row.remove("reason_code");
+            if !row.has("reason") {
+                set_cell(row, table, "reason", Typed::Text(code));
             }
         }
         // A payee is somebody else than the seller.
@@ -330,9 +334,16 @@ impl Invoice {
     }
 }
 
-fn of_line<'a>(rows: &'a [Row], line: &Row) -> Vec<&'a Row> {
-    let id = line.text("id");
-    rows.iter().filter(|row| row.text("line") == id).collect()
+fn by_line(rows: Vec<Row>) -> ByLine {
+    let mut by_line = ByLine::new();
+    for row in rows {
+        by_line.entry(row.text("line").unwrap_or_default()).or_default().push(row);
+    }
+    by_line
+}
+
+fn of_line<'a>(rows: &'a ByLine, line: &Row) -> &'a [Row] {
+    line.text("id").and_then(|id| rows.get(&id)).map_or(&[], Vec::as_slice)
 }
 
 /// Puts a code in the place of a word, keeping where it was printed.

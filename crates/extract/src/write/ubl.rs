@@ -402,8 +402,8 @@ fn line(invoice: &Invoice, row: &Row) -> Element {
             )
         }),
     ];
-    let extra = |rows: Vec<&Row>, is_charge: bool| {
-        rows.into_iter()
+    let extra = |rows: &[Row], is_charge: bool| {
+        rows.iter()
             .map(|row| group("cac:AllowanceCharge", allowance_facts(invoice, row, is_charge)))
             .collect::<Vec<_>>()
     };
@@ -429,7 +429,7 @@ fn item(invoice: &Invoice, row: &Row) -> Element {
         group("cac:CommodityClassification", [classification]),
         tax_category("cac:ClassifiedTaxCategory", row, ["tax_category", "tax_rate"]),
     ];
-    children.extend(invoice.attributes_of(row).into_iter().map(|attribute| {
+    children.extend(invoice.attributes_of(row).iter().map(|attribute| {
         let name = leaf("cbc:Name", attribute.text("name"))?;
         group("cac:AdditionalItemProperty", [Some(name), leaf("cbc:Value", attribute.text("value"))])
     }));

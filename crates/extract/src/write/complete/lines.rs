@@ -29,7 +29,7 @@ pub(super) fn complete(invoice: &mut Invoice) {
         name(&mut line, index);
         let extra = adjustments(invoice, &line);
         count(&mut line, extra);
-        measure(&mut line);
+        measure(&mut line, invoice.is_embedded);
         invoice.lines[index] = line;
     }
 }
@@ -98,7 +98,7 @@ fn name(line: &mut Row, index: usize) {
 
 /// Charges less allowances of one line.
 fn adjustments(invoice: &Invoice, line: &Row) -> Decimal {
-    let of = |rows: Vec<&Row>| sum(rows.into_iter().filter_map(|row| row.number("amount")));
+    let of = |rows: &[Row]| sum(rows.iter().filter_map(|row| row.number("amount")));
     of(invoice.charges_of(line)).saturating_sub(of(invoice.allowances_of(line)))
 }
 
@@ -135,7 +135,7 @@ fn count(line: &mut Row, extra: Decimal) {
 
 /// Units as codes. A word that stands for no code we know is left to the page: the code for "one" says nothing
 /// wrong.
-fn measure(line: &mut Row) {
+fn measure(line: &mut Row, is_embedded: bool) {
     for (name, is_demanded) in [("unit", true), ("base_unit", false)] {
         let Some(word) = line.text(name) else {
             if is_demanded {
@@ -143,9 +143,11 @@ fn measure(line: &mut Row) {
             }
             continue;
         };
+        // Some codes are also words with another meaning: `ST` is a sheet in XML and a piece on a German page.
         let is_code = matches!(line.get(name).map(|cell| &cell.value.typed), Some(Typed::Code(_)));
-        if !(is_code && codes::is_unit_code(&word)) {
-            set_code(line, name, codes::unit_code(&word).unwrap_or(ONE));
-        }
+        let kept = (is_code && codes::is_unit_code(&word)).then_some(word.as_str());
+        let known = codes::unit_code(&word);
+        let code = if is_embedded { kept.or(known) } else { known.or(kept) };
+        set_code(line, name, code.unwrap_or(ONE));
     }
 }

@@ -14,6 +14,8 @@ const NO_TAX: &str = "No tax stated.";
 const ASSIGN_STEPS_MAX: u32 = 20_000;
 /// How many lines are tried at all, since each is a call inside the one before.
 const ASSIGN_LINES_MAX: usize = 64;
+/// No country has more rates than this; a document that does is not worth the time that grows with their square.
+const RATES_MAX: usize = 100;
 
 pub(super) fn complete(invoice: &mut Invoice) {
     rates_of_lines(invoice);
@@ -119,9 +121,10 @@ fn break_down(invoice: &Invoice) -> Vec<Row> {
     for (row, column, sign) in signed {
         let Some(rate) = row.number("tax_rate") else { continue };
         let amount = row.number(column).unwrap_or_default().saturating_mul(sign);
-        match parts.iter_mut().find(|part| part.0 == rate) {
-            Some(part) => part.1 = part.1.saturating_add(amount),
-            None => parts.push((rate, amount)),
+        match parts.iter().position(|part| part.0 == rate) {
+            Some(at) => parts[at].1 = parts[at].1.saturating_add(amount),
+            None if parts.len() < RATES_MAX => parts.push((rate, amount)),
+            None => {}
         }
     }
     match parts.as_slice() {
