@@ -1,8 +1,11 @@
 //! Text with boxes and a mapping in, values with their provenance out, and from those XML. It has never
 //! heard of a job.
 
+pub mod compare;
+pub mod embedded;
 pub mod engine;
 pub mod error;
+mod facts;
 mod field;
 pub mod flat;
 mod label;
@@ -10,10 +13,14 @@ pub mod mapping;
 pub mod matching;
 pub mod record;
 pub mod registry;
+pub mod rules;
 pub mod sheet;
 mod shipped;
+mod subtotals;
 mod table;
+pub mod terms;
 pub mod values;
+pub mod write;
 
 pub use engine::Extraction;
 pub use error::{ExtractError, MappingError};

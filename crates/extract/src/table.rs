@@ -192,6 +192,7 @@ impl Side {
             Kind::Amount | Kind::Number | Kind::Quantity | Kind::Int | Kind::Percent => Self::Right,
             Kind::Text
             | Kind::Id
+            | Kind::Unit
             | Kind::Date
             | Kind::Currency
             | Kind::Iban

@@ -29,6 +29,8 @@ pub enum Kind {
     Number,
     /// A number with a unit beside it.
     Quantity,
+    /// A unit of measure; the word becomes its UN/ECE code.
+    Unit,
     /// A whole number.
     Int,
     /// A rate in percent.
@@ -76,6 +78,7 @@ pub fn read_all(kind: Kind, text: &str, locale: &Locale) -> Vec<Reading> {
         Kind::Id => ident::identifiers(text),
         Kind::Amount | Kind::Number => number::amounts(text, locale),
         Kind::Quantity => number::quantities(text, locale),
+        Kind::Unit => whole(text).into_iter().map(unit::reading).collect(),
         Kind::Int => number::amounts(text, locale).into_iter().filter(is_whole).collect(),
         Kind::Percent => number::percents(text, locale),
         Kind::Date => date::dates(text, &locale.dates),

@@ -1,5 +1,8 @@
 //! Units of measure: the words on the page and the UN/ECE codes that stand for them.
 
+use super::Reading;
+use crate::record::Typed;
+
 /// Words in lower case without a final point, and their codes.
 const UNITS: &[(&str, &str)] = &[
     ("stk", "H87"),
@@ -80,6 +83,14 @@ pub fn code(word: &str) -> &str {
     let lower = word.to_lowercase();
     let bare = lower.trim_end_matches('.');
     UNITS.iter().find(|(name, _)| *name == bare).map_or(word, |(_, code)| code)
+}
+
+/// A text read as a unit.
+pub(super) fn reading(text: Reading) -> Reading {
+    match text.typed {
+        Typed::Text(word) => Reading { typed: Typed::Code(code(&word).to_owned()), ..text },
+        Typed::Code(_) | Typed::Number(_) | Typed::Date(_) => text,
+    }
 }
 
 #[cfg(test)]
