@@ -3,7 +3,8 @@
 
 use std::error::Error;
 
-use ode_extract::{Choice, Registry, extract, flat, sheet::Sheet};
+use ode_extract::write::{self, Format, Provenance};
+use ode_extract::{Choice, Registry, extract, sheet::Sheet};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut file = None;
@@ -38,13 +39,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         eprintln!("{:.2} ms each", start.elapsed().as_secs_f64() * 1000.0 / f64::from(repeat));
     }
     if let Some(path) = places {
-        std::fs::write(path, flat::provenance(&extraction.record).to_string())?;
+        std::fs::write(path, write::provenance(&extraction.record))?;
     }
     for finding in &extraction.record.findings {
-        eprintln!("{}: {}", finding.code, finding.message);
+        eprintln!("{:?} {}: {}", finding.severity, finding.code, finding.message);
     }
     eprintln!("{}", extraction.mapping);
-    println!("{:#}", flat::to_json(&extraction.record));
+    let written = write::write(&extraction.record, Format::Json, Provenance::Left);
+    print!("{}", String::from_utf8_lossy(&written.bytes));
     Ok(())
 }
 

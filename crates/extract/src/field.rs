@@ -606,14 +606,14 @@ pub(crate) fn is_company(text: &str) -> bool {
 }
 
 /// A stretch of rows between two headings.
-struct Area {
+pub(crate) struct Area {
     from: (usize, usize),
     to: (usize, usize),
     x: Range<f32>,
 }
 
 impl Area {
-    fn holds(&self, page: usize, row: usize, x: f32) -> bool {
+    pub(crate) fn holds(&self, page: usize, row: usize, x: f32) -> bool {
         let at = (page, row);
         self.from <= at && at < self.to && self.x.contains(&x)
     }
@@ -632,7 +632,7 @@ impl Area {
     }
 }
 
-fn areas(within: &Within, context: Context<'_>) -> Vec<Area> {
+pub(crate) fn areas(within: &Within, context: Context<'_>) -> Vec<Area> {
     let ends = context.hits.of(&within.to);
     let starts = context.hits.of(&within.from).into_iter().filter(|hit| begins_piece(hit, context));
     starts

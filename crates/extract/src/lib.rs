@@ -7,7 +7,6 @@ pub mod engine;
 pub mod error;
 mod facts;
 mod field;
-pub mod flat;
 mod label;
 pub mod mapping;
 pub mod matching;

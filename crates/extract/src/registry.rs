@@ -8,11 +8,13 @@ use ode_pdf::Document;
 
 use crate::engine::{self, Extraction};
 use crate::error::{ExtractError, MappingError};
+use crate::facts::plain;
 use crate::mapping::file::Status;
 use crate::mapping::{self, Mapping};
 use crate::matching::{MatchReport, Matcher};
+use crate::record::Record;
 use crate::sheet::Sheet;
-use crate::shipped;
+use crate::{rules, shipped};
 
 /// Which mapping to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +173,8 @@ pub fn extract(document: &Document, registry: &Registry, choice: Choice<'_>) -> 
     };
     let mut extraction = engine::run(mapping, &sheet);
     extraction.candidates = candidates;
+    let findings = rules::check(&extraction.record);
+    extraction.record.findings.extend(findings);
     if registry.options.shadow {
         for other in shadows_of(&loaded, mapping) {
             let report = compare(&extraction, &engine::run(other, &sheet));
@@ -190,7 +194,7 @@ fn shadows_of<'a>(loaded: &'a Loaded, mapping: &'a Mapping) -> impl Iterator<Ite
 
 /// Where two results differ: by field, and by table as the printed rows.
 pub(crate) fn compare(given: &Extraction, other: &Extraction) -> ShadowReport {
-    let (a, b) = (crate::flat::texts(&given.record), crate::flat::texts(&other.record));
+    let (a, b) = (texts(&given.record), texts(&other.record));
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let differences = names
         .into_iter()
@@ -198,6 +202,18 @@ pub(crate) fn compare(given: &Extraction, other: &Extraction) -> ShadowReport {
         .map(|name| (name.clone(), (a.get(name).cloned(), b.get(name).cloned())))
         .collect();
     ShadowReport { mapping: other.mapping.clone(), differences }
+}
+
+/// Every value of a record by its path, such as `lines.0.total`.
+pub(crate) fn texts(record: &Record) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, String> =
+        record.fields.iter().map(|(name, f)| (name.clone(), plain(&f.value.typed))).collect();
+    for (table, rows) in record.tables.iter().map(|(name, t)| (name, &t.rows)) {
+        for (at, row) in rows.iter().enumerate() {
+            all.extend(row.iter().map(|(c, cell)| (format!("{table}.{at}.{c}"), plain(&cell.value.typed))));
+        }
+    }
+    all
 }
 
 fn load(options: &Options) -> Result<Loaded, Vec<MappingError>> {

@@ -42,6 +42,48 @@ struct BodyRow<'a> {
 
 /// Reads all rows of a table.
 pub(crate) fn rows(rule: &TableRule, context: Context<'_>) -> Vec<Row> {
+    let mut found = match &rule.pattern {
+        Some(pattern) => rows_by_pattern(rule, pattern, context),
+        None => rows_by_headings(rule, context),
+    };
+    found.truncate(ROWS_MAX);
+    for column in rule.columns.iter().filter(|c| c.is_counted) {
+        for (at, row) in found.iter_mut().enumerate() {
+            row.insert(column.name.clone(), counted(column, at + 1));
+        }
+    }
+    found
+}
+
+/// Every line that matches is a row; the pattern's named groups are its cells.
+fn rows_by_pattern(rule: &TableRule, pattern: &regex::Regex, context: Context<'_>) -> Vec<Row> {
+    let areas = rule.within.as_ref().map(|within| crate::field::areas(within, context));
+    let mut found = Vec::new();
+    for (page, at, text_row) in context.sheet.rows() {
+        let is_inside = areas.as_ref().is_none_or(|areas| areas.iter().any(|a| a.holds(page, at, text_row.bbox.x0)));
+        let Some(captures) = pattern.captures(&text_row.text).filter(|_| is_inside) else { continue };
+        let number = context.sheet.pages[page].page.number;
+        let mut row = Row::new();
+        for column in &rule.columns {
+            let cell = match (captures.name(&column.name), &column.value) {
+                (Some(group), _) => {
+                    let chars = crate::label::char_range(&text_row.text, group.range());
+                    typed_cell(column, &text_row.span(number, &chars), context.locale)
+                }
+                (None, Some(value)) => Some(constant(column, value)),
+                (None, None) => None,
+            };
+            row.extend(cell.map(|(cell, _)| (column.name.clone(), cell)));
+        }
+        let lacks = |c: &ColumnRule| c.is_required && !row.contains_key(&c.name);
+        if !row.is_empty() && !rule.columns.iter().any(lacks) {
+            found.push(row);
+        }
+    }
+    found
+}
+
+fn rows_by_headings(rule: &TableRule, context: Context<'_>) -> Vec<Row> {
     let mut found = Vec::new();
     let mut bands: Option<Bands> = None;
     for (at, page) in context.sheet.pages.iter().enumerate() {
@@ -69,12 +111,6 @@ pub(crate) fn rows(rule: &TableRule, context: Context<'_>) -> Vec<Row> {
         }
         if found.len() > ROWS_MAX {
             break;
-        }
-    }
-    found.truncate(ROWS_MAX);
-    for column in rule.columns.iter().filter(|c| c.is_counted) {
-        for (at, row) in found.iter_mut().enumerate() {
-            row.insert(column.name.clone(), counted(column, at + 1));
         }
     }
     found
@@ -156,7 +192,7 @@ fn cut_columns(
     let mut order: Vec<(usize, Rect)> =
         header.heads.iter().enumerate().filter_map(|(at, r)| r.map(|r| (at, r))).collect();
     order.sort_by(|a, b| mid_x(a.1).total_cmp(&mid_x(b.1)));
-    let words = main_words(rule, &order, body, locale);
+    let main = main_rows(rule, &order, body, locale);
     let y = header.rows.clone().map(|r| page.rows[r].y_mid()).fold(0.0, f32::max);
     let mut bands: Bands = vec![None; rule.columns.len()];
     let mut left = 0.0;
@@ -167,7 +203,7 @@ fn cut_columns(
         let head = order[at..at + stack].iter().map(|(_, r)| *r).reduce(union).unwrap_or(order[at].1);
         let sides = |column: usize| Side::of(rule.columns[column].kind);
         let right = order.get(at + stack).map_or(page.page.width, |(next, rect)| {
-            let gap = gutter(head, *rect, page, y, &words);
+            let gap = gutter(head, *rect, page, y, &main);
             cut_in(&gap, sides(order[at].0), sides(*next))
         });
         for (column, _) in &order[at..at + stack] {
@@ -223,21 +259,28 @@ fn mid_x(rect: Rect) -> f32 {
     f32::midpoint(rect.x0, rect.x1)
 }
 
-/// Headings, and the words of the rows that carry the table's figures: notes between them may reach over every
-/// gutter.
-fn main_words(rule: &TableRule, order: &[(usize, Rect)], body: &[BodyRow<'_>], locale: &Locale) -> Vec<Rect> {
+/// What the bounds of columns are found by: the headings and the rows that carry the table's figures. Notes between
+/// them may reach over every gutter.
+struct MainRows {
+    words: Vec<Rect>,
+    pieces: Vec<Rect>,
+}
+
+fn main_rows(rule: &TableRule, order: &[(usize, Rect)], body: &[BodyRow<'_>], locale: &Locale) -> MainRows {
     let at = order.iter().position(|(column, _)| *column == rule.starts);
     let left = at.and_then(|at| at.checked_sub(1)).map_or(0.0, |before| mid_x(order[before].1));
     let right = at.and_then(|at| order.get(at + 1)).map_or(f32::MAX, |(_, r)| mid_x(*r));
     let kind = rule.columns[rule.starts].kind;
-    let mut words: Vec<Rect> = order.iter().map(|(_, head)| *head).collect();
+    let heads: Vec<Rect> = order.iter().map(|(_, head)| *head).collect();
+    let mut main = MainRows { words: heads.clone(), pieces: heads };
     for part in body {
         let cell = cell_span(part, &(left..right));
         if cell.is_some_and(|c| !values::read_all(kind, &c.text, locale).is_empty()) {
-            words.extend(words_of(part.row).into_iter().map(|w| w.1));
+            main.words.extend(words_of(part.row).into_iter().map(|w| w.1));
+            main.pieces.extend(part.row.pieces.iter().map(|p| p.bbox));
         }
     }
-    words
+    main
 }
 
 /// Words of a row as ranges of characters and boxes.
@@ -256,31 +299,43 @@ fn words_of(row: &TextRow) -> Vec<(Range<usize>, Rect)> {
     words
 }
 
-/// The white between two columns: at a drawn rule where there is one, else the widest stretch that the fewest words
-/// cross.
-fn gutter(left: Rect, right: Rect, page: &SheetPage<'_>, y: f32, words: &[Rect]) -> Range<f32> {
+/// The white between two columns: at a drawn rule where there is one. Else the last stretch that no piece of text
+/// crosses: headings are centred or aligned like their cells, so what stands before the next one is not its own. Where
+/// cells touch, the widest stretch between words.
+fn gutter(left: Rect, right: Rect, page: &SheetPage<'_>, y: f32, main: &MainRows) -> Range<f32> {
     let (from, to) = (mid_x(left), mid_x(right));
     let drawn = page.uprights.iter().filter(|(x, top, bottom)| from < *x && *x < to && *top <= y && y <= *bottom);
     if let Some((x, _, _)) = drawn.max_by(|a, b| a.0.total_cmp(&b.0)) {
         return *x..*x;
     }
+    let between = left.x1.min(right.x0)..right.x0.max(left.x1);
+    let last = stretches(&main.pieces, from..to).into_iter().rfind(|(depth, s)| *depth == 0 && s.end - s.start > 1.5);
+    let widest = || {
+        let by_width = |s: &Range<f32>| s.end - s.start;
+        let all = stretches(&main.words, from..to).into_iter();
+        all.min_by(|(a, x), (b, y)| a.cmp(b).then(by_width(y).total_cmp(&by_width(x))))
+    };
+    last.or_else(widest).map_or(between, |(_, stretch)| stretch)
+}
+
+/// Stretches between the edges of boxes within a range, with how many boxes cross each.
+fn stretches(boxes: &[Rect], range: Range<f32>) -> Vec<(i32, Range<f32>)> {
     let mut edges: Vec<(f32, i32)> = Vec::new();
-    for word in words.iter().filter(|w| w.x1 > from && w.x0 < to) {
-        edges.push((word.x0.max(from), 1));
-        edges.push((word.x1.min(to), -1));
+    for rect in boxes.iter().filter(|w| w.x1 > range.start && w.x0 < range.end) {
+        edges.push((rect.x0.max(range.start), 1));
+        edges.push((rect.x1.min(range.end), -1));
     }
     edges.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    let mut best = (i32::MAX, left.x1.min(right.x0)..right.x0.max(left.x1));
-    let (mut depth, mut at) = (0, from);
-    for (x, step) in edges.into_iter().chain([(to, 0)]) {
-        let width = x - at;
-        if width > 0.1 && (depth < best.0 || (depth == best.0 && width > best.1.end - best.1.start)) {
-            best = (depth, at..x);
+    let mut found = Vec::new();
+    let (mut depth, mut at) = (0, range.start);
+    for (x, step) in edges.into_iter().chain([(range.end, 0)]) {
+        if x - at > 0.1 {
+            found.push((depth, at..x));
         }
         depth += step;
         at = x;
     }
-    best.1
+    found
 }
 
 /// The words of a row whose middle lies in the band.

@@ -311,6 +311,8 @@ pub struct TableFile {
     pub to: Option<String>,
     /// Columns.
     pub columns: Vec<ColumnFile>,
+    /// Instead of headings: a pattern for one row, whose named groups are the columns.
+    pub pattern: Option<String>,
     /// Labels at the start of a line that end it.
     #[serde(default)]
     pub until: Texts,

@@ -123,6 +123,7 @@ pub(crate) struct TableRule {
     pub name: String,
     pub to: Option<String>,
     pub columns: Vec<ColumnRule>,
+    pub pattern: Option<Regex>,
     pub until: Vec<LabelId>,
     pub skip: Vec<Regex>,
     pub starts: usize,
@@ -405,6 +406,7 @@ fn compile_table(table: &TableFile, at: usize, labels: &mut LabelsBuilder) -> Re
     Ok(TableRule {
         name: table.name.clone(),
         to: table.to.clone(),
+        pattern: pattern(&table.pattern)?,
         until: add_all(labels, &table.until, Group::Bound)?,
         skip: patterns(&table.skip)?,
         starts,
