@@ -79,7 +79,7 @@ pub(crate) fn candidates(rule: &FieldRule, context: Context<'_>) -> Vec<Candidat
 
 fn candidates_of(rule: &FieldRule, context: Context<'_>, factor: f32) -> Vec<Candidate> {
     if let Some(value) = &rule.value {
-        let typed = Typed::Text(value.clone());
+        let typed = values::constant(rule.kind, value);
         let rule = "a constant of the mapping".into();
         return vec![Candidate { typed, printed: String::new(), place: None, rule, score: factor, is_sure: false }];
     }

@@ -8,6 +8,7 @@ pub mod error;
 mod facts;
 mod field;
 mod label;
+pub mod learn;
 pub mod mapping;
 pub mod matching;
 pub mod record;

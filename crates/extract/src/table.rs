@@ -504,7 +504,7 @@ fn counted(column: &ColumnRule, number: usize) -> Cell {
 }
 
 fn constant(column: &ColumnRule, value: &str) -> (Cell, Option<Cell>) {
-    let typed = Typed::Text(value.to_owned());
+    let typed = values::constant(column.kind, value);
     let rule = "a constant of the mapping".into();
     let value = Value { typed, printed: String::new(), place: None, rule, confidence: CELL_CONFIDENCE };
     (Field { term: column.to.clone(), value }, None)

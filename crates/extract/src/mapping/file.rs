@@ -212,6 +212,9 @@ pub struct FieldFile {
     /// Whether its absence is a finding.
     #[serde(default)]
     pub required: bool,
+    /// Whether the rule of the mapping that this one extends is a further way.
+    #[serde(default)]
+    pub inherit: bool,
     /// Further ways, tried after this one.
     #[serde(default)]
     pub or: Vec<FieldFile>,

@@ -187,7 +187,18 @@ pub fn parse(
 /// Fields, tables, checks and locale of the parent, where the child has none of its own.
 fn inherit(mut child: MappingFile, parent: &MappingFile) -> MappingFile {
     for (name, field) in &parent.fields {
-        child.fields.entry(name.clone()).or_insert_with(|| field.clone());
+        match child.fields.get_mut(name) {
+            None => {
+                child.fields.insert(name.clone(), field.clone());
+            }
+            Some(own) if own.inherit => {
+                own.or.push(FieldFile { or: Vec::new(), ..field.clone() });
+                own.or.extend(field.or.iter().cloned());
+                own.unlike.0.extend(field.unlike.0.iter().cloned());
+                own.sure = own.sure.max(field.sure);
+            }
+            Some(_) => {}
+        }
     }
     for table in &parent.tables {
         if !child.tables.iter().any(|t| t.name == table.name) {

@@ -105,6 +105,13 @@ fn whole(text: &str) -> Option<Reading> {
     is_words.then(|| Reading { typed: Typed::Text(tidy), chars: start..end, is_sure: false })
 }
 
+/// A value that a mapping states itself; numbers with a point, dates as ISO 8601.
+pub(crate) fn constant(kind: Kind, text: &str) -> Typed {
+    let locale = Locale { numbers: NumberStyle::Point, ..Locale::default() };
+    let reading = read_all(kind, text, &locale).into_iter().next();
+    reading.map_or_else(|| Typed::Text(text.to_owned()), |reading| reading.typed)
+}
+
 /// Runs of space become one space.
 pub fn tidy(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
