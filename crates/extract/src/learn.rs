@@ -28,6 +28,9 @@ const LABEL_REACH: usize = 3;
 /// How many labels tell the layout.
 const TERMS_MAX: usize = 10;
 
+/// A label right before the value, or one known for it.
+const STRONG_RULE: f32 = 1.0;
+
 /// What was learned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Learned {
@@ -85,9 +88,14 @@ pub fn learn(lesson: Lesson<'_>, registry: &Registry) -> Result<Learned, Extract
     }
     let rows = expected_rows(lesson.expected);
     let mut rules: BTreeMap<String, (String, String)> = BTreeMap::new();
+    let known = learner.run("", true).unwrap_or_default();
     for (name, value) in &expected {
-        if let Some(rule) = learner.field_rule(name, value) {
-            rules.insert(name.clone(), rule);
+        let is_known = known.fields.get(name).is_some_and(|f| is_expected(&f.value.typed, value));
+        if let Some((score, rule, label)) = learner.field_rule(name, value) {
+            // A weak rule of its own would only stand in the way of a general one that works.
+            if score >= STRONG_RULE || !is_known {
+                rules.insert(name.clone(), (rule, label));
+            }
         }
     }
     let table = learner.table(&rows);
@@ -184,8 +192,8 @@ impl Learner<'_> {
         spots
     }
 
-    /// The best rule that gives the value: its text in TOML, and the label it hangs on.
-    fn field_rule(&self, name: &str, expected: &str) -> Option<(String, String)> {
+    /// The best rule that gives the value: what it is worth, its text in TOML, and the label it hangs on.
+    fn field_rule(&self, name: &str, expected: &str) -> Option<(f32, String, String)> {
         let kind = kind_of(name);
         let mut tried: Vec<(f32, String, String)> = Vec::new();
         for spot in self.spots(kind, expected) {
@@ -200,7 +208,7 @@ impl Learner<'_> {
             let record = self.run(&format!("[fields.{name}]\n{rule}"), false)?;
             is_expected(&record.fields.get(name)?.value.typed, expected).then_some(())
         };
-        tried.into_iter().find(|(_, rule, _)| gives(rule).is_some()).map(|(_, rule, label)| (rule, label))
+        tried.into_iter().find(|(_, rule, _)| gives(rule).is_some())
     }
 
     /// Rules by which a place could be found, with how much they are worth.
@@ -266,7 +274,7 @@ impl Learner<'_> {
             let piece = row.pieces.first();
             is_heading(row) && piece.is_some_and(|p| p.is_bold == head.is_bold && (p.bbox.x0 - head.bbox.x0).abs() < 2.0)
         };
-        let to = page.rows[spot.row..].iter().find(is_alike).map(|row| clean(&row.text));
+        let to = page.rows[spot.row + 1..].iter().find(is_alike).map(|row| clean(&row.text));
         let to = to.map(|to| format!(", to = {}", quote(&to))).unwrap_or_default();
         Some(format!("within = {{ from = {}{to} }}\n", quote(&clean(&page.rows[from].text))))
     }
