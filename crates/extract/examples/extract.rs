@@ -1,4 +1,4 @@
-//! `extract FILE [--mapping NAME|auto] [--provenance FILE] [--rows] [--repeat N]`: prints what a mapping reads from
+//! `extract FILE [--mapping NAME|auto] [--provenance FILE] [--preview FILE] [--rows] [--repeat N]`: prints what a mapping reads from
 //! a PDF as flat JSON. With `--rows` it prints the text rows that rules see instead.
 
 use std::error::Error;
@@ -9,13 +9,14 @@ use ode_extract::{Choice, Registry, extract, sheet::Sheet};
 fn main() -> Result<(), Box<dyn Error>> {
     let mut file = None;
     let mut mapping = "auto".to_owned();
-    let mut places = None;
+    let (mut places, mut page) = (None, None);
     let (mut show_rows, mut repeat) = (false, 1u32);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--mapping" => mapping = args.next().ok_or("--mapping needs a name")?,
             "--provenance" => places = args.next(),
+            "--preview" => page = args.next(),
             "--rows" => show_rows = true,
             "--repeat" => repeat = args.next().ok_or("--repeat needs a count")?.parse()?,
             _ => file = Some(arg),
@@ -40,6 +41,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if let Some(path) = places {
         std::fs::write(path, write::provenance(&extraction.record))?;
+    }
+    if let Some(path) = page {
+        std::fs::write(path, ode_extract::preview::preview(&document, &extraction))?;
     }
     for finding in &extraction.record.findings {
         eprintln!("{:?} {}: {}", finding.severity, finding.code, finding.message);

@@ -49,7 +49,9 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     for rule in &mapping.tables {
         let rows = crate::table::rows(rule, context);
         if !rows.is_empty() {
-            record.tables.insert(rule.name.clone(), Table { term: rule.to.clone(), rows: confirm_rows(rows) });
+            record
+                .tables
+                .insert(rule.name.clone(), Table { term: rule.to.clone(), rows: confirm_rows(rows) });
         }
     }
     let mut found: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
@@ -85,7 +87,8 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
 
 /// The size in which most pieces of text are set.
 fn body_size(sheet: &Sheet<'_>) -> f32 {
-    let mut sizes: Vec<f32> = sheet.rows().flat_map(|(_, _, row)| row.pieces.iter().map(|p| p.font_size)).collect();
+    let mut sizes: Vec<f32> =
+        sheet.rows().flat_map(|(_, _, row)| row.pieces.iter().map(|p| p.font_size)).collect();
     let middle = sizes.len() / 2;
     if sizes.is_empty() { 0.0 } else { *sizes.select_nth_unstable_by(middle, f32::total_cmp).1 }
 }
@@ -129,7 +132,9 @@ fn ranked(mut list: Vec<Candidate>, pick: Pick) -> Vec<Candidate> {
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
     };
     match pick {
-        Pick::Best | Pick::Only | Pick::Most => list.sort_by(|a, b| b.score.total_cmp(&a.score).then(by_order(a, b))),
+        Pick::Best | Pick::Only | Pick::Most => {
+            list.sort_by(|a, b| b.score.total_cmp(&a.score).then(by_order(a, b)))
+        }
         Pick::First => list.sort_by(by_order),
         Pick::Last => list.sort_by(|a, b| by_order(b, a)),
         Pick::Max => list.sort_by_key(|c| std::cmp::Reverse(number(c))),
@@ -248,13 +253,15 @@ fn best_choice(
         if !holds(&check.equation, check.tolerance, &value) {
             continue;
         }
-        let score: f32 = names.iter().zip(&choice).map(|(n, at)| found[n][*at].score - 0.01 * *at as f32).sum();
+        let score: f32 =
+            names.iter().zip(&choice).map(|(n, at)| found[n][*at].score - 0.01 * *at as f32).sum();
         let size = value(&Term::Field(names[0].to_owned())).map_or(0.0, |n| n.abs().to_f32().unwrap_or(0.0));
         largest = largest.max(size);
         holding.push((score, size, choice));
     }
     // Parts of a total, such as the rows of one tax rate, add up too: the whole is the largest of them.
-    let whole = |score: f32, size: f32| score + if largest > 0.0 { WHOLE_BONUS * size / largest } else { 0.0 };
+    let whole =
+        |score: f32, size: f32| score + if largest > 0.0 { WHOLE_BONUS * size / largest } else { 0.0 };
     holding
         .into_iter()
         .map(|(score, size, choice)| (whole(score, size), choice))
@@ -279,7 +286,10 @@ fn table_value(term: &Term, tables: &BTreeMap<String, Table>) -> Option<Decimal>
         Term::Sum { table, column } => {
             let rows = &tables.get(table)?.rows;
             let cells = rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| as_number(&cell.value.typed)).sum::<Option<Decimal>>().filter(|_| !rows.is_empty())
+            cells
+                .map(|cell| as_number(&cell.value.typed))
+                .sum::<Option<Decimal>>()
+                .filter(|_| !rows.is_empty())
         }
     }
 }
@@ -331,7 +341,9 @@ fn to_value(candidate: &Candidate, list: &[Candidate], is_confirmed: bool) -> Va
 /// The mapping's currency, where the page names none.
 fn assume_currency(mapping: &Mapping, locale: &Locale, record: &mut Record) {
     let has_rule = mapping.fields.get("currency").filter(|rule| rule.kind == Kind::Currency);
-    if let (Some(rule), Some(code), None) = (has_rule, &locale.currencies.default, record.fields.get("currency")) {
+    if let (Some(rule), Some(code), None) =
+        (has_rule, &locale.currencies.default, record.fields.get("currency"))
+    {
         let value = Value {
             typed: Typed::Code(code.clone()),
             printed: String::new(),
@@ -347,7 +359,8 @@ fn assume_currency(mapping: &Mapping, locale: &Locale, record: &mut Record) {
 fn confirm_rows(mut rows: Vec<Row>) -> Vec<Row> {
     for row in &mut rows {
         let number = |name: &str| row.get(name).and_then(|cell| as_number(&cell.value.typed));
-        let (Some(quantity), Some(price), Some(total)) = (number("quantity"), number("unit_price"), number("total"))
+        let (Some(quantity), Some(price), Some(total)) =
+            (number("quantity"), number("unit_price"), number("total"))
         else {
             continue;
         };

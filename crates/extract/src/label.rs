@@ -16,7 +16,7 @@ pub(crate) const PATTERN_CHARS_MAX: usize = 1000;
 
 /// Which labels compete: a label inside a longer one of the same group is not meant ("Date" in "Due Date").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub(crate) enum Group {
     /// Anchors of fields.
     Anchor,
     /// Headings of columns of one table.
@@ -26,11 +26,11 @@ pub enum Group {
 }
 
 /// A label's number within its mapping.
-pub type LabelId = usize;
+pub(crate) type LabelId = usize;
 
 /// Where a label stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
+pub(crate) struct Hit {
     /// Index of the page.
     pub page: usize,
     /// Index of the row.
@@ -41,7 +41,7 @@ pub struct Hit {
 
 /// Collects labels while a mapping is compiled.
 #[derive(Debug, Default)]
-pub struct LabelsBuilder {
+pub(crate) struct LabelsBuilder {
     plain: Vec<(String, Group)>,
     plain_ids: BTreeMap<(String, Group), LabelId>,
     patterns: Vec<(Regex, LabelId)>,
@@ -50,7 +50,7 @@ pub struct LabelsBuilder {
 
 /// All labels of a mapping, ready to be found.
 #[derive(Debug)]
-pub struct Labels {
+pub(crate) struct Labels {
     automaton: AhoCorasick,
     /// By pattern of the automaton: group, and the ids that want it.
     plain: Vec<(Group, LabelId)>,
@@ -60,7 +60,7 @@ pub struct Labels {
 
 /// Hits by label.
 #[derive(Debug, Default)]
-pub struct Hits {
+pub(crate) struct Hits {
     by_label: Vec<Vec<Hit>>,
     /// Anchors that surely are labels, by page and row, to see where one value ends and the next label begins.
     anchors: BTreeMap<(usize, usize), Vec<Range<usize>>>,
@@ -68,7 +68,7 @@ pub struct Hits {
 
 impl LabelsBuilder {
     /// Adds a label and gives its number. Between slashes it is a regular expression.
-    pub fn add(&mut self, term: &str, group: Group) -> Result<LabelId, String> {
+    pub(crate) fn add(&mut self, term: &str, group: Group) -> Result<LabelId, String> {
         if let Some(pattern) = as_pattern(term) {
             let id = self.ids.len();
             self.ids.push(usize::MAX);
@@ -90,7 +90,7 @@ impl LabelsBuilder {
     }
 
     /// Builds the searcher.
-    pub fn build(self) -> Result<Labels, String> {
+    pub(crate) fn build(self) -> Result<Labels, String> {
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
             .build(self.plain.iter().map(|(text, _)| text))
@@ -106,19 +106,19 @@ impl LabelsBuilder {
 }
 
 /// The inside of `/…/`.
-pub fn as_pattern(term: &str) -> Option<&str> {
+pub(crate) fn as_pattern(term: &str) -> Option<&str> {
     term.strip_prefix('/')?.strip_suffix('/')
 }
 
 /// A label as it is compared: folded, spaces tidied, without a colon at its end.
-pub fn normal(term: &str) -> String {
+pub(crate) fn normal(term: &str) -> String {
     let folded = fold(term);
     let tidy = folded.split_whitespace().collect::<Vec<_>>().join(" ");
     tidy.trim_end_matches([':', ' ']).to_owned()
 }
 
 /// Compiles a pattern within limits, ignoring case unless it says otherwise.
-pub fn compile(pattern: &str) -> Result<Regex, String> {
+pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     if pattern.chars().count() > PATTERN_CHARS_MAX {
         return Err(format!("a pattern may have {PATTERN_CHARS_MAX} characters at most"));
     }
@@ -136,7 +136,7 @@ pub fn compile(pattern: &str) -> Result<Regex, String> {
 
 impl Labels {
     /// Looks for all labels at once.
-    pub fn find(&self, sheet: &Sheet<'_>) -> Hits {
+    pub(crate) fn find(&self, sheet: &Sheet<'_>) -> Hits {
         let mut hits = Hits { by_label: vec![Vec::new(); self.count], anchors: BTreeMap::new() };
         for (page, row_at, row) in sheet.rows() {
             let found = self.find_in(row);
@@ -159,10 +159,13 @@ impl Labels {
                 found.push((Some(group), id, char_range(text, m.start()..m.end())));
             }
         }
-        let inside = |a: &Range<usize>, b: &Range<usize>| a.start >= b.start && a.end <= b.end && a.len() < b.len();
+        let inside =
+            |a: &Range<usize>, b: &Range<usize>| a.start >= b.start && a.end <= b.end && a.len() < b.len();
         let mut kept: Vec<_> = found
             .iter()
-            .filter(|(group, _, chars)| !found.iter().any(|(g, _, longer)| g == group && inside(chars, longer)))
+            .filter(|(group, _, chars)| {
+                !found.iter().any(|(g, _, longer)| g == group && inside(chars, longer))
+            })
             .cloned()
             .collect();
         for (pattern, id) in &self.patterns {
@@ -184,7 +187,7 @@ fn stands_alone(row: &TextRow, chars: &Range<usize>) -> bool {
 }
 
 /// Whether the match is not part of a longer word.
-pub fn is_word(text: &str, start: usize, end: usize) -> bool {
+pub(crate) fn is_word(text: &str, start: usize, end: usize) -> bool {
     let is_open = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
     let first = text[start..].chars().next();
     let last = text[..end].chars().next_back();
@@ -193,7 +196,7 @@ pub fn is_word(text: &str, start: usize, end: usize) -> bool {
 }
 
 /// Bytes to characters.
-pub fn char_range(text: &str, bytes: Range<usize>) -> Range<usize> {
+pub(crate) fn char_range(text: &str, bytes: Range<usize>) -> Range<usize> {
     if text.is_ascii() {
         return bytes;
     }
@@ -203,7 +206,7 @@ pub fn char_range(text: &str, bytes: Range<usize>) -> Range<usize> {
 
 impl Hits {
     /// Places of any of the labels, in reading order.
-    pub fn of(&self, labels: &[LabelId]) -> Vec<Hit> {
+    pub(crate) fn of(&self, labels: &[LabelId]) -> Vec<Hit> {
         let mut all: Vec<Hit> = labels.iter().flat_map(|id| self.by_label[*id].iter().cloned()).collect();
         all.sort_by_key(|h| (h.page, h.row, h.chars.start));
         all.dedup();
@@ -211,7 +214,7 @@ impl Hits {
     }
 
     /// Anchors in a row.
-    pub fn anchors_in(&self, page: usize, row: usize) -> &[Range<usize>] {
+    pub(crate) fn anchors_in(&self, page: usize, row: usize) -> &[Range<usize>] {
         self.anchors.get(&(page, row)).map_or(&[], Vec::as_slice)
     }
 }
@@ -223,7 +226,8 @@ mod tests {
 
     #[test]
     fn a_label_inside_a_longer_one_is_not_meant() {
-        let document = page(&[("Due Date: 1 May", 50.0, 50.0), ("Date: 2 May", 50.0, 70.0), ("Update", 50.0, 90.0)]);
+        let document =
+            page(&[("Due Date: 1 May", 50.0, 50.0), ("Date: 2 May", 50.0, 70.0), ("Update", 50.0, 90.0)]);
         let mut builder = LabelsBuilder::default();
         let date = builder.add("Date", Group::Anchor).unwrap();
         let due = builder.add("Due date:", Group::Anchor).unwrap();

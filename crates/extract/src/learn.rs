@@ -10,7 +10,6 @@ use serde_json::Value as Json;
 
 use crate::engine;
 use crate::error::{ExtractError, MappingError};
-use crate::facts::plain;
 use crate::label::{as_pattern, normal};
 use crate::mapping::file::MappingFile;
 use crate::mapping::{self, Mapping};
@@ -272,7 +271,8 @@ impl Learner<'_> {
         let head = page.rows[from].pieces[0].clone();
         let is_alike = |row: &&TextRow| {
             let piece = row.pieces.first();
-            is_heading(row) && piece.is_some_and(|p| p.is_bold == head.is_bold && (p.bbox.x0 - head.bbox.x0).abs() < 2.0)
+            is_heading(row)
+                && piece.is_some_and(|p| p.is_bold == head.is_bold && (p.bbox.x0 - head.bbox.x0).abs() < 2.0)
         };
         let to = page.rows[spot.row + 1..].iter().find(is_alike).map(|row| clean(&row.text));
         let to = to.map(|to| format!(", to = {}", quote(&to))).unwrap_or_default();
@@ -388,7 +388,8 @@ impl Learner<'_> {
             record.fields.get(*name).is_some_and(|f| is_expected(&f.value.typed, &expected[*name]))
         };
         let (right, missed): (Vec<&String>, Vec<&String>) = expected.keys().partition(is_right);
-        let (own, generic): (Vec<&String>, Vec<&String>) = right.into_iter().partition(|n| rules.contains_key(*n));
+        let (own, generic): (Vec<&String>, Vec<&String>) =
+            right.into_iter().partition(|n| rules.contains_key(*n));
         if own.is_empty() && generic.is_empty() {
             let reason = "none of the expected values was found on its pages".into();
             return Err(ExtractError::NothingLearned { reason });
@@ -410,7 +411,9 @@ impl Learner<'_> {
             }
             for joins in ["\"name\"", ""] {
                 let row = format!("row = {{ starts = \"{starts}\", joins = [{joins}] }}\n");
-                let text = format!("\n[[tables]]\nto = \"BG-25\"\nuntil = [{until}]\n{row}columns = [\n{columns}]\n");
+                let text = format!(
+                    "\n[[tables]]\nto = \"BG-25\"\nuntil = [{until}]\n{row}columns = [\n{columns}]\n"
+                );
                 let right = self.run(&text, false).map_or(0, |record| cells_right(&record, rows));
                 if right > best.0 {
                     best = (right, text);
@@ -441,7 +444,8 @@ impl Learner<'_> {
             let term = crate::terms::column("lines", name).map(|t| format!(", to = {}", quote(t.number)));
             let kind = quote(kind_name(kind));
             let term = term.unwrap_or_default();
-            let line = format!("  {{ name = {}, head = {}, type = {kind}{term} }},\n", quote(name), quote(&head));
+            let line =
+                format!("  {{ name = {}, head = {}, type = {kind}{term} }},\n", quote(name), quote(&head));
             columns.push((rect.x0, line));
         }
         columns.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -458,9 +462,11 @@ impl Learner<'_> {
             let below = self.sheet.rows().filter(|(page, at, _)| (*page, *at) > (spot.page, spot.row));
             for (_, _, row) in below.take(25) {
                 let text = row.pieces.first().map(|p| clean(&row.slice(&p.chars))).unwrap_or_default();
-                let is_money = values::read_all(Kind::Amount, &row.text, &self.locale).iter().any(|r| r.is_sure);
+                let is_money =
+                    values::read_all(Kind::Amount, &row.text, &self.locale).iter().any(|r| r.is_sure);
                 let is_short = text.chars().count() <= 30;
-                if is_label(&text) && is_short && (is_money || row.pieces.len() == 1 && row.pieces[0].is_bold) {
+                if is_label(&text) && is_short && (is_money || row.pieces.len() == 1 && row.pieces[0].is_bold)
+                {
                     labels.push(text);
                 }
             }
@@ -480,9 +486,9 @@ fn cells_right(record: &Record, rows: &[BTreeMap<String, String>]) -> usize {
     let Some(table) = record.tables.get("lines") else { return 0 };
     let pairs = rows.iter().zip(&table.rows);
     let right = |(expected, row): (&BTreeMap<String, String>, &crate::record::Row)| {
-        let cells = expected.iter().filter(|(name, value)| {
-            row.get(*name).is_some_and(|cell| is_expected(&cell.value.typed, value))
-        });
+        let cells = expected
+            .iter()
+            .filter(|(name, value)| row.get(*name).is_some_and(|cell| is_expected(&cell.value.typed, value)));
         cells.count()
     };
     let count = pairs.map(right).sum::<usize>();
@@ -522,7 +528,8 @@ fn label_before(row: &TextRow, spot: &Spot) -> Option<String> {
 /// A label's words without the marks around it.
 fn clean(text: &str) -> String {
     let tidy = tidy(text);
-    tidy.trim_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '=' | '|' | '•' | '-' | '€' | '$')).to_owned()
+    tidy.trim_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '=' | '|' | '•' | '-' | '€' | '$'))
+        .to_owned()
 }
 
 /// Labels are words: at least two letters, not too long, not mostly figures.

@@ -11,6 +11,7 @@ mod label;
 pub mod learn;
 pub mod mapping;
 pub mod matching;
+pub mod preview;
 pub mod record;
 pub mod registry;
 pub mod rules;
@@ -19,6 +20,7 @@ mod shipped;
 mod subtotals;
 mod table;
 pub mod terms;
+pub mod tools;
 pub mod values;
 pub mod write;
 

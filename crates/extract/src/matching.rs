@@ -72,7 +72,11 @@ impl Matcher {
     }
 
     /// Every mapping's report, best first.
-    pub fn report<'a>(&self, sheet: &Sheet<'_>, mappings: impl Iterator<Item = &'a Arc<Mapping>>) -> Vec<MatchReport> {
+    pub fn report<'a>(
+        &self,
+        sheet: &Sheet<'_>,
+        mappings: impl Iterator<Item = &'a Arc<Mapping>>,
+    ) -> Vec<MatchReport> {
         let (folded, text) = texts(sheet);
         let mut found = vec![false; self.plain.len()];
         for m in self.automaton.find_overlapping_iter(&folded) {
@@ -86,7 +90,8 @@ impl Matcher {
         };
         let mut reports: Vec<(bool, MatchReport)> =
             mappings.map(|m| (m.terms.is_fallback, report_one(m, &has))).collect();
-        let nearness = |r: &MatchReport| r.missing.len() + r.forbidden.len() + r.any.1.saturating_sub(r.any.0);
+        let nearness =
+            |r: &MatchReport| r.missing.len() + r.forbidden.len() + r.any.1.saturating_sub(r.any.0);
         reports.sort_by(|(a_last, a), (b_last, b)| {
             (b.fits, *a_last)
                 .cmp(&(a.fits, *b_last))

@@ -14,7 +14,7 @@ use crate::mapping::{self, Mapping};
 use crate::matching::{MatchReport, Matcher};
 use crate::record::Record;
 use crate::sheet::Sheet;
-use crate::{rules, shipped};
+use crate::{rules, shipped, tools};
 
 /// Which mapping to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Options {
     pub folder: Option<PathBuf>,
     /// Ids or names that may be used; all of them where there is no list.
     pub allow: Option<BTreeSet<String>>,
+    /// Whether the tests inside the folder's files are run; a mapping that fails one is refused.
+    pub tested: bool,
     /// Whether canary and draft versions run beside the live one and their differences are counted.
     pub shadow: bool,
 }
@@ -135,7 +137,9 @@ impl Loaded {
         };
         let found = self.mappings.get(name).or_else(by_name);
         match found {
-            Some(m) if m.status == Status::Retired => Err(ExtractError::RetiredMapping { name: name.to_owned() }),
+            Some(m) if m.status == Status::Retired => {
+                Err(ExtractError::RetiredMapping { name: name.to_owned() })
+            }
             Some(m) => Ok(m),
             None => {
                 let near = mapping::nearest(name, self.mappings.keys().map(String::as_str));
@@ -155,7 +159,11 @@ impl Loaded {
 }
 
 /// Reads a document: with the mapping asked for, or with the one that fits best.
-pub fn extract(document: &Document, registry: &Registry, choice: Choice<'_>) -> Result<Extraction, ExtractError> {
+pub fn extract(
+    document: &Document,
+    registry: &Registry,
+    choice: Choice<'_>,
+) -> Result<Extraction, ExtractError> {
     let sheet = Sheet::new(document);
     if sheet.is_empty() {
         return Err(ExtractError::NoText);
@@ -223,15 +231,32 @@ fn load(options: &Options) -> Result<Loaded, Vec<MappingError>> {
         sources.extend(read_folder(folder)?);
     }
     let mappings = parse_all(sources)?;
+    if let Some(folder) = options.folder.as_ref().filter(|_| options.tested) {
+        refuse_failing(&mappings, folder)?;
+    }
     let is_allowed = |m: &Mapping| {
         options.allow.as_ref().is_none_or(|allow| allow.contains(&m.id) || allow.contains(&m.name))
     };
     let mappings: BTreeMap<String, Arc<Mapping>> =
         mappings.into_iter().filter(|(_, m)| is_allowed(m)).collect();
-    let matcher = Matcher::new(mappings.values()).map_err(|message| {
-        vec![MappingError { source: "all mappings".into(), at: None, message }]
-    })?;
+    let matcher = Matcher::new(mappings.values())
+        .map_err(|message| vec![MappingError { source: "all mappings".into(), at: None, message }])?;
     Ok(Loaded { mappings, matcher })
+}
+
+/// Runs the tests inside the files; the shipped mappings have none that need a folder.
+fn refuse_failing(mappings: &BTreeMap<String, Arc<Mapping>>, folder: &Path) -> Result<(), Vec<MappingError>> {
+    let failed = |(id, mapping): (&String, &Arc<Mapping>)| {
+        let outcome = tools::test(mapping, folder).into_iter().find(|outcome| !outcome.passed())?;
+        let reason = outcome.refusal.unwrap_or_else(|| {
+            let fields: Vec<&str> = outcome.differences.keys().map(String::as_str).collect();
+            format!("{} came out differently", fields.join(", "))
+        });
+        let message = format!("its test on {} fails: {reason}", outcome.file);
+        Some(MappingError { source: id.clone(), at: None, message })
+    };
+    let errors: Vec<MappingError> = mappings.iter().filter_map(failed).collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Parses files in the order in which they extend each other. Later sources replace earlier ones of the same id.

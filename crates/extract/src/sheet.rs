@@ -21,6 +21,9 @@ pub struct Sheet<'a> {
     pub pages: Vec<SheetPage<'a>>,
 }
 
+/// A drawn line: where it lies, and from where to where it reaches.
+pub type Stroke = (f32, f32, f32);
+
 /// One page.
 #[derive(Clone, Debug)]
 pub struct SheetPage<'a> {
@@ -29,9 +32,9 @@ pub struct SheetPage<'a> {
     /// Rows from top to bottom.
     pub rows: Vec<TextRow>,
     /// Drawn lines that stand upright, as (x, top, bottom).
-    pub uprights: Vec<(f32, f32, f32)>,
+    pub uprights: Vec<Stroke>,
     /// Drawn lines that lie, as (y, left, right).
-    pub levels: Vec<(f32, f32, f32)>,
+    pub levels: Vec<Stroke>,
 }
 
 /// Words on one base line.
@@ -85,7 +88,10 @@ impl<'a> Sheet<'a> {
 
     /// Every row with the index of its page and its own.
     pub fn rows(&self) -> impl Iterator<Item = (usize, usize, &TextRow)> {
-        self.pages.iter().enumerate().flat_map(|(p, page)| page.rows.iter().enumerate().map(move |(r, row)| (p, r, row)))
+        self.pages
+            .iter()
+            .enumerate()
+            .flat_map(|(p, page)| page.rows.iter().enumerate().map(move |(r, row)| (p, r, row)))
     }
 
     /// The row.
@@ -102,7 +108,8 @@ impl<'a> Sheet<'a> {
 impl<'a> SheetPage<'a> {
     fn new(page: &'a Page) -> Self {
         let (uprights, levels) = drawn_lines(page);
-        let mut words: Vec<&Word> = page.words.iter().filter(|w| w.rotation == 0 && !w.text.trim().is_empty()).collect();
+        let mut words: Vec<&Word> =
+            page.words.iter().filter(|w| w.rotation == 0 && !w.text.trim().is_empty()).collect();
         words.sort_by(|a, b| a.bbox.y1.total_cmp(&b.bbox.y1));
         let mut groups: Vec<Vec<&Word>> = Vec::new();
         for word in words {
@@ -121,11 +128,11 @@ impl<'a> SheetPage<'a> {
     }
 }
 
-fn crosses(uprights: &[(f32, f32, f32)], between: &Range<f32>, y: f32) -> bool {
+fn crosses(uprights: &[Stroke], between: &Range<f32>, y: f32) -> bool {
     uprights.iter().any(|(x, top, bottom)| between.contains(x) && *top <= y && y <= *bottom)
 }
 
-fn drawn_lines(page: &Page) -> (Vec<(f32, f32, f32)>, Vec<(f32, f32, f32)>) {
+fn drawn_lines(page: &Page) -> (Vec<Stroke>, Vec<Stroke>) {
     let mut uprights = Vec::new();
     let mut levels = Vec::new();
     for rule in &page.rules {
@@ -146,7 +153,7 @@ fn shares_row(group: &[&Word], word: &Word) -> bool {
 }
 
 impl TextRow {
-    fn new(mut words: Vec<&Word>, uprights: &[(f32, f32, f32)]) -> Self {
+    fn new(mut words: Vec<&Word>, uprights: &[Stroke]) -> Self {
         words.sort_by(|a, b| a.bbox.x0.total_cmp(&b.bbox.x0));
         let mut row = Self { bbox: words[0].bbox, ..Self::default() };
         let mut last: Option<&Word> = None;
@@ -233,7 +240,7 @@ impl TextRow {
     }
 }
 
-fn is_gap(left: &Word, right: &Word, uprights: &[(f32, f32, f32)]) -> bool {
+fn is_gap(left: &Word, right: &Word, uprights: &[Stroke]) -> bool {
     let size = left.font_size.min(right.font_size).max(1.0);
     let y = f32::midpoint(right.bbox.y0, right.bbox.y1);
     let gap = right.bbox.x0 - left.bbox.x1;
@@ -334,7 +341,8 @@ pub(crate) mod tests {
 
     #[test]
     fn words_of_one_base_line_become_a_row_of_pieces() {
-        let document = page(&[("Total Tagihan", 50.0, 100.0), ("Rp 5.000", 300.0, 101.0), ("Next", 50.0, 115.0)]);
+        let document =
+            page(&[("Total Tagihan", 50.0, 100.0), ("Rp 5.000", 300.0, 101.0), ("Next", 50.0, 115.0)]);
         let sheet = Sheet::new(&document);
         let rows = &sheet.pages[0].rows;
         assert_eq!(rows.len(), 2);

@@ -96,7 +96,11 @@ fn term(word: &str) -> Result<Term, String> {
         return Ok(Term::Sum { table: table.to_owned(), column: column.to_owned() });
     }
     let is_name = word.chars().all(|c| c.is_alphanumeric() || c == '_');
-    if is_name { Ok(Term::Field(word.to_owned())) } else { Err(format!("{word:?} is neither a field nor a number")) }
+    if is_name {
+        Ok(Term::Field(word.to_owned()))
+    } else {
+        Err(format!("{word:?} is neither a field nor a number"))
+    }
 }
 
 #[cfg(test)]

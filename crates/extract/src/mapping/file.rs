@@ -494,7 +494,8 @@ impl<'de> Deserialize<'de> for WeightedText {
                     text: String,
                     weight: f32,
                 }
-                let Weighted { text, weight } = Deserialize::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                let Weighted { text, weight } =
+                    Deserialize::deserialize(de::value::MapAccessDeserializer::new(map))?;
                 Ok(WeightedText { text, weight })
             }
         }

@@ -15,8 +15,8 @@ use crate::label::{Group, LabelId, Labels, LabelsBuilder, as_pattern, compile};
 use crate::values::Kind;
 use check::Equation;
 use file::{
-    ColumnFile, FieldFile, LineFile, LocaleFile, MappingFile, OnFail, Pick, Status, TableFile, TestFile, Texts, Where,
-    WithinFile, ZoneFile,
+    ColumnFile, FieldFile, LineFile, LocaleFile, MappingFile, OnFail, Pick, Status, TableFile, TestFile,
+    Texts, Where, WithinFile, ZoneFile,
 };
 
 /// The only version of the file format so far.
@@ -225,7 +225,9 @@ fn syntax_error(source: &str, text: &str, error: &toml::de::Error) -> MappingErr
     let wrong = quoted.next();
     let near = wrong.filter(|_| message.starts_with("unknown ")).and_then(|wrong| nearest(wrong, quoted));
     let message = match near {
-        Some(near) => format!("{} (did you mean `{near}`?)", message.split(", expected").next().unwrap_or_default()),
+        Some(near) => {
+            format!("{} (did you mean `{near}`?)", message.split(", expected").next().unwrap_or_default())
+        }
         None => message,
     };
     MappingError { source: source.to_owned(), at, message }
@@ -312,7 +314,8 @@ fn compile_file(file: MappingFile) -> Result<Mapping, String> {
 
 fn compile_match(file: &MappingFile) -> Result<MatchTerms, String> {
     let term = |text: &str, weight: f32| -> Result<MatchTerm, String> {
-        let pattern = as_pattern(text).map(compile).transpose().map_err(|e| format!("match «{text}»: {e}"))?;
+        let pattern =
+            as_pattern(text).map(compile).transpose().map_err(|e| format!("match «{text}»: {e}"))?;
         let plain = pattern.is_none().then(|| crate::label::normal(text));
         Ok(MatchTerm { text: text.to_owned(), weight, plain, pattern })
     };
@@ -430,7 +433,11 @@ fn compile_table(table: &TableFile, at: usize, labels: &mut LabelsBuilder) -> Re
     })
 }
 
-fn compile_column(column: &ColumnFile, table: usize, labels: &mut LabelsBuilder) -> Result<ColumnRule, String> {
+fn compile_column(
+    column: &ColumnFile,
+    table: usize,
+    labels: &mut LabelsBuilder,
+) -> Result<ColumnRule, String> {
     Ok(ColumnRule {
         name: column.name.clone(),
         heads: add_all(labels, &column.head, Group::Head(table))?,
@@ -512,7 +519,8 @@ mod tests {
         ))
         .unwrap();
         let parent = Arc::new(parent);
-        let text = "schema = 1\nname = \"child\"\nversion = 1\nextends = \"note_v2\"\n[fields.b]\nvalue = \"2\"\n";
+        let text =
+            "schema = 1\nname = \"child\"\nversion = 1\nextends = \"note_v2\"\n[fields.b]\nvalue = \"2\"\n";
         let child = parse("child.toml", text, &|_| Some(parent.clone())).unwrap();
         assert_eq!(child.fields["a"].value.as_deref(), Some("1"));
         assert_eq!(child.fields["b"].value.as_deref(), Some("2"));

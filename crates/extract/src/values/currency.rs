@@ -7,9 +7,10 @@ use crate::record::Typed;
 
 /// Codes that are looked for on a page. A list, because any three capitals could be a word.
 const CODES: &[&str] = &[
-    "EUR", "USD", "GBP", "IDR", "CHF", "JPY", "CNY", "AUD", "CAD", "NZD", "SGD", "MYR", "THB", "VND", "PHP", "INR",
-    "HKD", "KRW", "TWD", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "RON", "BGN", "ISK", "TRY", "RUB", "UAH", "BRL",
-    "MXN", "ARS", "CLP", "COP", "PEN", "ZAR", "AED", "SAR", "QAR", "KWD", "ILS", "EGP", "MAD", "NGN", "KES",
+    "EUR", "USD", "GBP", "IDR", "CHF", "JPY", "CNY", "AUD", "CAD", "NZD", "SGD", "MYR", "THB", "VND", "PHP",
+    "INR", "HKD", "KRW", "TWD", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "RON", "BGN", "ISK", "TRY", "RUB",
+    "UAH", "BRL", "MXN", "ARS", "CLP", "COP", "PEN", "ZAR", "AED", "SAR", "QAR", "KWD", "ILS", "EGP", "MAD",
+    "NGN", "KES",
 ];
 
 /// Marks and words that mean one currency wherever they stand.

@@ -142,7 +142,10 @@ const MONTHS: &[(&str, i8)] = &[
 /// A piece of a text that may be part of a date.
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
-    Number { value: i16, digits: usize },
+    Number {
+        value: i16,
+        digits: usize,
+    },
     Month(i8),
     /// A whole date in eight figures, 20250131.
     Whole(Date),
@@ -177,7 +180,8 @@ pub fn order_of<'a>(texts: impl Iterator<Item = &'a str>) -> DateOrder {
         for window in parts.windows(5) {
             let [(a, _), (j1, _), (b, _), (j2, _), (c, _)] = window else { continue };
             let (Part::Number { value: a, .. }, Part::Number { value: b, .. }) = (a, b) else { continue };
-            let is_date = *j1 == Part::Joint && *j2 == Part::Joint && matches!(c, Part::Number { digits: 4, .. });
+            let is_date =
+                *j1 == Part::Joint && *j2 == Part::Joint && matches!(c, Part::Number { digits: 4, .. });
             if is_date && *a <= 12 && (13..=31).contains(b) {
                 month_first += 1;
             } else if is_date && (13..=31).contains(a) && *b <= 12 {
@@ -260,8 +264,7 @@ fn word_part(word: &[char]) -> Part {
 
 /// The date that starts at this part, and the part after its end.
 fn date_at(parts: &[(Part, Range<usize>)], at: usize, style: &DateStyle) -> Option<(Date, usize)> {
-    // A date does not start in the middle of a longer figure such as "1.25.04.2018".
-    if at > 0 && touches(parts, at - 1) && matches!(parts[at - 1].0, Part::Joint) && is_number(parts, at.wrapping_sub(2)) {
+    if continues_figure(parts, at) {
         return None;
     }
     if let Part::Whole(date) = parts[at].0 {
@@ -280,11 +283,11 @@ fn date_at(parts: &[(Part, Range<usize>)], at: usize, style: &DateStyle) -> Opti
         (Part::Month(m), Part::Number { value: d, digits: 1 | 2 }, Part::Number { value: y, digits: 4 }) => {
             date(*y, *m, *d)
         }
-        (Part::Number { value: y, digits: 4 }, Part::Number { value: m, digits: 2 }, Part::Number { value: d, digits: 2 })
-            if by_marks =>
-        {
-            date(*y, i8::try_from(*m).ok()?, *d)
-        }
+        (
+            Part::Number { value: y, digits: 4 },
+            Part::Number { value: m, digits: 2 },
+            Part::Number { value: d, digits: 2 },
+        ) if by_marks => date(*y, i8::try_from(*m).ok()?, *d),
         (
             Part::Number { value: a, digits: 1 | 2 },
             Part::Number { value: b, digits: 1 | 2 },
@@ -295,8 +298,13 @@ fn date_at(parts: &[(Part, Range<usize>)], at: usize, style: &DateStyle) -> Opti
     date.map(|date| (date, after + 1))
 }
 
-fn is_number(parts: &[(Part, Range<usize>)], at: usize) -> bool {
-    matches!(parts.get(at), Some((Part::Number { .. }, _)))
+/// A date does not start in the middle of a longer figure such as "1.25.04.2018".
+fn continues_figure(parts: &[(Part, Range<usize>)], at: usize) -> bool {
+    let Some([(before, number), (joint, mark)]) = at.checked_sub(2).map(|from| &parts[from..at]) else {
+        return false;
+    };
+    let is_tight = number.end == mark.start && mark.end == parts[at].1.start;
+    is_tight && *joint == Part::Joint && matches!(before, Part::Number { .. })
 }
 
 /// At most two joints in a row belong to a date ("1. Mai", "3 , 2014").

@@ -130,7 +130,9 @@ fn iban_at(chars: &[char], at: usize) -> Option<Reading> {
         return None;
     }
     let (text, ends) = compact(chars, at, |c| c == ' ' || c == '\u{a0}');
-    let sound = IBAN_CHARS.rev().find(|n| *n <= text.len() && is_iban(&text[..*n]) && is_word_end(chars, ends[n - 1]));
+    let sound = IBAN_CHARS
+        .rev()
+        .find(|n| *n <= text.len() && is_iban(&text[..*n]) && is_word_end(chars, ends[n - 1]));
     let is_sure = sound.is_some();
     let length = sound.or_else(|| digits_only(&text, chars, &ends))?;
     let end = ends[length - 1];
@@ -227,7 +229,7 @@ fn npwp_at(chars: &[char], at: usize) -> Option<Reading> {
     let end = at + chars[at..].iter().take_while(|c| c.is_ascii_digit() || matches!(c, '.' | '-')).count();
     let end = end - chars[at..end].iter().rev().take_while(|c| !c.is_ascii_digit()).count();
     let printed: String = chars[at..end].iter().collect();
-    is_npwp(&printed).then(|| Reading { typed: Typed::Text(printed), chars: at..end, is_sure: false })
+    is_npwp(&printed).then_some(Reading { typed: Typed::Text(printed), chars: at..end, is_sure: false })
 }
 
 /// Whether digits and marks have one of the two forms of an NPWP.
@@ -285,7 +287,11 @@ mod tests {
     #[test]
     fn account_numbers_are_read_in_any_grouping() {
         check(ibans, "IBAN DE34 7007 0010 0156 9193 01", &[("DE34700700100156919301", true)]);
-        check(ibans, "IBAN : FR76 3000 6000 0112 3456 7890 189 - BIC : X", &[("FR7630006000011234567890189", true)]);
+        check(
+            ibans,
+            "IBAN : FR76 3000 6000 0112 3456 7890 189 - BIC : X",
+            &[("FR7630006000011234567890189", true)],
+        );
         check(ibans, "DE5467894567876500", &[("DE5467894567876500", false)]);
         check(ibans, "DE 74465 Demoort", &[]);
     }

@@ -102,7 +102,7 @@ fn whole(text: &str) -> Option<Reading> {
     let end = chars.iter().rposition(|c| !is_edge(c))? + 1;
     let tidy = tidy(&chars[start..end].iter().collect::<String>());
     let is_words = tidy.chars().any(char::is_alphanumeric);
-    is_words.then(|| Reading { typed: Typed::Text(tidy), chars: start..end, is_sure: false })
+    is_words.then_some(Reading { typed: Typed::Text(tidy), chars: start..end, is_sure: false })
 }
 
 /// A value that a mapping states itself; numbers with a point, dates as ISO 8601.

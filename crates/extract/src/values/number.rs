@@ -39,7 +39,8 @@ struct Run {
 pub fn amounts(text: &str, locale: &Locale) -> Vec<Reading> {
     let chars: Vec<char> = text.chars().collect();
     let is_rate = |run: &Run| chars[run.chars.end..].iter().find(|c| !c.is_whitespace()) == Some(&'%');
-    let is_code = |run: &Run| run.body.len() > BARE_DIGITS_MAX && run.body.chars().all(|c| c.is_ascii_digit());
+    let is_code =
+        |run: &Run| run.body.len() > BARE_DIGITS_MAX && run.body.chars().all(|c| c.is_ascii_digit());
     let runs = runs(text, &is_word_part).into_iter().filter(|run| !is_rate(run) && !is_code(run));
     runs.filter_map(|run| reading(run, locale.numbers)).collect()
 }
@@ -159,8 +160,7 @@ fn digits_from(chars: &[char], start: usize) -> usize {
 
 /// Widens the digits by sign, brackets and nothing else; refuses them where they are part of something else.
 fn signed_run(chars: &[char], digits: Range<usize>, forbidden: &dyn Fn(char) -> bool) -> Option<Run> {
-    let body: String =
-        chars[digits.clone()].iter().filter(|c| c.is_ascii_digit() || is_mark(**c)).collect();
+    let body: String = chars[digits.clone()].iter().filter(|c| c.is_ascii_digit() || is_mark(**c)).collect();
     let before = digits.start.checked_sub(1).map(|at| chars[at]);
     let after = chars.get(digits.end).copied();
     if after.is_some_and(forbidden) || after.is_some_and(|c| is_mark(c) && !is_trailing(chars, digits.end)) {
@@ -336,8 +336,7 @@ mod tests {
     #[test]
     fn grouping_styles_read_as_the_same_number() {
         for text in ["1.234.567,00", "1,234,567.00", "1'234'567.00", "1 234 567,00", "12,34,567.00"] {
-            let expected = if text.starts_with("12,") { "1234567.00" } else { "1234567.00" };
-            check(text, NumberStyle::Unknown, &[expected]);
+            check(text, NumberStyle::Unknown, &["1234567.00"]);
         }
         check("1.234.567", NumberStyle::Unknown, &["1234567"]);
     }
