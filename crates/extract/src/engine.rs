@@ -33,6 +33,8 @@ pub struct Extraction {
     pub shadows: Vec<crate::registry::ShadowReport>,
 }
 
+/// Code of the finding that a required field is not there.
+pub const FIELD_MISSING: &str = "FIELD_MISSING";
 /// Alternatives per field that arithmetic looks at; with three fields that is a thousand sums at most.
 const CHOICES_MAX: usize = 10;
 /// Alternatives that are kept for a person to see.
@@ -96,7 +98,7 @@ fn body_size(sheet: &Sheet<'_>) -> f32 {
 fn missing(name: &str) -> Finding {
     Finding {
         severity: Severity::Review,
-        code: "FIELD_MISSING".into(),
+        code: FIELD_MISSING.into(),
         field: Some(name.to_owned()),
         message: format!("{name} was not found on the page."),
     }

@@ -169,18 +169,11 @@ pub fn extract(
         return Err(ExtractError::NoText);
     }
     let loaded = registry.current();
-    let (mapping, candidates) = match choice {
-        Choice::Named(name) => (loaded.get(name)?, Vec::new()),
-        Choice::Auto => {
-            let reports = loaded.report(&sheet);
-            match reports.first().filter(|r| r.fits) {
-                Some(best) => (loaded.get(&best.mapping)?, reports),
-                None => return Err(ExtractError::NoMapping { missing: reports }),
-            }
-        }
+    let mut extraction = match choice {
+        Choice::Named(name) => engine::run(loaded.get(name)?, &sheet),
+        Choice::Auto => run_best(&loaded, &sheet)?,
     };
-    let mut extraction = engine::run(mapping, &sheet);
-    extraction.candidates = candidates;
+    let mapping = loaded.get(&extraction.mapping)?;
     let findings = rules::check(&extraction.record);
     extraction.record.findings.extend(findings);
     if registry.options.shadow {
@@ -191,6 +184,30 @@ pub fn extract(
         }
     }
     Ok(extraction)
+}
+
+/// Mappings that are tried in turn on one document.
+const TRIES_MAX: usize = 3;
+
+/// The mapping that fits best. One that does not find what it requires gives way to the next that fits, if that finds
+/// more of what it requires.
+fn run_best(loaded: &Loaded, sheet: &Sheet<'_>) -> Result<Extraction, ExtractError> {
+    let reports = loaded.report(sheet);
+    let mut best: Option<(usize, Extraction)> = None;
+    for report in reports.iter().filter(|r| r.fits).take(TRIES_MAX) {
+        let extraction = engine::run(loaded.get(&report.mapping)?, sheet);
+        let missing = extraction.record.findings.iter().filter(|f| f.code == engine::FIELD_MISSING).count();
+        if best.as_ref().is_none_or(|(least, _)| missing < *least) {
+            best = Some((missing, extraction));
+        }
+        if missing == 0 {
+            break;
+        }
+    }
+    match best {
+        Some((_, extraction)) => Ok(Extraction { candidates: reports, ..extraction }),
+        None => Err(ExtractError::NoMapping { missing: reports }),
+    }
 }
 
 /// Newer tries of the same mapping.
