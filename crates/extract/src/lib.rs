@@ -1,6 +1,32 @@
 //! Text with boxes and a mapping in, values with their provenance out, and from those XML. It has never
 //! heard of a job.
 
+pub mod compare;
+pub mod embedded;
+pub mod engine;
+pub mod error;
+mod facts;
+mod field;
+mod label;
+pub mod learn;
+pub mod mapping;
+pub mod matching;
+pub mod preview;
 pub mod record;
+pub mod registry;
+pub mod rules;
+pub mod sheet;
+mod shipped;
+mod subtotals;
+mod table;
+pub mod terms;
+pub mod tools;
+pub mod values;
+pub mod write;
 
+pub use engine::Extraction;
+pub use error::{ExtractError, MappingError};
+pub use mapping::Mapping;
+pub use matching::MatchReport;
 pub use record::{Cell, Field, Finding, Place, Record, Row, Severity, Table, Typed, Value};
+pub use registry::{Choice, Options, Registry, extract};

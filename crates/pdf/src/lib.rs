@@ -1,5 +1,39 @@
 //! PDF to text with boxes. Bytes in, model out: it has never heard of a job.
+//!
+//! [`read`] gives a [`Document`]: words with their boxes, lines and blocks in reading order, the rules of tables
+//! and the embedded files. Nothing is painted and no picture is decoded on the way.
 
+mod engine;
+mod layout;
+mod limits;
+mod marks;
+mod refusal;
 pub mod text;
+mod words;
+mod writer;
 
+use std::sync::Arc;
+
+pub use limits::Limits;
+pub use refusal::Refusal;
 pub use text::{Attachment, Block, Document, Line, Page, Rect, Rule, Word};
+
+/// Deep nesting in a hostile file is read by recursion; this much stack holds the deepest that the parser allows.
+const STACK_BYTES: usize = 64 << 20;
+
+/// Reads a document's text model within `limits`.
+///
+/// It works on a thread of its own, so that deep nesting finds enough stack and a panic in a parser becomes
+/// [`Refusal::Failed`].
+pub fn read(bytes: impl Into<Arc<[u8]>>, limits: &Limits) -> Result<Document, Refusal> {
+    let bytes = bytes.into();
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .name("pdf".into())
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, || engine::read(bytes, limits))
+            .map_err(|_| Refusal::Failed)?
+            .join()
+            .unwrap_or(Err(Refusal::Failed))
+    })
+}

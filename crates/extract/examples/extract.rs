@@ -1,0 +1,63 @@
+//! `extract FILE [--mapping NAME|auto] [--provenance FILE] [--preview FILE] [--rows] [--repeat N]`: prints what a mapping reads from
+//! a PDF as flat JSON. With `--rows` it prints the text rows that rules see instead.
+
+use std::error::Error;
+
+use ode_extract::write::{self, Format, Provenance};
+use ode_extract::{Choice, Registry, extract, sheet::Sheet};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut file = None;
+    let mut mapping = "auto".to_owned();
+    let (mut places, mut page) = (None, None);
+    let (mut show_rows, mut repeat) = (false, 1u32);
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--mapping" => mapping = args.next().ok_or("--mapping needs a name")?,
+            "--provenance" => places = args.next(),
+            "--preview" => page = args.next(),
+            "--rows" => show_rows = true,
+            "--repeat" => repeat = args.next().ok_or("--repeat needs a count")?.parse()?,
+            _ => file = Some(arg),
+        }
+    }
+    let bytes: std::sync::Arc<[u8]> = std::fs::read(file.ok_or("which file?")?)?.into();
+    let registry = Registry::shipped();
+    let choice = if mapping == "auto" { Choice::Auto } else { Choice::Named(&mapping) };
+    let mut document = ode_pdf::read(bytes.clone(), &ode_pdf::Limits::default())?;
+    if show_rows {
+        print_rows(&document);
+        return Ok(());
+    }
+    let start = std::time::Instant::now();
+    let mut extraction = extract(&document, &registry, choice)?;
+    for _ in 1..repeat {
+        document = ode_pdf::read(bytes.clone(), &ode_pdf::Limits::default())?;
+        extraction = extract(&document, &registry, choice)?;
+    }
+    if repeat > 1 {
+        eprintln!("{:.2} ms each", start.elapsed().as_secs_f64() * 1000.0 / f64::from(repeat));
+    }
+    if let Some(path) = places {
+        std::fs::write(path, write::provenance(&extraction.record))?;
+    }
+    if let Some(path) = page {
+        std::fs::write(path, ode_extract::preview::preview(&document, &extraction))?;
+    }
+    for finding in &extraction.record.findings {
+        eprintln!("{:?} {}: {}", finding.severity, finding.code, finding.message);
+    }
+    eprintln!("{}", extraction.mapping);
+    let written = write::write(&extraction.record, Format::Json, Provenance::Left);
+    print!("{}", String::from_utf8_lossy(&written.bytes));
+    Ok(())
+}
+
+fn print_rows(document: &ode_pdf::Document) {
+    let sheet = Sheet::new(document);
+    for (page, at, row) in sheet.rows() {
+        let text = row.text.replace('\t', " ¦ ");
+        println!("{}:{at:3} {:6.1} {:6.1} {text}", page + 1, row.bbox.x0, row.bbox.y0);
+    }
+}

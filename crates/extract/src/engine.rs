@@ -1,0 +1,379 @@
+//! One document through one mapping: candidates for every field, rows for every table, and arithmetic that
+//! chooses among the candidates before anything is believed.
+
+use std::collections::BTreeMap;
+
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
+
+use crate::field::{Candidate, Context, candidates};
+use crate::label::Hits;
+use crate::mapping::check::{Equation, Term};
+use crate::mapping::file::{DatesFile, LocaleFile, NumbersFile, OnFail, Pick};
+use crate::mapping::{Check, Mapping};
+use crate::record::{Field, Finding, Record, Row, Severity, Table, Typed, Value};
+use crate::sheet::Sheet;
+use crate::values::currency::Currencies;
+use crate::values::date::{self, DateOrder, DateStyle};
+use crate::values::number::{self, NumberStyle};
+use crate::values::{Kind, Locale};
+
+/// What a mapping made of a document.
+#[derive(Clone, Debug, Default)]
+pub struct Extraction {
+    /// The values.
+    pub record: Record,
+    /// The mapping that was used.
+    pub mapping: String,
+    /// What else each field could have been, best first.
+    pub others: BTreeMap<String, Vec<Value>>,
+    /// How every mapping did, best first; empty where one was asked for by name.
+    pub candidates: Vec<crate::matching::MatchReport>,
+    /// What canary and draft mappings would have said differently.
+    pub shadows: Vec<crate::registry::ShadowReport>,
+}
+
+/// Code of the finding that a required field is not there.
+pub const FIELD_MISSING: &str = "FIELD_MISSING";
+/// Alternatives per field that arithmetic looks at; with three fields that is a thousand sums at most.
+const CHOICES_MAX: usize = 10;
+/// Alternatives that are kept for a person to see.
+const OTHERS_MAX: usize = 5;
+/// Fields in one check among whose candidates is chosen.
+const CHOSEN_FIELDS_MAX: usize = 4;
+
+/// Runs a mapping over a document.
+pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
+    let locale = locale_of(&mapping.locale, sheet);
+    let hits: Hits = mapping.labels.find(sheet);
+    let context = Context { sheet, hits: &hits, locale: &locale, body_size: body_size(sheet) };
+    let mut record = Record { kind: mapping.kind.clone(), source: mapping.id.clone(), ..Record::default() };
+    for rule in &mapping.tables {
+        let rows = crate::table::rows(rule, context);
+        if !rows.is_empty() {
+            record
+                .tables
+                .insert(rule.name.clone(), Table { term: rule.to.clone(), rows: confirm_rows(rows) });
+        }
+    }
+    let mut found: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
+    for (name, rule) in &mapping.fields {
+        found.insert(name, ranked(candidates(rule, context), rule.pick));
+    }
+    part_from_others(mapping, &mut found);
+    let confirmed = choose(&mapping.checks, &mut found, &record.tables);
+    let mut others = BTreeMap::new();
+    for (name, rule) in &mapping.fields {
+        let is_confirmed = confirmed.contains(&name.as_str());
+        let mut list = found.remove(name.as_str()).unwrap_or_default();
+        if list.first().is_some_and(|c| c.score < rule.sure && !is_confirmed) {
+            list.clear();
+        }
+        let mut values = list.iter().map(|c| to_value(c, &list, is_confirmed));
+        match values.next() {
+            Some(value) => {
+                record.fields.insert(name.clone(), Field { term: rule.to.clone(), value });
+            }
+            None if rule.is_required => record.findings.push(missing(name)),
+            None => {}
+        }
+        let rest: Vec<Value> = values.take(OTHERS_MAX).collect();
+        if !rest.is_empty() {
+            others.insert(name.clone(), rest);
+        }
+    }
+    assume_currency(mapping, &locale, &mut record);
+    record.findings.extend(failed_checks(&mapping.checks, &record));
+    Extraction { record, mapping: mapping.id.clone(), others, ..Extraction::default() }
+}
+
+/// The size in which most pieces of text are set.
+fn body_size(sheet: &Sheet<'_>) -> f32 {
+    let mut sizes: Vec<f32> =
+        sheet.rows().flat_map(|(_, _, row)| row.pieces.iter().map(|p| p.font_size)).collect();
+    let middle = sizes.len() / 2;
+    if sizes.is_empty() { 0.0 } else { *sizes.select_nth_unstable_by(middle, f32::total_cmp).1 }
+}
+
+fn missing(name: &str) -> Finding {
+    Finding {
+        severity: Severity::Review,
+        code: FIELD_MISSING.into(),
+        field: Some(name.to_owned()),
+        message: format!("{name} was not found on the page."),
+    }
+}
+
+/// How the document writes numbers and dates: as the mapping says, or as its own figures give away.
+pub(crate) fn locale_of(file: &LocaleFile, sheet: &Sheet<'_>) -> Locale {
+    let texts = || sheet.rows().map(|(_, _, row)| row.text.as_str());
+    let numbers = match file.numbers {
+        Some(NumbersFile::Comma) => NumberStyle::Comma,
+        Some(NumbersFile::Point) => NumberStyle::Point,
+        Some(NumbersFile::Auto) | None => number::style_of(texts()),
+    };
+    let order = match file.dates {
+        Some(DatesFile::DayFirst) => DateOrder::DayFirst,
+        Some(DatesFile::MonthFirst) => DateOrder::MonthFirst,
+        Some(DatesFile::Auto) | None => date::order_of(texts()),
+    };
+    let currencies =
+        Currencies { default: file.currency.default.clone(), marks: file.currency.marks.clone() };
+    Locale { numbers, dates: DateStyle { order }, currencies }
+}
+
+/// Best first, each meaning once.
+fn ranked(mut list: Vec<Candidate>, pick: Pick) -> Vec<Candidate> {
+    let order = |c: &Candidate| c.place.map_or((0, 0.0, 0.0), |p| (p.page, p.bbox.y0, p.bbox.x0));
+    let number = |c: &Candidate| match &c.typed {
+        Typed::Number(n) => Some(*n),
+        Typed::Text(_) | Typed::Code(_) | Typed::Date(_) => None,
+    };
+    let by_order = |a: &Candidate, b: &Candidate| {
+        let (a, b) = (order(a), order(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
+    };
+    match pick {
+        Pick::Best | Pick::Only | Pick::Most => {
+            list.sort_by(|a, b| b.score.total_cmp(&a.score).then(by_order(a, b)))
+        }
+        Pick::First => list.sort_by(by_order),
+        Pick::Last => list.sort_by(|a, b| by_order(b, a)),
+        Pick::Max => list.sort_by_key(|c| std::cmp::Reverse(number(c))),
+        Pick::Min => list.sort_by_key(number),
+    }
+    if !matches!(pick, Pick::Best | Pick::Only | Pick::Most) {
+        // The mapping has said which one it wants: the others must not win by their label.
+        let top = list.iter().map(|c| c.score).fold(0.0, f32::max);
+        for (at, candidate) in list.iter_mut().enumerate() {
+            candidate.score = top * (1.0 - 0.05 * at.min(15) as f32);
+        }
+    }
+    let mut once: Vec<(usize, Candidate)> = Vec::new();
+    for candidate in list {
+        match once.iter_mut().find(|(_, c)| c.typed == candidate.typed) {
+            Some((count, _)) => *count += 1,
+            None => once.push((1, candidate)),
+        }
+    }
+    if pick == Pick::Most {
+        once.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    }
+    if pick == Pick::Only && once.len() > 1 {
+        return Vec::new();
+    }
+    for (count, candidate) in &mut once {
+        candidate.score = (candidate.score + AGREEMENT * (*count - 1).min(3) as f32).min(1.0);
+    }
+    if pick == Pick::Best {
+        once.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
+    }
+    once.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// What each further way that leads to the same value adds.
+const AGREEMENT: f32 = 0.02;
+
+/// Takes away what another field is known to be.
+fn part_from_others(mapping: &Mapping, found: &mut BTreeMap<&str, Vec<Candidate>>) {
+    for (name, rule) in &mapping.fields {
+        for other in &rule.unlike {
+            let taken = found.get(other.as_str()).and_then(|list| list.first()).map(|c| c.typed.clone());
+            if let (Some(taken), Some(list)) = (taken, found.get_mut(name.as_str())) {
+                list.retain(|c| !is_same(&c.typed, &taken));
+            }
+        }
+    }
+}
+
+fn is_same(a: &Typed, b: &Typed) -> bool {
+    let fold = |t: &Typed| match t {
+        Typed::Text(text) | Typed::Code(text) => Some(crate::sheet::fold(text).replace([' ', '.', '-'], "")),
+        Typed::Number(_) | Typed::Date(_) => None,
+    };
+    a == b || fold(a).is_some_and(|x| Some(x) == fold(b))
+}
+
+/// Puts first, field by field, the candidates for which the checks hold. Gives the fields so confirmed.
+fn choose<'a>(
+    checks: &'a [Check],
+    found: &mut BTreeMap<&'a str, Vec<Candidate>>,
+    tables: &BTreeMap<String, Table>,
+) -> Vec<&'a str> {
+    let mut confirmed: Vec<&'a str> = Vec::new();
+    for check in checks {
+        let names: Vec<&'a str> = check.equation.fields().map(String::as_str).collect();
+        if names.len() > CHOSEN_FIELDS_MAX || names.iter().any(|n| found.get(n).is_none_or(Vec::is_empty)) {
+            continue;
+        }
+        let counts: Vec<usize> = names
+            .iter()
+            .map(|n| if confirmed.contains(n) { 1 } else { found[n].len().min(CHOICES_MAX) })
+            .collect();
+        let Some(choice) = best_choice(check, &names, &counts, found, tables) else { continue };
+        for (name, at) in names.iter().zip(choice) {
+            if let Some(list) = found.get_mut(name) {
+                let chosen = list.remove(at);
+                list.insert(0, chosen);
+            }
+            if !confirmed.contains(name) {
+                confirmed.push(name);
+            }
+        }
+    }
+    confirmed
+}
+
+/// Among all combinations for which the check holds, the one with the best reasons.
+fn best_choice(
+    check: &Check,
+    names: &[&str],
+    counts: &[usize],
+    found: &BTreeMap<&str, Vec<Candidate>>,
+    tables: &BTreeMap<String, Table>,
+) -> Option<Vec<usize>> {
+    let total: usize = counts.iter().product();
+    let mut holding: Vec<(f32, f32, Vec<usize>)> = Vec::new();
+    let mut largest = 0.0f32;
+    for code in 0..total {
+        let mut rest = code;
+        let choice: Vec<usize> = counts
+            .iter()
+            .map(|count| {
+                let at = rest % count;
+                rest /= count;
+                at
+            })
+            .collect();
+        let value = |term: &Term| match term {
+            Term::Field(name) => {
+                let at = names.iter().position(|n| n == name)?;
+                as_number(&found[names[at]][choice[at]].typed)
+            }
+            other => table_value(other, tables),
+        };
+        if !holds(&check.equation, check.tolerance, &value) {
+            continue;
+        }
+        let score: f32 =
+            names.iter().zip(&choice).map(|(n, at)| found[n][*at].score - 0.01 * *at as f32).sum();
+        let size = value(&Term::Field(names[0].to_owned())).map_or(0.0, |n| n.abs().to_f32().unwrap_or(0.0));
+        largest = largest.max(size);
+        holding.push((score, size, choice));
+    }
+    // Parts of a total, such as the rows of one tax rate, add up too: the whole is the largest of them.
+    let whole =
+        |score: f32, size: f32| score + if largest > 0.0 { WHOLE_BONUS * size / largest } else { 0.0 };
+    holding
+        .into_iter()
+        .map(|(score, size, choice)| (whole(score, size), choice))
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
+        .map(|(_, choice)| choice)
+}
+
+/// How much the largest of several sums that hold is preferred.
+const WHOLE_BONUS: f32 = 1.5;
+
+fn as_number(typed: &Typed) -> Option<Decimal> {
+    match typed {
+        Typed::Number(n) => Some(*n),
+        Typed::Text(_) | Typed::Code(_) | Typed::Date(_) => None,
+    }
+}
+
+fn table_value(term: &Term, tables: &BTreeMap<String, Table>) -> Option<Decimal> {
+    match term {
+        Term::Number(n) => Some(*n),
+        Term::Field(_) => None,
+        Term::Sum { table, column } => {
+            let rows = &tables.get(table)?.rows;
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells
+                .map(|cell| as_number(&cell.value.typed))
+                .sum::<Option<Decimal>>()
+                .filter(|_| !rows.is_empty())
+        }
+    }
+}
+
+/// Two hundredths: one for each of two rounded parts.
+const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
+
+fn holds(equation: &Equation, tolerance: Option<Decimal>, value: &dyn Fn(&Term) -> Option<Decimal>) -> bool {
+    equation.error(value).is_some_and(|error| error <= tolerance.unwrap_or(TOLERANCE))
+}
+
+fn failed_checks(checks: &[Check], record: &Record) -> Vec<Finding> {
+    let value = |term: &Term| match term {
+        Term::Field(name) => as_number(&record.fields.get(name)?.value.typed),
+        other => table_value(other, &record.tables),
+    };
+    let is_failed = |check: &&Check| {
+        let error = check.equation.error(&value);
+        error.is_some_and(|error| error > check.tolerance.unwrap_or(TOLERANCE))
+    };
+    checks
+        .iter()
+        .filter(|check| check.on_fail != OnFail::Ignore)
+        .filter(is_failed)
+        .map(|check| Finding {
+            severity: if check.on_fail == OnFail::Error { Severity::Error } else { Severity::Review },
+            code: "CHECK_FAILED".into(),
+            field: check.equation.fields().next().cloned(),
+            message: format!("The printed figures do not satisfy {}.", check.equation.text),
+        })
+        .collect()
+}
+
+/// Facts to a figure: the label and direction, whether there was a choice, check digits and arithmetic.
+fn to_value(candidate: &Candidate, list: &[Candidate], is_confirmed: bool) -> Value {
+    let mut confidence = 0.45 + 0.3 * candidate.score;
+    confidence += if list.len() == 1 { 0.1 } else { 0.0 };
+    confidence += if candidate.is_sure { 0.05 } else { 0.0 };
+    confidence += if is_confirmed { 0.1 } else { 0.0 };
+    Value {
+        typed: candidate.typed.clone(),
+        printed: candidate.printed.clone(),
+        place: candidate.place,
+        rule: candidate.rule.clone(),
+        confidence: confidence.min(0.99),
+    }
+}
+
+/// The mapping's currency, where the page names none.
+fn assume_currency(mapping: &Mapping, locale: &Locale, record: &mut Record) {
+    let has_rule = mapping.fields.get("currency").filter(|rule| rule.kind == Kind::Currency);
+    if let (Some(rule), Some(code), None) =
+        (has_rule, &locale.currencies.default, record.fields.get("currency"))
+    {
+        let value = Value {
+            typed: Typed::Code(code.clone()),
+            printed: String::new(),
+            place: None,
+            rule: "assumed by the mapping".into(),
+            confidence: 0.6,
+        };
+        record.fields.insert("currency".into(), Field { term: rule.to.clone(), value });
+    }
+}
+
+/// Rows whose quantity times price gives the total are surer than others.
+fn confirm_rows(mut rows: Vec<Row>) -> Vec<Row> {
+    for row in &mut rows {
+        let number = |name: &str| row.get(name).and_then(|cell| as_number(&cell.value.typed));
+        let (Some(quantity), Some(price), Some(total)) =
+            (number("quantity"), number("unit_price"), number("total"))
+        else {
+            continue;
+        };
+        let is_right = quantity.checked_mul(price).is_some_and(|t| (t - total).abs() <= TOLERANCE);
+        if is_right {
+            for name in ["quantity", "unit_price", "total"] {
+                if let Some(cell) = row.get_mut(name) {
+                    cell.value.confidence = 0.98;
+                }
+            }
+        }
+    }
+    rows
+}

@@ -1,0 +1,195 @@
+//! Which of several lines is meant: by number, by type, as a company or as the top of an address.
+
+use ode_pdf::Rect;
+
+use super::{Source, is_on_page};
+use crate::mapping::FieldRule;
+use crate::mapping::file::{LineFile, ZoneFile};
+use crate::sheet::{Sheet, Span};
+
+pub(super) fn is_inside(rect: Rect, cell: Rect) -> bool {
+    let (x, y) = (f32::midpoint(rect.x0, rect.x1), f32::midpoint(rect.y0, rect.y1));
+    cell.x0 <= x && x <= cell.x1 && cell.y0 <= y && y <= cell.y1
+}
+
+pub(super) fn zone_lines(zone: ZoneFile, sheet: &Sheet<'_>) -> Vec<Span> {
+    let Some(page) =
+        sheet.pages.iter().enumerate().find(|(at, _)| is_on_page(Some(zone.page), *at, sheet.pages.len()))
+    else {
+        return Vec::new();
+    };
+    let page = page.1;
+    let [x0, y0, x1, y1] = zone.r#box;
+    let (w, h) = (page.page.width / 100.0, page.page.height / 100.0);
+    let cell = Rect { x0: x0 * w, y0: y0 * h, x1: x1 * w, y1: y1 * h };
+    let pieces = page.rows.iter().flat_map(|row| row.pieces.iter().map(move |p| (row, p)));
+    pieces
+        .filter(|(_, p)| is_inside(p.bbox, cell))
+        .map(|(row, p)| row.span(page.page.number, &p.chars))
+        .collect()
+}
+
+/// Keeps the line that the rule asks for; without one, all of them count, the earlier the better.
+pub(super) fn select_lines(
+    rule: &FieldRule,
+    mut lines: Vec<Span>,
+    score: f32,
+    how: &str,
+    sources: &mut Vec<Source>,
+) {
+    lines.retain(|line| !rule.not.iter().any(|pattern| pattern.is_match(&line.text)));
+    let first = match rule.line {
+        Some(LineFile::Number(n)) if n > 0 => Some(n.unsigned_abs() as usize - 1),
+        Some(LineFile::Number(n)) => lines.len().checked_sub(n.unsigned_abs() as usize),
+        Some(LineFile::LargestFont) => largest(&lines),
+        Some(LineFile::Bold) => lines.iter().position(|l| l.is_bold),
+        Some(LineFile::Addressee) => addressee(&lines),
+        Some(LineFile::Company) => lines.iter().position(|l| is_company(&l.text)),
+        None if rule.lines > 1 => Some(0),
+        None => {
+            let mut factor = 1.0;
+            for span in lines {
+                sources.push(Source::new(span, score * factor, how));
+                factor *= 0.97;
+            }
+            return;
+        }
+    };
+    let Some(first) = first.filter(|first| *first < lines.len()) else { return };
+    let mut joined = Span::default();
+    let is_styled = matches!(rule.line, Some(LineFile::Bold | LineFile::LargestFont));
+    let style = |line: &Span| (line.is_bold, line.font_size.round() as i32);
+    let own = style(&lines[first]);
+    for line in lines[first..].iter().take(rule.lines).take_while(|l| !is_styled || style(l) == own) {
+        joined.push_line(line);
+    }
+    sources.push(Source::new(joined, score, how));
+}
+
+fn largest(lines: &[Span]) -> Option<usize> {
+    let size = lines.iter().map(|l| l.font_size).fold(0.0, f32::max);
+    lines.iter().position(|l| l.font_size >= size - 0.1)
+}
+
+/// The first line of the first block that reads like a postal address: two to seven lines set closely under each
+/// other, one of which begins with a postal code and a town.
+fn addressee(lines: &[Span]) -> Option<usize> {
+    let boxes: Vec<Rect> = lines.iter().map(|l| l.rect(&(0..l.chars.len())).unwrap_or_default()).collect();
+    let towns = lines.iter().enumerate().skip(1).filter(|(_, line)| is_town(&line.text)).map(|(at, _)| at);
+    towns.take(8).find_map(|town| first_above(lines, &boxes, town))
+}
+
+/// The top of the lines set closely over a town, if there are any.
+fn first_above(lines: &[Span], boxes: &[Rect], town: usize) -> Option<usize> {
+    let mut first = town;
+    for at in (0..town).rev() {
+        let (upper, lower) = (boxes[at], boxes[first]);
+        let is_aligned = (upper.x0 - lower.x0).abs() < 4.0;
+        let gap = lower.y0 - upper.y1;
+        if is_aligned && gap < (lower.y1 - lower.y0) * 2.6 && town - at < 12 && !is_town(&lines[at].text) {
+            first = at;
+        } else if is_aligned {
+            break;
+        }
+    }
+    (first < town).then_some(first)
+}
+
+/// "40235 Düsseldorf", "D-63571 Gelnhausen", "75018 PARIS, FR".
+fn is_town(text: &str) -> bool {
+    let text = text.trim();
+    let bare =
+        text.split_once(['-', ' ']).filter(|(c, _)| c.len() <= 2 && c.chars().all(char::is_alphabetic));
+    let text = bare.map_or(text, |(_, rest)| rest);
+    let digits = text.chars().take_while(char::is_ascii_digit).count();
+    let rest = text[digits..].trim_start();
+    matches!(digits, 4 | 5)
+        && rest.len() + digits < text.len()
+        && rest.chars().next().is_some_and(char::is_uppercase)
+}
+
+/// Legal forms, folded, as they stand behind a company's name.
+const FORMS: &[&str] = &[
+    "gmbh",
+    "ag",
+    "kg",
+    "kgaa",
+    "ohg",
+    "ug",
+    "gbr",
+    "se",
+    "e.k",
+    "ek",
+    "e.v",
+    "ev",
+    "eg",
+    "mbh",
+    "a.g",
+    "ltd",
+    "limited",
+    "inc",
+    "incorporated",
+    "llc",
+    "llp",
+    "lp",
+    "corp",
+    "corporation",
+    "plc",
+    "company",
+    "co",
+    "sarl",
+    "s.a.r.l",
+    "sas",
+    "s.a.s",
+    "sa",
+    "s.a",
+    "eurl",
+    "sasu",
+    "snc",
+    "bv",
+    "b.v",
+    "nv",
+    "n.v",
+    "vof",
+    "srl",
+    "s.r.l",
+    "spa",
+    "s.p.a",
+    "sl",
+    "s.l",
+    "lda",
+    "ltda",
+    "oy",
+    "oyj",
+    "ab",
+    "aps",
+    "as",
+    "a/s",
+    "asa",
+    "pty",
+    "sdn",
+    "bhd",
+    "pte",
+    "tbk",
+    "kft",
+    "zrt",
+    "sro",
+    "s.r.o",
+    "doo",
+    "d.o.o",
+    "sp",
+    "gesellschaft",
+];
+
+/// Legal forms that stand before the name.
+const PREFIX_FORMS: &[&str] =
+    &["pt", "pt.", "cv", "cv.", "ud", "ud.", "koperasi", "firma", "fa", "yayasan", "perum", "pd"];
+
+/// Whether a line names a company by its legal form.
+fn is_company(text: &str) -> bool {
+    let folded = crate::sheet::fold(text);
+    let words: Vec<&str> = folded.split_whitespace().collect();
+    let is_form = |word: &&str| FORMS.contains(&word.trim_matches(|c: char| !c.is_alphanumeric()));
+    let has_prefix = words.first().is_some_and(|w| PREFIX_FORMS.contains(w)) && words.len() > 1;
+    has_prefix || words.iter().skip(1).any(is_form)
+}

@@ -1,0 +1,254 @@
+//! Labels: the words a rule looks for. All plain labels of a mapping are searched in one pass over the text, so a
+//! long list costs no more than a short one.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use regex::{Regex, RegexBuilder};
+
+use crate::sheet::{Sheet, TextRow, fold};
+
+/// Largest compiled size of one regular expression: a mapping is somebody else's text.
+const REGEX_BYTES_MAX: usize = 1 << 20;
+/// Longest regular expression or label that is taken.
+pub(crate) const PATTERN_CHARS_MAX: usize = 1000;
+
+/// Which labels compete: a label inside a longer one of the same group is not meant ("Date" in "Due Date").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    /// Anchors of fields.
+    Anchor,
+    /// Headings of columns of one table.
+    Head(usize),
+    /// Ends of tables, bounds of sections.
+    Bound,
+}
+
+/// A label's number within its mapping.
+pub(crate) type LabelId = usize;
+
+/// Where a label stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Hit {
+    /// Index of the page.
+    pub page: usize,
+    /// Index of the row.
+    pub row: usize,
+    /// Characters of the row.
+    pub chars: Range<usize>,
+}
+
+/// Collects labels while a mapping is compiled.
+#[derive(Debug, Default)]
+pub(crate) struct LabelsBuilder {
+    plain: Vec<(String, Group)>,
+    plain_ids: BTreeMap<(String, Group), LabelId>,
+    patterns: Vec<(Regex, LabelId)>,
+    ids: Vec<usize>,
+}
+
+/// All labels of a mapping, ready to be found.
+#[derive(Debug)]
+pub(crate) struct Labels {
+    automaton: AhoCorasick,
+    /// By pattern of the automaton: group, and the ids that want it.
+    plain: Vec<(Group, LabelId)>,
+    patterns: Vec<(Regex, LabelId)>,
+    count: usize,
+}
+
+/// Hits by label.
+#[derive(Debug, Default)]
+pub(crate) struct Hits {
+    by_label: Vec<Vec<Hit>>,
+    /// Anchors that surely are labels, by page and row, to see where one value ends and the next label begins.
+    anchors: BTreeMap<(usize, usize), Vec<Range<usize>>>,
+}
+
+impl LabelsBuilder {
+    /// Adds a label and gives its number. Between slashes it is a regular expression.
+    pub(crate) fn add(&mut self, term: &str, group: Group) -> Result<LabelId, String> {
+        if let Some(pattern) = as_pattern(term) {
+            let id = self.ids.len();
+            self.ids.push(usize::MAX);
+            self.patterns.push((compile(pattern)?, id));
+            return Ok(id);
+        }
+        let text = normal(term);
+        if text.is_empty() {
+            return Err("a label must hold at least one letter or digit".into());
+        }
+        if let Some(id) = self.plain_ids.get(&(text.clone(), group)) {
+            return Ok(*id);
+        }
+        let id = self.ids.len();
+        self.ids.push(self.plain.len());
+        self.plain_ids.insert((text.clone(), group), id);
+        self.plain.push((text, group));
+        Ok(id)
+    }
+
+    /// Builds the searcher.
+    pub(crate) fn build(self) -> Result<Labels, String> {
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::Standard)
+            .build(self.plain.iter().map(|(text, _)| text))
+            .map_err(|e| format!("the labels are too many: {e}"))?;
+        let mut plain: Vec<(Group, LabelId)> = self.plain.iter().map(|(_, group)| (*group, 0)).collect();
+        for (id, at) in self.ids.iter().enumerate() {
+            if let Some(entry) = plain.get_mut(*at) {
+                entry.1 = id;
+            }
+        }
+        Ok(Labels { automaton, plain, patterns: self.patterns, count: self.ids.len() })
+    }
+}
+
+/// The inside of `/…/`.
+pub(crate) fn as_pattern(term: &str) -> Option<&str> {
+    term.strip_prefix('/')?.strip_suffix('/')
+}
+
+/// A label as it is compared: folded, spaces tidied, without a colon at its end.
+pub(crate) fn normal(term: &str) -> String {
+    let folded = fold(term);
+    let tidy = folded.split_whitespace().collect::<Vec<_>>().join(" ");
+    tidy.trim_end_matches([':', ' ']).to_owned()
+}
+
+/// Compiles a pattern within limits, ignoring case unless it says otherwise.
+pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
+    if pattern.chars().count() > PATTERN_CHARS_MAX {
+        return Err(format!("a pattern may have {PATTERN_CHARS_MAX} characters at most"));
+    }
+    RegexBuilder::new(pattern)
+        .case_insensitive(true)
+        .multi_line(true)
+        .size_limit(REGEX_BYTES_MAX)
+        .dfa_size_limit(REGEX_BYTES_MAX)
+        .build()
+        .map_err(|e| {
+            let text = e.to_string();
+            format!("bad pattern: {}", text.lines().last().unwrap_or_default().trim_start_matches("error: "))
+        })
+}
+
+impl Labels {
+    /// Looks for all labels at once.
+    pub(crate) fn find(&self, sheet: &Sheet<'_>) -> Hits {
+        let mut hits = Hits { by_label: vec![Vec::new(); self.count], anchors: BTreeMap::new() };
+        for (page, row_at, row) in sheet.rows() {
+            let found = self.find_in(row);
+            for (group, id, chars) in found {
+                if group == Some(Group::Anchor) && stands_alone(row, &chars) {
+                    hits.anchors.entry((page, row_at)).or_default().push(chars.clone());
+                }
+                hits.by_label[id].push(Hit { page, row: row_at, chars });
+            }
+        }
+        hits
+    }
+
+    fn find_in(&self, row: &TextRow) -> Vec<(Option<Group>, LabelId, Range<usize>)> {
+        let text = &row.folded;
+        let mut found: Vec<(Option<Group>, LabelId, Range<usize>)> = Vec::new();
+        for m in self.automaton.find_overlapping_iter(text.as_bytes()) {
+            if is_word(text, m.start(), m.end()) {
+                let (group, id) = self.plain[m.pattern().as_usize()];
+                found.push((Some(group), id, char_range(text, m.start()..m.end())));
+            }
+        }
+        let inside =
+            |a: &Range<usize>, b: &Range<usize>| a.start >= b.start && a.end <= b.end && a.len() < b.len();
+        let mut kept: Vec<_> = found
+            .iter()
+            .filter(|(group, _, chars)| {
+                !found.iter().any(|(g, _, longer)| g == group && inside(chars, longer))
+            })
+            .cloned()
+            .collect();
+        for (pattern, id) in &self.patterns {
+            for captures in pattern.captures_iter(&row.text) {
+                let m = captures.get(1).or_else(|| captures.get(0));
+                if let Some(m) = m.filter(|m| !m.is_empty()) {
+                    kept.push((None, *id, char_range(&row.text, m.range())));
+                }
+            }
+        }
+        kept
+    }
+}
+
+/// Whether a label is followed by a colon or by nothing: else it may be part of a name ("Lieferant GmbH").
+fn stands_alone(row: &TextRow, chars: &Range<usize>) -> bool {
+    let next = row.text.chars().skip(chars.end).find(|c| *c != ' ');
+    next.is_none_or(|c| matches!(c, ':' | '\t' | '='))
+}
+
+/// Whether the match is not part of a longer word.
+pub(crate) fn is_word(text: &str, start: usize, end: usize) -> bool {
+    let is_open = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+    let first = text[start..].chars().next();
+    let last = text[..end].chars().next_back();
+    (first.is_some_and(|c| !c.is_alphanumeric()) || is_open(text[..start].chars().next_back()))
+        && (last.is_some_and(|c| !c.is_alphanumeric()) || is_open(text[end..].chars().next()))
+}
+
+/// Bytes to characters.
+pub(crate) fn char_range(text: &str, bytes: Range<usize>) -> Range<usize> {
+    if text.is_ascii() {
+        return bytes;
+    }
+    let start = text[..bytes.start].chars().count();
+    start..start + text[bytes].chars().count()
+}
+
+impl Hits {
+    /// Places of any of the labels, in reading order.
+    pub(crate) fn of(&self, labels: &[LabelId]) -> Vec<Hit> {
+        let mut all: Vec<Hit> = labels.iter().flat_map(|id| self.by_label[*id].iter().cloned()).collect();
+        all.sort_by_key(|h| (h.page, h.row, h.chars.start));
+        all.dedup();
+        all
+    }
+
+    /// Anchors in a row.
+    pub(crate) fn anchors_in(&self, page: usize, row: usize) -> &[Range<usize>] {
+        self.anchors.get(&(page, row)).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sheet::tests::page;
+
+    #[test]
+    fn a_label_inside_a_longer_one_is_not_meant() {
+        let document =
+            page(&[("Due Date: 1 May", 50.0, 50.0), ("Date: 2 May", 50.0, 70.0), ("Update", 50.0, 90.0)]);
+        let mut builder = LabelsBuilder::default();
+        let date = builder.add("Date", Group::Anchor).unwrap();
+        let due = builder.add("Due date:", Group::Anchor).unwrap();
+        let labels = builder.build().unwrap();
+        let hits = labels.find(&Sheet::new(&document));
+        assert_eq!(hits.of(&[due]).len(), 1);
+        assert_eq!(hits.of(&[date]), vec![Hit { page: 0, row: 1, chars: 0..4 }]);
+    }
+
+    #[test]
+    fn a_pattern_marks_its_first_group() {
+        let document = page(&[("Rechnung # RE-503 von", 50.0, 50.0)]);
+        let mut builder = LabelsBuilder::default();
+        let id = builder.add(r"/Rechnung #\s(\S+)/", Group::Anchor).unwrap();
+        let hits = builder.build().unwrap().find(&Sheet::new(&document));
+        assert_eq!(hits.of(&[id])[0].chars, 11..17);
+    }
+
+    #[test]
+    fn patterns_have_limits() {
+        assert!(compile(&"a".repeat(2000)).is_err());
+        assert!(compile("(a{1000}){1000}").is_err());
+    }
+}

@@ -1,0 +1,529 @@
+//! Mappings: the named rules that turn a document into values. A file is parsed strictly, then compiled once;
+//! what is compiled cannot fail any more.
+
+pub mod check;
+pub mod file;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use regex::Regex;
+use rust_decimal::Decimal;
+
+use crate::error::MappingError;
+use crate::label::{Group, LabelId, Labels, LabelsBuilder, as_pattern, compile};
+use crate::values::Kind;
+use check::Equation;
+use file::{
+    ColumnFile, FieldFile, LineFile, LocaleFile, MappingFile, OnFail, Pick, Status, TableFile, TestFile,
+    Texts, Where, WithinFile, ZoneFile,
+};
+
+/// The only version of the file format so far.
+const SCHEMA: u32 = 1;
+/// More fields, columns or alternatives than this are a mistake.
+const RULES_MAX: usize = 500;
+
+/// A mapping that is ready to be used.
+#[derive(Debug)]
+pub struct Mapping {
+    /// `name_vN`.
+    pub id: String,
+    /// Name without version.
+    pub name: String,
+    /// Version.
+    pub version: u32,
+    /// Whether it takes part.
+    pub status: Status,
+    /// Kind of document.
+    pub kind: String,
+    /// Default output format.
+    pub output: Option<String>,
+    /// One line for people.
+    pub about: String,
+    /// Which documents it is for.
+    pub terms: MatchTerms,
+    /// How numbers and dates are written.
+    pub locale: LocaleFile,
+    /// Its documents with known values.
+    pub tests: Vec<TestFile>,
+    pub(crate) labels: Labels,
+    pub(crate) fields: BTreeMap<String, FieldRule>,
+    pub(crate) tables: Vec<TableRule>,
+    pub(crate) checks: Vec<Check>,
+    /// The file it was made from, for `extends`.
+    pub(crate) file: Arc<MappingFile>,
+}
+
+/// Which documents a mapping is for.
+#[derive(Clone, Debug, Default)]
+pub struct MatchTerms {
+    /// Each must be on the page.
+    pub all: Vec<MatchTerm>,
+    /// The more, the better.
+    pub any: Vec<MatchTerm>,
+    /// None may be there.
+    pub none: Vec<MatchTerm>,
+    /// How many of `any` are needed.
+    pub min_any: usize,
+    /// Taken only where no other fits.
+    pub is_fallback: bool,
+}
+
+/// One term.
+#[derive(Clone, Debug)]
+pub struct MatchTerm {
+    /// As written in the file.
+    pub text: String,
+    /// How much it counts.
+    pub weight: f32,
+    /// Folded, for plain terms.
+    pub(crate) plain: Option<String>,
+    /// Compiled, for patterns.
+    pub(crate) pattern: Option<Regex>,
+}
+
+/// How one header value is found.
+#[derive(Debug)]
+pub(crate) struct FieldRule {
+    pub anchors: Vec<LabelId>,
+    pub wheres: Vec<Where>,
+    pub find: Option<Regex>,
+    pub take: Option<Regex>,
+    pub not: Vec<Regex>,
+    pub unlike: Vec<String>,
+    pub sure: f32,
+    pub pick: Pick,
+    pub kind: Kind,
+    pub zone: Option<ZoneFile>,
+    pub line: Option<LineFile>,
+    pub lines: usize,
+    pub wraps: bool,
+    pub within: Option<Within>,
+    pub page: Option<i32>,
+    pub reach: f32,
+    pub value: Option<String>,
+    pub codes: BTreeMap<String, String>,
+    pub to: Option<String>,
+    pub is_required: bool,
+    pub or: Vec<FieldRule>,
+}
+
+/// The part of a document between two headings.
+#[derive(Debug)]
+pub(crate) struct Within {
+    pub from: Vec<LabelId>,
+    pub to: Vec<LabelId>,
+    pub is_column: bool,
+}
+
+/// How a table is found and cut.
+#[derive(Debug)]
+pub(crate) struct TableRule {
+    pub name: String,
+    pub to: Option<String>,
+    pub columns: Vec<ColumnRule>,
+    pub pattern: Option<Regex>,
+    pub until: Vec<LabelId>,
+    pub skip: Vec<Regex>,
+    pub starts: usize,
+    pub joins: Vec<usize>,
+    pub above: usize,
+    pub min_columns: usize,
+    pub continues: bool,
+    pub within: Option<Within>,
+}
+
+/// One column.
+#[derive(Debug)]
+pub(crate) struct ColumnRule {
+    pub name: String,
+    pub heads: Vec<LabelId>,
+    pub kind: Kind,
+    pub take: Option<Regex>,
+    pub span: usize,
+    pub line: Option<i32>,
+    pub find: Option<Regex>,
+    pub codes: BTreeMap<String, String>,
+    pub to: Option<String>,
+    pub value: Option<String>,
+    pub is_counted: bool,
+    pub is_required: bool,
+}
+
+/// Arithmetic that must hold.
+#[derive(Debug)]
+pub(crate) struct Check {
+    pub equation: Equation,
+    pub tolerance: Option<Decimal>,
+    pub on_fail: OnFail,
+}
+
+/// Reads a file's text; what it extends is looked up by id.
+pub fn parse(
+    source: &str,
+    text: &str,
+    base: &dyn Fn(&str) -> Option<Arc<MappingFile>>,
+) -> Result<Mapping, MappingError> {
+    let file: MappingFile = toml::from_str(text).map_err(|e| syntax_error(source, text, &e))?;
+    let fail = |message: String| MappingError { source: source.to_owned(), at: None, message };
+    if file.schema != SCHEMA {
+        return Err(fail(format!("schema is {}, but only {SCHEMA} is known here", file.schema)));
+    }
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if file.name.is_empty() || !file.name.chars().all(is_plain) {
+        return Err(fail(format!("the name {:?} may only hold a-z, 0-9 and _", file.name)));
+    }
+    let merged = match &file.extends {
+        None => file.clone(),
+        Some(id) => {
+            let parent = base(id).ok_or_else(|| fail(format!("it extends {id}, which is not loaded")))?;
+            inherit(file.clone(), &parent)
+        }
+    };
+    compile_file(merged).map_err(|message| fail(located(text, message)))
+}
+
+/// Fields, tables, checks and locale of the parent, where the child has none of its own.
+fn inherit(mut child: MappingFile, parent: &MappingFile) -> MappingFile {
+    for (name, field) in &parent.fields {
+        match child.fields.get_mut(name) {
+            None => {
+                child.fields.insert(name.clone(), field.clone());
+            }
+            Some(own) if own.inherit => {
+                own.or.push(FieldFile { or: Vec::new(), ..field.clone() });
+                own.or.extend(field.or.iter().cloned());
+                own.unlike.0.extend(field.unlike.0.iter().cloned());
+                own.sure = own.sure.max(field.sure);
+            }
+            Some(_) => {}
+        }
+    }
+    for table in &parent.tables {
+        if !child.tables.iter().any(|t| t.name == table.name) {
+            child.tables.push(table.clone());
+        }
+    }
+    child.checks.extend(parent.checks.iter().cloned());
+    child.ignore.0.extend(parent.ignore.0.iter().cloned());
+    child.locale.numbers = child.locale.numbers.or(parent.locale.numbers);
+    child.locale.dates = child.locale.dates.or(parent.locale.dates);
+    let currency = &parent.locale.currency;
+    child.locale.currency.default = child.locale.currency.default.or_else(|| currency.default.clone());
+    for (mark, code) in &currency.marks {
+        child.locale.currency.marks.entry(mark.clone()).or_insert_with(|| code.clone());
+    }
+    child
+}
+
+/// A TOML error with line, column, and the nearest key that exists.
+fn syntax_error(source: &str, text: &str, error: &toml::de::Error) -> MappingError {
+    let at = error.span().map(|span| line_and_column(text, span.start));
+    let message = error.message().to_owned();
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let wrong = quoted.next();
+    let near = wrong.filter(|_| message.starts_with("unknown ")).and_then(|wrong| nearest(wrong, quoted));
+    let message = match near {
+        Some(near) => {
+            format!("{} (did you mean `{near}`?)", message.split(", expected").next().unwrap_or_default())
+        }
+        None => message,
+    };
+    MappingError { source: source.to_owned(), at, message }
+}
+
+fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
+    let head = &text[..byte.min(text.len())];
+    let line = head.matches('\n').count() + 1;
+    let column = head.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (line, column)
+}
+
+/// A message that quotes a text of the file gets the line it stands in.
+fn located(text: &str, message: String) -> String {
+    let quoted = message.split('«').nth(1).and_then(|rest| rest.split('»').next());
+    match quoted.and_then(|quoted| text.find(quoted)) {
+        Some(byte) => {
+            let (line, column) = line_and_column(text, byte);
+            format!("line {line}, column {column}: {message}")
+        }
+        None => message,
+    }
+}
+
+/// The name least far from the wrong one, if it is near enough to have been meant.
+pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = wrong.chars().count() / 2;
+    names.map(|name| (edits(wrong, name), name)).filter(|(far, _)| *far <= limit).min().map(|(_, name)| name)
+}
+
+/// How many letters must be changed, added or taken away.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let change = corner + usize::from(x != *y);
+            corner = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+fn compile_file(file: MappingFile) -> Result<Mapping, String> {
+    let mut labels = LabelsBuilder::default();
+    for label in &file.ignore.0 {
+        labels.add(label, Group::Anchor).map_err(|e| format!("ignore «{label}»: {e}"))?;
+    }
+    if file.fields.len() > RULES_MAX {
+        return Err(format!("{RULES_MAX} fields are the most there can be"));
+    }
+    let mut fields = BTreeMap::new();
+    for (name, field) in &file.fields {
+        let rule = compile_field(field, &mut labels).map_err(|e| format!("field {name}: {e}"))?;
+        fields.insert(name.clone(), rule);
+    }
+    let mut tables = Vec::new();
+    for (at, table) in file.tables.iter().enumerate() {
+        let rule = compile_table(table, at, &mut labels).map_err(|e| format!("table {}: {e}", table.name))?;
+        tables.push(rule);
+    }
+    let checks = file.checks.iter().map(|c| compile_check(c, &fields, &tables)).collect::<Result<_, _>>()?;
+    Ok(Mapping {
+        id: format!("{}_v{}", file.name, file.version),
+        name: file.name.clone(),
+        version: file.version,
+        status: file.status,
+        kind: file.kind.clone(),
+        output: file.output.clone(),
+        about: file.about.clone(),
+        terms: compile_match(&file)?,
+        locale: file.locale.clone(),
+        tests: file.tests.clone(),
+        labels: labels.build()?,
+        fields,
+        tables,
+        checks,
+        file: Arc::new(file),
+    })
+}
+
+fn compile_match(file: &MappingFile) -> Result<MatchTerms, String> {
+    let term = |text: &str, weight: f32| -> Result<MatchTerm, String> {
+        let pattern =
+            as_pattern(text).map(compile).transpose().map_err(|e| format!("match «{text}»: {e}"))?;
+        let plain = pattern.is_none().then(|| crate::label::normal(text));
+        Ok(MatchTerm { text: text.to_owned(), weight, plain, pattern })
+    };
+    let weighted = |list: &[file::WeightedText]| -> Result<Vec<MatchTerm>, String> {
+        list.iter().map(|t| term(&t.text, t.weight)).collect()
+    };
+    let terms = &file.r#match;
+    Ok(MatchTerms {
+        all: weighted(&terms.all)?,
+        any: weighted(&terms.any)?,
+        none: terms.none.0.iter().map(|t| term(t, 1.0)).collect::<Result<_, _>>()?,
+        min_any: terms.min_any.min(terms.any.len()),
+        is_fallback: terms.fallback,
+    })
+}
+
+fn add_all(labels: &mut LabelsBuilder, texts: &Texts, group: Group) -> Result<Vec<LabelId>, String> {
+    texts.0.iter().map(|text| labels.add(text, group).map_err(|e| format!("«{text}»: {e}"))).collect()
+}
+
+fn pattern(text: &Option<String>) -> Result<Option<Regex>, String> {
+    text.as_ref().map(|text| compile(text).map_err(|e| format!("«{text}»: {e}"))).transpose()
+}
+
+/// Texts that are patterns between slashes, and looked for as they are otherwise.
+fn patterns(texts: &Texts) -> Result<Vec<Regex>, String> {
+    let one = |text: &String| match as_pattern(text) {
+        Some(inside) => compile(inside).map_err(|e| format!("«{text}»: {e}")),
+        None => compile(&regex::escape(text)),
+    };
+    texts.0.iter().map(one).collect()
+}
+
+fn compile_within(within: &Option<WithinFile>, labels: &mut LabelsBuilder) -> Result<Option<Within>, String> {
+    let Some(within) = within else { return Ok(None) };
+    Ok(Some(Within {
+        from: add_all(labels, &within.from, Group::Bound)?,
+        to: add_all(labels, &within.to, Group::Bound)?,
+        is_column: within.column,
+    }))
+}
+
+/// How far down a value stands from its label unless the file says otherwise, in lines.
+const REACH_LINES: f32 = 3.0;
+
+fn compile_field(field: &FieldFile, labels: &mut LabelsBuilder) -> Result<FieldRule, String> {
+    let has_source = !field.anchor.0.is_empty() || field.find.is_some() || field.zone.is_some();
+    if !has_source && field.value.is_none() && field.within.is_none() && field.or.is_empty() {
+        return Err("it needs an anchor, a find, a zone, a within or a value".into());
+    }
+    let wheres = if field.r#where.0.is_empty() { vec![Where::Right] } else { field.r#where.0.clone() };
+    let or = field.or.iter().map(|f| compile_field(f, labels)).collect::<Result<Vec<_>, _>>()?;
+    let or = or.into_iter().map(|mut rule| {
+        if rule.kind == Kind::Text {
+            rule.kind = field.kind;
+        }
+        rule
+    });
+    Ok(FieldRule {
+        anchors: add_all(labels, &field.anchor, Group::Anchor)?,
+        wheres,
+        find: pattern(&field.find)?,
+        take: pattern(&field.take)?,
+        not: patterns(&field.not)?,
+        unlike: field.unlike.0.clone(),
+        sure: field.sure,
+        pick: field.pick,
+        kind: field.kind,
+        zone: field.zone,
+        line: field.line,
+        lines: field.lines.max(1),
+        wraps: field.wraps,
+        within: compile_within(&field.within, labels)?,
+        page: field.page,
+        reach: field.reach.unwrap_or(REACH_LINES),
+        value: field.value.clone(),
+        codes: field.codes.clone(),
+        to: field.to.clone(),
+        is_required: field.required,
+        or: or.collect(),
+    })
+}
+
+fn compile_table(table: &TableFile, at: usize, labels: &mut LabelsBuilder) -> Result<TableRule, String> {
+    if table.columns.is_empty() || table.columns.len() > RULES_MAX {
+        return Err("it needs columns".into());
+    }
+    let columns = table
+        .columns
+        .iter()
+        .map(|column| compile_column(column, at, labels).map_err(|e| format!("column {}: {e}", column.name)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let index = |name: &String| {
+        columns.iter().position(|c| c.name == *name).ok_or_else(|| format!("it has no column «{name}»"))
+    };
+    let last_amount = columns.iter().rposition(|c| c.kind == Kind::Amount && !c.heads.is_empty());
+    let starts = match &table.row.starts {
+        Some(name) => index(name)?,
+        None => last_amount.unwrap_or(0),
+    };
+    let headed = columns.iter().filter(|c| !c.heads.is_empty()).count();
+    Ok(TableRule {
+        name: table.name.clone(),
+        to: table.to.clone(),
+        pattern: pattern(&table.pattern)?,
+        until: add_all(labels, &table.until, Group::Bound)?,
+        skip: patterns(&table.skip)?,
+        starts,
+        joins: table.row.joins.0.iter().map(index).collect::<Result<_, _>>()?,
+        above: table.row.above,
+        min_columns: table.min_columns.unwrap_or((headed * 6).div_ceil(10)).clamp(1, headed.max(1)),
+        continues: table.continues,
+        within: compile_within(&table.within, labels)?,
+        columns,
+    })
+}
+
+fn compile_column(
+    column: &ColumnFile,
+    table: usize,
+    labels: &mut LabelsBuilder,
+) -> Result<ColumnRule, String> {
+    Ok(ColumnRule {
+        name: column.name.clone(),
+        heads: add_all(labels, &column.head, Group::Head(table))?,
+        kind: column.kind,
+        take: pattern(&column.take)?,
+        span: column.span,
+        line: column.line,
+        find: pattern(&column.find)?,
+        codes: column.codes.clone(),
+        to: column.to.clone(),
+        value: column.value.clone(),
+        is_counted: column.count,
+        is_required: column.required,
+    })
+}
+
+fn compile_check(
+    check: &file::CheckFile,
+    fields: &BTreeMap<String, FieldRule>,
+    tables: &[TableRule],
+) -> Result<Check, String> {
+    let equation = check::parse(&check.rule).map_err(|e| format!("check «{}»: {e}", check.rule))?;
+    for name in equation.fields() {
+        if !fields.contains_key(name) {
+            return Err(format!("check «{}»: there is no field {name}", check.rule));
+        }
+    }
+    for (table, column) in equation.sums() {
+        let is_known = tables.iter().any(|t| t.name == *table && t.columns.iter().any(|c| c.name == *column));
+        if !is_known {
+            return Err(format!("check «{}»: there is no column {table}.{column}", check.rule));
+        }
+    }
+    let tolerance = check.tolerance.as_ref().map(|t| t.parse()).transpose();
+    let tolerance = tolerance.map_err(|_| format!("check «{}»: the tolerance is no number", check.rule))?;
+    Ok(Check { equation, tolerance, on_fail: check.on_fail })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> Result<Mapping, String> {
+        parse("test.toml", text, &|_| None).map_err(|e| e.to_string())
+    }
+
+    const HEAD: &str = "schema = 1\nname = \"note\"\nversion = 2\n";
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_place_and_the_key_that_was_meant() {
+        let text = format!("{HEAD}[fields.total]\nanchr = \"Total\"\n");
+        assert_eq!(load(&text).unwrap_err(), "test.toml:5:1: unknown field `anchr` (did you mean `anchor`?)");
+    }
+
+    #[test]
+    fn an_unknown_direction_is_refused() {
+        let text = format!("{HEAD}[fields.total]\nanchor = \"Total\"\nwhere = \"rigth\"\n");
+        let message = load(&text).unwrap_err();
+        assert!(message.contains("did you mean `right`"), "{message}");
+    }
+
+    #[test]
+    fn a_bad_pattern_is_refused_with_its_line() {
+        let text = format!("{HEAD}[fields.total]\nfind = '(['\n");
+        let message = load(&text).unwrap_err();
+        assert!(message.contains("line 5"), "{message}");
+    }
+
+    #[test]
+    fn a_check_of_an_unknown_field_is_refused() {
+        let text = format!("{HEAD}[fields.total]\nanchor = \"Total\"\n[[checks]]\nrule = \"net == total\"\n");
+        assert!(load(&text).unwrap_err().contains("there is no field net"));
+    }
+
+    #[test]
+    fn a_child_takes_what_it_lacks_from_its_parent() {
+        let parent: MappingFile = toml::from_str(&format!(
+            "{HEAD}[locale]\nnumbers = \"1.234,56\"\n[fields.a]\nvalue = \"1\"\n[fields.b]\nvalue = \"1\"\n"
+        ))
+        .unwrap();
+        let parent = Arc::new(parent);
+        let text =
+            "schema = 1\nname = \"child\"\nversion = 1\nextends = \"note_v2\"\n[fields.b]\nvalue = \"2\"\n";
+        let child = parse("child.toml", text, &|_| Some(parent.clone())).unwrap();
+        assert_eq!(child.fields["a"].value.as_deref(), Some("1"));
+        assert_eq!(child.fields["b"].value.as_deref(), Some("2"));
+        assert_eq!(child.locale.numbers, Some(file::NumbersFile::Comma));
+    }
+}

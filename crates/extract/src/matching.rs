@@ -1,0 +1,132 @@
+//! Which mapping a document is for: every mapping's terms are looked up in one pass, and each gets a score and,
+//! where it does not fit, the reason.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aho_corasick::AhoCorasick;
+
+use crate::label::is_word;
+use crate::mapping::{Mapping, MatchTerm};
+use crate::sheet::Sheet;
+
+/// How one mapping did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatchReport {
+    /// The mapping's id.
+    pub mapping: String,
+    /// Sum of the weights of the terms found; the highest wins.
+    pub score: f32,
+    /// Whether it may be used.
+    pub fits: bool,
+    /// Terms of `all` that are not on the page.
+    pub missing: Vec<String>,
+    /// Terms of `none` that are.
+    pub forbidden: Vec<String>,
+    /// How many of `any` were found, and how many are needed.
+    pub any: (usize, usize),
+}
+
+impl fmt::Display for MatchReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = |terms: &[String]| terms.iter().map(|t| format!("“{t}”")).collect::<Vec<_>>().join(", ");
+        write!(f, "{}: ", self.mapping)?;
+        if self.fits {
+            return write!(f, "fits with a score of {:.1}", self.score);
+        }
+        let mut reasons = Vec::new();
+        if !self.missing.is_empty() {
+            reasons.push(format!("{} not on the page", quoted(&self.missing)));
+        }
+        if !self.forbidden.is_empty() {
+            reasons.push(format!("{} on the page", quoted(&self.forbidden)));
+        }
+        if self.any.0 < self.any.1 {
+            reasons.push(format!("{} of its optional words found, {} needed", self.any.0, self.any.1));
+        }
+        f.write_str(&reasons.join(", "))
+    }
+}
+
+/// How much a term that must be there counts beside one that may.
+const ALL_WEIGHT: f32 = 2.0;
+
+/// Looks up the terms of many mappings at once.
+#[derive(Debug)]
+pub struct Matcher {
+    automaton: AhoCorasick,
+    plain: Vec<String>,
+}
+
+impl Matcher {
+    /// Gathers the terms of all mappings.
+    pub fn new<'a>(mappings: impl Iterator<Item = &'a Arc<Mapping>>) -> Result<Self, String> {
+        let mut plain: Vec<String> = mappings
+            .flat_map(|m| m.terms.all.iter().chain(&m.terms.any).chain(&m.terms.none))
+            .filter_map(|t| t.plain.clone())
+            .collect();
+        plain.sort();
+        plain.dedup();
+        let automaton = AhoCorasick::new(&plain).map_err(|e| e.to_string())?;
+        Ok(Self { automaton, plain })
+    }
+
+    /// Every mapping's report, best first.
+    pub fn report<'a>(
+        &self,
+        sheet: &Sheet<'_>,
+        mappings: impl Iterator<Item = &'a Arc<Mapping>>,
+    ) -> Vec<MatchReport> {
+        let (folded, text) = texts(sheet);
+        let mut found = vec![false; self.plain.len()];
+        for m in self.automaton.find_overlapping_iter(&folded) {
+            let at = m.pattern().as_usize();
+            found[at] = found[at] || is_word(&folded, m.start(), m.end());
+        }
+        let has = |term: &MatchTerm| match (&term.plain, &term.pattern) {
+            (Some(plain), _) => self.plain.binary_search(plain).is_ok_and(|at| found[at]),
+            (None, Some(pattern)) => pattern.is_match(&text),
+            (None, None) => false,
+        };
+        let mut reports: Vec<(bool, MatchReport)> =
+            mappings.map(|m| (m.terms.is_fallback, report_one(m, &has))).collect();
+        let nearness =
+            |r: &MatchReport| r.missing.len() + r.forbidden.len() + r.any.1.saturating_sub(r.any.0);
+        reports.sort_by(|(a_last, a), (b_last, b)| {
+            (b.fits, *a_last)
+                .cmp(&(a.fits, *b_last))
+                .then(b.score.total_cmp(&a.score).then(nearness(a).cmp(&nearness(b))))
+        });
+        reports.into_iter().map(|(_, report)| report).collect()
+    }
+}
+
+/// The whole text, folded and as it is.
+fn texts(sheet: &Sheet<'_>) -> (String, String) {
+    let mut folded = String::new();
+    let mut text = String::new();
+    for (_, _, row) in sheet.rows() {
+        folded.push_str(&row.folded.replace('\t', " "));
+        folded.push('\n');
+        text.push_str(&row.text);
+        text.push('\n');
+    }
+    (folded, text)
+}
+
+fn report_one(mapping: &Mapping, has: &dyn Fn(&MatchTerm) -> bool) -> MatchReport {
+    let terms = &mapping.terms;
+    let missing: Vec<String> = terms.all.iter().filter(|t| !has(t)).map(|t| t.text.clone()).collect();
+    let forbidden: Vec<String> = terms.none.iter().filter(|t| has(t)).map(|t| t.text.clone()).collect();
+    let any: Vec<&MatchTerm> = terms.any.iter().filter(|t| has(t)).collect();
+    let fits = missing.is_empty() && forbidden.is_empty() && any.len() >= terms.min_any;
+    let all_score: f32 = terms.all.iter().filter(|t| has(t)).map(|t| t.weight * ALL_WEIGHT).sum();
+    MatchReport {
+        mapping: mapping.id.clone(),
+        score: all_score + any.iter().map(|t| t.weight).sum::<f32>(),
+        fits,
+        missing,
+        forbidden,
+        any: (any.len(), terms.min_any),
+    }
+}

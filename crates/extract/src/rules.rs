@@ -1,0 +1,258 @@
+//! Whether a record holds together: its sums, its days, its numbers with check digits, and what must be there.
+//!
+//! The same rules look at what a page said and at what embedded XML said. They find, they change nothing. A
+//! difference that the record itself explains (allowances, charges, rounding, what was paid already) is none.
+//! Codes are stable; `docs/output.md` lists them.
+
+mod identifiers;
+
+use std::collections::BTreeSet;
+
+use rust_decimal::Decimal;
+
+use crate::facts::{Ask, counts};
+use crate::record::{Finding, Record, Row, Severity};
+use crate::subtotals::subtotals;
+use crate::terms;
+use crate::write::amount::{money, round, sum};
+use crate::write::codes;
+
+pub(crate) use identifiers::is_iban_shaped;
+
+/// Without these nobody can book an invoice.
+const NEEDED: &[&str] = &["invoice_number", "issue_date", "currency", "seller_name", "gross_total"];
+
+/// Since 2025 Indonesia states a rate of 12 % and takes it of eleven twelfths of the price for most goods.
+const INDONESIAN_BASE: (u32, u32) = (11, 12);
+
+/// All that the rules find in an invoice; nothing for other kinds of documents, which have no rules of ours.
+#[must_use]
+pub fn check(record: &Record) -> Vec<Finding> {
+    if record.kind != "invoice" {
+        return Vec::new();
+    }
+    let sums = Sums::of(record);
+    let mut findings = needed(record);
+    findings.extend(sums.lines());
+    findings.extend(sums.each_line());
+    findings.extend(sums.gross());
+    findings.extend(sums.taxes());
+    findings.extend(sums.payable());
+    findings.extend(days(record));
+    findings.extend(identifiers::check(record));
+    findings
+}
+
+fn review(code: &str, field: &str, message: String) -> Finding {
+    Finding { severity: Severity::Review, code: code.to_owned(), field: Some(field.to_owned()), message }
+}
+
+fn info(code: &str, field: &str, message: String) -> Finding {
+    Finding { severity: Severity::Info, ..review(code, field, message) }
+}
+
+fn needed(record: &Record) -> Vec<Finding> {
+    let is_missing = |name: &str| {
+        // An amount to pay does for a gross total that is not printed beside it.
+        let has_other = name == "gross_total" && record.fields.has("payable");
+        !has_other && !record.fields.has(name)
+    };
+    let missing = NEEDED.iter().filter(|name| is_missing(name)).filter_map(|name| terms::header(name));
+    missing.map(|term| review("FIELD_MISSING", term.name, format!("No {} was found.", term.label))).collect()
+}
+
+/// The numbers of an invoice, and how far a sum may be off before it is wrong.
+struct Sums<'a> {
+    record: &'a Record,
+    currency: String,
+    /// The least amount that is printed: a cent, or a rupiah.
+    least: Decimal,
+    lines: Vec<&'a Row>,
+    vat: &'a [Row],
+    allowances: Decimal,
+    charges: Decimal,
+    /// Numbers of the lines with allowances or charges of their own.
+    adjusted: BTreeSet<String>,
+}
+
+impl<'a> Sums<'a> {
+    fn of(record: &'a Record) -> Self {
+        let rows = |name: &str| record.tables.get(name).map_or(&[][..], |table| &table.rows);
+        let listed = |name: &str| sum(rows(name).iter().filter_map(|row| row.number("amount")));
+        let currency = record.fields.text("currency").unwrap_or_default();
+        let least = if codes::decimals(&currency).0 == 0 { Decimal::ONE } else { Decimal::new(1, 2) };
+        let total = |name: &str, table: &str| record.fields.number(name).unwrap_or_else(|| listed(table));
+        let adjusted = rows("line_allowances").iter().chain(rows("line_charges"));
+        Self {
+            record,
+            least,
+            lines: rows("lines").iter().filter(|line| counts(line)).collect(),
+            vat: rows("vat"),
+            allowances: total("allowance_total", "allowances"),
+            charges: total("charge_total", "charges"),
+            adjusted: adjusted.filter_map(|row| row.text("line")).collect(),
+            currency,
+        }
+    }
+
+    fn total(&self, name: &str) -> Option<Decimal> {
+        self.record.fields.number(name)
+    }
+
+    fn money(&self, amount: Decimal) -> String {
+        format!("{} {}", money(amount, &self.currency), self.currency).trim_end().to_owned()
+    }
+
+    /// Whether two sums of `parts` printed amounts are the same: each part may have been rounded.
+    fn same(&self, one: Decimal, other: Decimal, parts: usize) -> bool {
+        let slack = self.least.saturating_mul(Decimal::from(parts.clamp(1, 100)));
+        one.saturating_sub(other).abs() <= slack
+    }
+
+    /// The lines add up to their sum, or to a total that follows from it. Lines may be printed with tax.
+    fn lines(&self) -> Option<Finding> {
+        let totals: Option<Vec<Decimal>> = self.lines.iter().map(|line| line.number("total")).collect();
+        let totals = totals.filter(|totals| !totals.is_empty())?;
+        let found = sum(totals.iter().copied());
+        let net = self.total("net_total");
+        let before = |total: Decimal| total.saturating_add(self.allowances).saturating_sub(self.charges);
+        let gross = self.total("gross_total");
+        let stated = [self.total("line_total"), net, net.map(before), gross, gross.map(before)];
+        let nearest = stated.iter().flatten().next()?;
+        let is_stated =
+            |found: Decimal| stated.iter().flatten().any(|total| self.same(found, *total, totals.len()));
+        if is_stated(found) || subtotals(&totals, is_stated).is_some() {
+            return None;
+        }
+        let (sum_of_lines, total) = (self.money(found), self.money(*nearest));
+        let name = if self.total("line_total").is_some() { "line_total" } else { "net_total" };
+        let label = terms::header(name).map_or(name, |term| term.label);
+        let message = format!("The lines add up to {sum_of_lines}, but the {label} says {total}.");
+        Some(review("LINES_MISMATCH", name, message))
+    }
+
+    /// Quantity times price is the total of a line, but for what its allowances and charges explain.
+    fn each_line(&self) -> Vec<Finding> {
+        self.lines.iter().enumerate().filter_map(|(at, line)| self.one_line(at, line)).collect()
+    }
+
+    fn one_line(&self, at: usize, line: &Row) -> Option<Finding> {
+        let (quantity, price, total) =
+            (line.number("quantity")?, line.number("unit_price")?, line.number("total")?);
+        let id = line.text("id");
+        let has_extra = id.as_ref().is_some_and(|id| self.adjusted.contains(id));
+        let base = line.number("base_quantity").filter(|base| !base.is_zero()).unwrap_or(Decimal::ONE);
+        let product = quantity.saturating_mul(price).checked_div(base)?;
+        // The price may have been rounded where it was printed: half of its last digit, for each piece.
+        let of_price =
+            quantity.saturating_mul(Decimal::new(5, price.scale().saturating_add(1).min(28))).abs();
+        let slack = self.least.saturating_add(of_price);
+        let is_near = |total: Decimal| product.abs().saturating_sub(total.abs()).abs() <= slack;
+        let with_tax = line.number("tax_rate").map(|rate| {
+            let factor = Decimal::ONE_HUNDRED.saturating_add(rate);
+            total.saturating_mul(Decimal::ONE_HUNDRED).checked_div(factor).unwrap_or(total)
+        });
+        if has_extra || is_near(total) || with_tax.is_some_and(is_near) {
+            return None;
+        }
+        let label = id.unwrap_or_else(|| (at + 1).to_string());
+        let (product, total) = (self.money(round(product, 2)), self.money(total));
+        let message = format!("Line {label}: quantity times price is {product}, but the line says {total}.");
+        Some(info("LINE_MISMATCH", "lines", message))
+    }
+
+    /// Net and tax are gross.
+    fn gross(&self) -> Option<Finding> {
+        let (net, gross) = (self.total("net_total")?, self.total("gross_total")?);
+        let listed = sum(self.vat.iter().filter_map(|row| row.number("amount")));
+        let tax = self.total("tax_total").unwrap_or(listed);
+        let expected = net.saturating_add(tax);
+        let rounding = self.total("rounding").unwrap_or_default();
+        // Rounding may be part of the total, and so may a charge or an allowance that bears no tax.
+        let after_tax = expected.saturating_add(self.charges).saturating_sub(self.allowances);
+        let is_explained = [expected, expected.saturating_add(rounding), after_tax]
+            .into_iter()
+            .any(|total| self.same(total, gross, 1));
+        if is_explained {
+            return None;
+        }
+        let (net, tax, gross) = (self.money(net), self.money(tax), self.money(gross));
+        let message = format!("Net {net} and tax {tax} do not add up to the gross total {gross}.");
+        Some(review("TOTAL_MISMATCH", "gross_total", message))
+    }
+
+    /// The rows of the tax table add up to its totals, and each is its rate of its basis.
+    fn taxes(&self) -> Vec<Finding> {
+        let mut findings: Vec<Finding> = self.vat.iter().filter_map(|row| self.tax_row(row)).collect();
+        for (column, name, code) in
+            [("amount", "tax_total", "TAX_MISMATCH"), ("basis", "net_total", "TAX_BASIS_MISMATCH")]
+        {
+            let values: Option<Vec<Decimal>> = self.vat.iter().map(|row| row.number(column)).collect();
+            let values = values.filter(|values| !values.is_empty());
+            let (Some(values), Some(total)) = (values, self.total(name)) else { continue };
+            let found = sum(values.iter().copied());
+            if !self.same(found, total, values.len()) {
+                let label = terms::header(name).map_or(name, |term| term.label);
+                let (found, total) = (self.money(found), self.money(total));
+                let message = format!("The tax table adds up to {found}, but the {label} says {total}.");
+                findings.push(review(code, name, message));
+            }
+        }
+        findings
+    }
+
+    fn tax_row(&self, row: &Row) -> Option<Finding> {
+        let (rate, basis, amount) = (row.number("rate")?, row.number("basis")?, row.number("amount")?);
+        let expected = basis.saturating_mul(rate).checked_div(Decimal::ONE_HUNDRED)?;
+        // Tax may have been rounded line by line.
+        let parts = self.lines.len().saturating_add(1);
+        let (of, whole) = INDONESIAN_BASE;
+        let indonesian = expected.saturating_mul(of.into()).checked_div(whole.into())?;
+        let is_indonesian = self.currency == "IDR" && self.same(indonesian, amount, parts);
+        if self.same(expected, amount, parts) || is_indonesian {
+            return None;
+        }
+        let (basis, amount) = (self.money(basis), self.money(amount));
+        let message = format!("{} % of {basis} is not the stated tax of {amount}.", rate.normalize());
+        Some(review("TAX_RATE_MISMATCH", "vat", message))
+    }
+
+    /// What is to be paid is the gross total less what was paid. Without a word about payments, a smaller amount,
+    /// or one to be paid back, may have its reason; a larger one has none.
+    fn payable(&self) -> Option<Finding> {
+        let (gross, payable) = (self.total("gross_total")?, self.total("payable")?);
+        let (prepaid, rounding) = (self.total("prepaid"), self.total("rounding").unwrap_or_default());
+        let expected = gross.saturating_sub(prepaid.unwrap_or_default()).saturating_add(rounding);
+        let is_turned = payable.is_sign_negative() != gross.is_sign_negative();
+        let is_less = prepaid.is_none() && (payable.abs() < gross.abs() || is_turned);
+        if self.same(expected, payable, 1) || is_less || payable.is_zero() {
+            return None;
+        }
+        let (gross, payable) = (self.money(gross), self.money(payable));
+        let paid = prepaid.map(|paid| format!(" and {} paid already", self.money(paid))).unwrap_or_default();
+        let message =
+            format!("The amount to pay is {payable}, which does not follow from the total {gross}{paid}.");
+        Some(review("PAYABLE_MISMATCH", "payable", message))
+    }
+}
+
+fn days(record: &Record) -> Vec<Finding> {
+    let day = |name: &str| record.fields.date(name);
+    let mut findings = Vec::new();
+    if let (Some(issued), Some(due)) = (day("issue_date"), day("due_date"))
+        && due < issued
+    {
+        let message = format!("The invoice of {issued} was due on {due}, before it was issued.");
+        findings.push(info("DUE_BEFORE_ISSUE", "due_date", message));
+    }
+    if let (Some(start), Some(end)) = (day("period_start"), day("period_end"))
+        && end < start
+    {
+        let message = format!("The period ends on {end}, before it starts on {start}.");
+        findings.push(review("PERIOD_REVERSED", "period_end", message));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests;

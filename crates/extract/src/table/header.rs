@@ -1,0 +1,79 @@
+//! Where a table's headings stand on a page.
+
+use std::ops::Range;
+
+use ode_pdf::Rect;
+
+use crate::field::Context;
+use crate::label::Hit;
+use crate::mapping::{ColumnRule, TableRule};
+use crate::sheet::TextRow;
+use crate::values::{self, Kind, Locale};
+
+/// Headings of several lines are at most this high, in points.
+const HEADER_HEIGHT_MAX: f32 = 60.0;
+
+/// Headings on one page.
+#[derive(Clone, Debug)]
+pub(super) struct Header {
+    pub rows: Range<usize>,
+    pub heads: Vec<Option<Rect>>,
+    count: usize,
+}
+
+/// The rows of a page that hold most headings; among equals the fewest rows, then the first.
+pub(super) fn find_header(rule: &TableRule, context: Context<'_>, page: usize) -> Option<Header> {
+    let rows = &context.sheet.pages[page].rows;
+    let hits: Vec<Vec<Hit>> = rule
+        .columns
+        .iter()
+        .map(|c| context.hits.of(&c.heads).into_iter().filter(|h| h.page == page).collect())
+        .collect();
+    let mut starts: Vec<usize> = hits.iter().flatten().map(|h| h.row).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    let mut best: Option<Header> = None;
+    for start in starts {
+        for end in start + 1..=rows.len() {
+            let is_high = rows[end - 1].bbox.y1 - rows[start].bbox.y0 > HEADER_HEIGHT_MAX;
+            if is_high || has_money(&rows[end - 1], context.locale) {
+                break;
+            }
+            let header = header_in(&hits, rows, start..end);
+            let lacks = |(c, head): (&ColumnRule, &Option<Rect>)| {
+                c.is_required && !c.heads.is_empty() && head.is_none()
+            };
+            if rule.columns.iter().zip(&header.heads).any(lacks) {
+                continue;
+            }
+            let height = |h: &Header| h.rows.len();
+            let is_better = |b: &Header| {
+                (header.count, height(b)) > (b.count, height(&header)) && header.count >= b.count
+            };
+            if header.count >= rule.min_columns && best.as_ref().is_none_or(is_better) {
+                best = Some(header);
+            }
+        }
+    }
+    best
+}
+
+/// Whether a row holds an amount with decimals: then it is a row of the table, not of its headings.
+fn has_money(row: &TextRow, locale: &Locale) -> bool {
+    values::read_all(Kind::Amount, &row.text, locale).iter().any(|r| r.is_sure)
+}
+
+/// Headings within some rows, each place used once.
+fn header_in(hits: &[Vec<Hit>], rows: &[TextRow], window: Range<usize>) -> Header {
+    let mut used: Vec<(usize, usize)> = Vec::new();
+    let mut heads = Vec::new();
+    for column in hits {
+        let free = column.iter().find(|h| window.contains(&h.row) && !used.contains(&(h.row, h.chars.start)));
+        heads.push(free.and_then(|hit| {
+            used.push((hit.row, hit.chars.start));
+            rows[hit.row].rect(&hit.chars)
+        }));
+    }
+    let count = heads.iter().flatten().count();
+    Header { rows: window, heads, count }
+}
