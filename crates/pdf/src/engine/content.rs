@@ -209,7 +209,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             Op::SetTextMatrix(m) => self.set_matrix(matrix([m.0, m.1, m.2, m.3, m.4, m.5])),
             Op::TextFont(font) => {
                 self.state.font = match resources.get_font(font.0) {
-                    Some(dict) => self.reader.fonts.font(&dict),
+                    Some(dict) => Some(self.reader.fonts.font(&dict)),
                     None => Some(self.reader.fonts.fallback()),
                 };
                 self.state.size = font.1.as_f64();
@@ -322,7 +322,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         if let Some(font) = dict.get::<Array<'_>>(keys::FONT) {
             let size = font.iter::<Object<'_>>().nth(1).and_then(Object::into_f32);
             if let (Some(dict), Some(size)) = (font.iter::<Dict<'_>>().next(), size) {
-                self.state.font = self.reader.fonts.font(&dict);
+                self.state.font = Some(self.reader.fonts.font(&dict));
                 self.state.size = f64::from(size);
             }
         }

@@ -14,6 +14,7 @@ mod path;
 mod place;
 mod program;
 mod strings;
+mod to_unicode;
 
 use std::rc::Rc;
 use std::sync::Arc;

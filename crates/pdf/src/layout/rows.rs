@@ -4,7 +4,7 @@ use super::corridors;
 use super::spell::spell;
 use super::{Area, Placed, Row};
 use crate::marks::Marks;
-use crate::words::{Piece, SPACE_GAP, Step, TURN_MAX, WORD_GAP};
+use crate::words::{Piece, SPACE_GAP, Step, TURN_MAX};
 
 /// Base lines closer than this are one, in sizes.
 const BASE_STEP_MAX: f32 = 0.2;
@@ -18,7 +18,9 @@ const MARK_GLYPHS_MAX: usize = 12;
 const LEVELS_NEAR: usize = 4;
 /// A gap wider than this ends a line, in sizes.
 const LINE_GAP: f32 = 1.3;
-/// Letters of a word that is spaced out stand no further apart than this, in sizes.
+/// Letters of a word that is spaced out stand at least this far apart, in sizes.
+const SPACED_OUT_GAP_MIN: f32 = 0.1;
+/// And no further than this.
 const SPACED_OUT_GAP_MAX: f32 = 0.5;
 /// Their gaps differ by no more than this, in sizes.
 const SPACED_OUT_SPREAD: f32 = 0.08;
@@ -161,7 +163,9 @@ fn split(level: Vec<Piece>, is_after_corridor: &[bool], marks: &Marks, rows: &mu
             push_row(std::mem::take(&mut words), marks, rows);
         }
         end = end.max(piece.to);
-        let goes_on = |word: &&mut Vec<Piece>| is_spaced_out[index] || !is_break(word, &piece, gap, size);
+        let goes_on = |word: &&mut Vec<Piece>| {
+            is_spaced_out[index] || !is_break(word, &piece, gap, size * marks.word_gap)
+        };
         match words.last_mut().filter(goes_on) {
             Some(word) => word.push(piece),
             None => words.push(vec![piece]),
@@ -186,7 +190,7 @@ fn spaced_out(level: &[Piece], marks: &Marks) -> Vec<bool> {
     let is_step = |index: usize| {
         let (last, next) = (&level[index - 1], &level[index]);
         let is_spaced = last.is_before_space || next.is_after_space;
-        let is_near = (WORD_GAP..=SPACED_OUT_GAP_MAX).contains(&gap(index));
+        let is_near = (SPACED_OUT_GAP_MIN..=SPACED_OUT_GAP_MAX).contains(&gap(index));
         is_near && !is_spaced && is_letter(last) && is_letter(next)
     };
     let mut first = 1;
@@ -202,9 +206,10 @@ fn spaced_out(level: &[Piece], marks: &Marks) -> Vec<bool> {
     continues
 }
 
-fn is_break(word: &[Piece], piece: &Piece, gap: f32, size: f32) -> bool {
+fn is_break(word: &[Piece], piece: &Piece, gap: f32, word_gap: f32) -> bool {
+    let size = word.last().map_or(piece.size, |last| last.size.min(piece.size));
     let is_spaced = piece.is_after_space || word.last().is_some_and(|last| last.is_before_space);
-    gap > size * if is_spaced { SPACE_GAP } else { WORD_GAP } || gap < -size
+    gap > if is_spaced { size * SPACE_GAP } else { word_gap } || gap < -size
 }
 
 fn push_row(words: Vec<Vec<Piece>>, marks: &Marks, rows: &mut Vec<Row>) {
