@@ -10,6 +10,8 @@ const WORD_GAPS: RangeInclusive<f32> = 0.1..=0.12;
 const USUAL_SPACES: RangeInclusive<f32> = 0.16..=0.8;
 /// A gap this wide ends a word if a space was written there, in sizes.
 pub(crate) const SPACE_GAP: f32 = 0.03;
+/// Letters of one word may be spaced out by this much, in sizes.
+pub(crate) const LETTER_SPACE_MAX: f32 = 0.5;
 /// How far a letter may step back over the one before it, in sizes: kerning and accents do.
 const OVERLAP_MAX: f32 = 0.5;
 /// How far a letter may stand above or below the base line of its word, in sizes.
@@ -160,7 +162,7 @@ impl Step {
     }
 
     fn continues(&self, next: &Glyph, word_gap: f32) -> bool {
-        let spaced = if next.letter_space < self.size { next.letter_space } else { 0.0 };
+        let spaced = if next.letter_space <= LETTER_SPACE_MAX * self.size { next.letter_space } else { 0.0 };
         let gap = if self.gap > 0.0 { (self.gap - spaced).max(0.0) } else { self.gap };
         self.is_double && self.turn <= TURN_MAX
             || gap <= word_gap * self.size

@@ -4,7 +4,7 @@ use super::corridors;
 use super::spell::spell;
 use super::{Area, Placed, Row};
 use crate::marks::Marks;
-use crate::words::{Piece, SPACE_GAP, Step, TURN_MAX};
+use crate::words::{LETTER_SPACE_MAX, Piece, SPACE_GAP, Step, TURN_MAX};
 
 /// Base lines closer than this are one, in sizes.
 const BASE_STEP_MAX: f32 = 0.2;
@@ -20,12 +20,12 @@ const LEVELS_NEAR: usize = 4;
 const LINE_GAP: f32 = 1.3;
 /// Letters of a word that is spaced out stand at least this far apart, in sizes.
 const SPACED_OUT_GAP_MIN: f32 = 0.1;
-/// And no further than this.
-const SPACED_OUT_GAP_MAX: f32 = 0.5;
 /// Their gaps differ by no more than this, in sizes.
 const SPACED_OUT_SPREAD: f32 = 0.08;
 /// A word that is spaced out has at least this many gaps.
 const SPACED_OUT_STEPS_MIN: usize = 3;
+/// Words that cover each other by more than this are two, drawn in one place, in sizes.
+const OVERLAP_MAX: f32 = 0.4;
 /// Pieces that cover each other by this share and read the same are one, drawn twice.
 const DOUBLE_SHARE: f32 = 0.7;
 
@@ -190,7 +190,7 @@ fn spaced_out(level: &[Piece], marks: &Marks) -> Vec<bool> {
     let is_step = |index: usize| {
         let (last, next) = (&level[index - 1], &level[index]);
         let is_spaced = last.is_before_space || next.is_after_space;
-        let is_near = (SPACED_OUT_GAP_MIN..=SPACED_OUT_GAP_MAX).contains(&gap(index));
+        let is_near = (SPACED_OUT_GAP_MIN..=LETTER_SPACE_MAX).contains(&gap(index));
         is_near && !is_spaced && is_letter(last) && is_letter(next)
     };
     let mut first = 1;
@@ -209,7 +209,7 @@ fn spaced_out(level: &[Piece], marks: &Marks) -> Vec<bool> {
 fn is_break(word: &[Piece], piece: &Piece, gap: f32, word_gap: f32) -> bool {
     let size = word.last().map_or(piece.size, |last| last.size.min(piece.size));
     let is_spaced = piece.is_after_space || word.last().is_some_and(|last| last.is_before_space);
-    gap > if is_spaced { size * SPACE_GAP } else { word_gap } || gap < -size
+    gap > if is_spaced { size * SPACE_GAP } else { word_gap } || gap < -OVERLAP_MAX * size
 }
 
 fn push_row(words: Vec<Vec<Piece>>, marks: &Marks, rows: &mut Vec<Row>) {
