@@ -514,7 +514,8 @@ impl<'r, 'a> Walk<'r, 'a> {
         let place = self.state.transform * self.text_matrix * Affine::translate((0.0, rise));
         let along = advance * size;
         let (end, direction) = if font.is_vertical() {
-            (Spot::new(0.0, along), Vec2::new(0.0, -size))
+            // A letter is no higher than its square, however far the font moves the pen.
+            (Spot::new(0.0, along.clamp(-size.abs(), size.abs())), Vec2::new(0.0, -size))
         } else {
             (Spot::new(along * stretch, 0.0), Vec2::new(size * stretch, 0.0))
         };
