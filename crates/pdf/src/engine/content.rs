@@ -494,7 +494,9 @@ impl<'r, 'a> Walk<'r, 'a> {
             let (code, length) = font.next_code(rest);
             rest = &rest[length.max(1).min(rest.len())..];
             let character = font.character(code);
-            if !is_hidden {
+            // What neither moves the pen nor says anything is padding.
+            let is_padding = character.text.is_empty() && character.advance == 0.0;
+            if !is_hidden && !is_padding {
                 self.glyph(&font, character.advance, &character.text);
             }
             let space =
