@@ -8,6 +8,7 @@ mod attachments;
 mod content;
 mod decode;
 mod fields;
+mod filters;
 mod font;
 mod layers;
 mod path;
