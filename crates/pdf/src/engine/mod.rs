@@ -134,8 +134,10 @@ fn image_share(marks: &Marks, width: f32, height: f32) -> f32 {
     let cell = |share: f32| ((share.clamp(0.0, 1.0) * GRID as f32).round() as usize).min(GRID);
     let mut is_covered = [[false; GRID]; GRID];
     for Rect { x0, y0, x1, y1 } in &marks.images {
-        for row in &mut is_covered[cell(y0 / height)..cell(y1 / height)] {
-            row[cell(x0 / width)..cell(x1 / width)].fill(true);
+        let (left, right) = (cell(x0 / width), cell(x1 / width));
+        let (top, bottom) = (cell(y0 / height), cell(y1 / height));
+        for row in is_covered.iter_mut().take(bottom).skip(top) {
+            row.iter_mut().take(right).skip(left).for_each(|is_covered| *is_covered = true);
         }
     }
     let covered = is_covered.iter().flatten().filter(|is_covered| **is_covered).count();

@@ -11,6 +11,8 @@ const SAME_BASE: f32 = 0.15;
 /// Text that stands further away than this must meet it more closely, for it meets it by chance as well; in sizes.
 const FAR: f32 = 12.0;
 const SAME_BASE_FAR: f32 = 0.08;
+/// White strips that are looked at, the widest first: a page of dots has strips without end.
+const STRIPS_MAX: usize = 8;
 /// Cuts within cuts; each halves the rows at best, so real pages stay far below.
 const DEPTH_MAX: u32 = 60;
 /// A line of running text has at least this many words on average.
@@ -84,20 +86,19 @@ fn typical_size(rows: &[Row]) -> f32 {
 fn gutter(rows: &mut [Row], are_columns: fn(&[Row], &[Row], f32) -> bool) -> Option<f32> {
     let size = typical_size(rows);
     rows.sort_by(|a, b| a.area.from.total_cmp(&b.area.from));
-    let mut best: Option<(f32, f32)> = None;
+    let mut strips: Vec<(usize, f32)> = Vec::new();
     let mut end = rows[0].area.to;
-    for index in 1..rows.len() {
-        let start = rows[index].area.from;
-        let width = start - end;
-        if width >= GUTTER_MIN * size
-            && best.is_none_or(|(_, widest)| width > widest)
-            && are_columns(&rows[..index], &rows[index..], width / size)
-        {
-            best = Some((start, width));
+    for (index, row) in rows.iter().enumerate().skip(1) {
+        let width = row.area.from - end;
+        if width >= GUTTER_MIN * size {
+            strips.push((index, width));
         }
-        end = end.max(rows[index].area.to);
+        end = end.max(row.area.to);
     }
-    best.map(|(at, _)| at)
+    strips.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let is_gutter =
+        |(index, width): &&(usize, f32)| are_columns(&rows[..*index], &rows[*index..], width / size);
+    strips.iter().take(STRIPS_MAX).find(is_gutter).map(|(index, _)| rows[*index].area.from)
 }
 
 /// Whether both sides are running text.
@@ -113,8 +114,12 @@ fn are_prose(left: &[Row], right: &[Row], _width: f32) -> bool {
 fn are_unaligned(left: &[Row], right: &[Row], width: f32) -> bool {
     let (few, many) = if left.len() <= right.len() { (left, right) } else { (right, left) };
     let same_base = if width >= FAR { SAME_BASE_FAR } else { SAME_BASE };
-    let is_beside =
-        |row: &&Row| many.iter().any(|other| (other.base - row.base).abs() <= same_base * row.size);
+    let mut bases: Vec<f32> = many.iter().map(|row| row.base).collect();
+    bases.sort_by(f32::total_cmp);
+    let is_beside = |row: &&Row| {
+        let at = bases.partition_point(|base| *base < row.base - same_base * row.size);
+        bases.get(at).is_some_and(|base| *base <= row.base + same_base * row.size)
+    };
     few.len() >= 2 && few.iter().filter(is_beside).count() * 2 < few.len()
 }
 

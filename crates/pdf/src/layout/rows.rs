@@ -16,6 +16,8 @@ const MARK_GAP: f32 = 0.2;
 const MARK_GLYPHS_MAX: usize = 12;
 /// Levels above and below that are searched for a mark's letters.
 const LEVELS_NEAR: usize = 4;
+/// Pieces of a level that are looked at to find a mark's letters: those that begin last before it.
+const PIECES_NEAR: usize = 4;
 /// A gap wider than this ends a line, in sizes.
 const LINE_GAP: f32 = 1.3;
 /// Letters of a word that is spaced out stand at least this far apart, in sizes.
@@ -89,23 +91,23 @@ fn levels(pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
 }
 
 /// Moves marks (indexes, exponents, footnote numbers) to the level of the larger letters that they touch.
-fn attach_marks(levels: &mut [Vec<Piece>]) {
-    for index in 0..levels.len() {
-        let mut kept = Vec::with_capacity(levels[index].len());
-        for piece in std::mem::take(&mut levels[index]) {
-            match host(levels, index, &piece) {
-                Some(host) => {
-                    let at = levels[host].partition_point(|other| other.from <= piece.from);
-                    levels[host].insert(at, piece);
-                }
-                None => kept.push(piece),
-            }
+fn attach_marks(levels: &mut Vec<Vec<Piece>>) {
+    let host_of = |index: usize, piece: &Piece| host(levels, index, piece).unwrap_or(index);
+    let hosts: Vec<Vec<usize>> = levels
+        .iter()
+        .enumerate()
+        .map(|(index, level)| level.iter().map(|piece| host_of(index, piece)).collect())
+        .collect();
+    let mut moved: Vec<Vec<Piece>> = levels.iter().map(|_| Vec::new()).collect();
+    for (level, hosts) in std::mem::take(levels).into_iter().zip(hosts) {
+        for (piece, host) in level.into_iter().zip(hosts) {
+            moved[host].push(piece);
         }
-        // What was attached to this level in the meantime stays.
-        kept.append(&mut levels[index]);
-        kept.sort_by(|a, b| a.from.total_cmp(&b.from));
-        levels[index] = kept;
     }
+    for level in &mut moved {
+        level.sort_by(|a, b| a.from.total_cmp(&b.from));
+    }
+    *levels = moved;
 }
 
 /// The level next to `index` where a larger letter stands right beside the piece.
@@ -115,10 +117,14 @@ fn host(levels: &[Vec<Piece>], index: usize, piece: &Piece) -> Option<usize> {
     }
     let below = levels.iter().enumerate().skip(index + 1).take(LEVELS_NEAR);
     let above = levels[..index].iter().enumerate().rev().take(LEVELS_NEAR);
-    below
-        .chain(above)
-        .find(|(_, level)| level.iter().any(|other| is_mark_of(piece, other)))
-        .map(|(host, _)| host)
+    below.chain(above).find(|(_, level)| has_letters_for(level, piece)).map(|(host, _)| host)
+}
+
+/// Whether a level, ordered from left to right, has letters that the piece is a mark of.
+fn has_letters_for(level: &[Piece], piece: &Piece) -> bool {
+    // The letters begin before the mark ends, or a little after it.
+    let after = level.partition_point(|letters| letters.from <= piece.to + MARK_GAP * letters.size);
+    level[..after].iter().rev().take(PIECES_NEAR).any(|letters| is_mark_of(piece, letters))
 }
 
 fn is_mark_of(mark: &Piece, letters: &Piece) -> bool {
