@@ -44,6 +44,18 @@ fn page_past_a_bound_is_cut_with_a_warning() {
 }
 
 #[test]
+fn document_past_a_bound_is_cut_on_its_later_pages() {
+    let text = "BT /F1 10 Tf 20 200 Td (abcd) Tj ET";
+    let file = Builder::new().page("", text).page("", text).page("", text).bytes();
+    let limits = Limits { glyphs_max: 6, ..Limits::default() };
+    let document = ode_pdf::read(file, &limits).expect("readable");
+    let glyphs: Vec<usize> =
+        document.pages.iter().flat_map(|page| &page.words).map(|word| word.text.len()).collect();
+    assert_eq!(glyphs, [4, 2]);
+    assert_eq!(document.warnings.len(), 2, "{:?}", document.warnings);
+}
+
+#[test]
 fn forms_that_draw_each_other_without_end_are_cut() {
     // Each form draws the next one twenty times: 20^20 uses in all.
     let mut builder = Builder::new();

@@ -17,6 +17,7 @@ mod program;
 mod strings;
 mod to_unicode;
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -56,10 +57,17 @@ pub(crate) fn read(bytes: Arc<[u8]>, limits: &Limits) -> Result<Document, Refusa
     let layers = Layers::read(&pdf);
     let fonts = Fonts::new(decoder.clone());
     let mut document = Document::default();
+    let reader = Reader {
+        decoder: &decoder,
+        layers: &layers,
+        fonts: &fonts,
+        limits,
+        operations_left: Cell::new(limits.operations_max),
+        glyphs_left: Cell::new(limits.glyphs_max),
+    };
     for (index, sheet) in pdf.pages().iter().enumerate() {
         let number = index as u32 + 1;
-        let (page, is_cut) =
-            read_page(sheet, number, &Reader { decoder: &decoder, layers: &layers, fonts: &fonts, limits });
+        let (page, is_cut) = read_page(sheet, number, &reader);
         if is_cut {
             document
                 .warnings
@@ -80,6 +88,9 @@ pub(crate) struct Reader<'r, 'a> {
     layers: &'r Layers,
     fonts: &'r Fonts<'a>,
     limits: &'r Limits,
+    /// What is left of the document's budgets.
+    operations_left: Cell<usize>,
+    glyphs_left: Cell<usize>,
 }
 
 fn open(bytes: Arc<[u8]>, limits: &Limits) -> Result<Pdf, Refusal> {
