@@ -5,6 +5,7 @@
 //! one of the two has is no difference.
 
 use rust_decimal::Decimal;
+use unicode_normalization::UnicodeNormalization;
 
 use crate::facts::{Ask, plain};
 use crate::record::{Field, Finding, Record, Row, Severity, Typed};
@@ -133,9 +134,9 @@ fn is_same_text(one: &str, other: &str) -> bool {
     one.contains(&other) || other.contains(&one)
 }
 
-/// Letters and digits only, in lower case.
+/// Letters and digits only, in lower case, each letter in one form: a page may have drawn an accent by itself.
 fn compact(text: &str) -> String {
-    text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    text.nfkc().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -185,6 +186,7 @@ mod tests {
         check("iban", text("DE89 3704 0044 0532 0130 00"), text("DE89370400440532013000"), &[]);
         check("seller_name", text("LIEFERANT  GMBH"), text("Lieferant GmbH"), &[]);
         check("seller_name", text("Lieferant GmbH"), text("Lieferant GmbH, Abteilung 3"), &[]);
+        check("seller_name", text("Ku\u{308}nstler"), text("K\u{fc}nstler"), &[]);
         check("gross_total", number("119.0"), number("119.00"), &[]);
         check("gross_total", number("119.00"), number("-119.00"), &[]);
         check("seller_country", Typed::Code("Deutschland".to_owned()), Typed::Code("DE".to_owned()), &[]);

@@ -214,44 +214,65 @@ fn merge_rows(invoice: &mut Invoice) {
     invoice.vat = merged;
 }
 
-/// Where the document states both the sum of its lines and another net total, and the total adds up with the tax,
-/// the difference is by definition an allowance or a charge, whether or not it was found on the page.
+/// Allowances and charges of which only the totals are known, and those that must exist because the sum of the lines
+/// and the net total are both stated, differ, and the net total adds up with the tax.
 fn explain_difference(invoice: &mut Invoice) {
-    let of = |name: &str| invoice.header.number(name);
-    if !invoice.allowances.is_empty()
-        || !invoice.charges.is_empty()
-        || of("allowance_total").is_some()
-        || of("charge_total").is_some()
-    {
+    if !invoice.allowances.is_empty() || !invoice.charges.is_empty() {
         return;
     }
+    let of = |name: &str| invoice.header.number(name);
     let (Some(lines), Some(net), Some(gross)) = (of("line_total"), of("net_total"), of("gross_total")) else {
         return;
     };
+    let whole = lines.saturating_sub(net);
+    let stated = match (of("allowance_total"), of("charge_total")) {
+        (None, None) => None,
+        (allowances, charges) => Some((allowances.unwrap_or_default(), charges.unwrap_or_default())),
+    };
     let adds_up = net.saturating_add(of("tax_total").unwrap_or_default()) == gross;
-    let is_stated =
+    let has_lines =
         invoice.header.get("line_total").is_some_and(|field| !field.value.rule.starts_with("it is"));
-    if lines == net || !adds_up || !is_stated {
+    if stated.is_none() && !(adds_up && has_lines) {
         return;
     }
-    let differences = differences_by_rate(invoice, lines.saturating_sub(net));
-    for (row, difference) in differences {
-        let mut entry = Row::new();
-        let is_allowance = difference > Decimal::ZERO;
-        let table = if is_allowance { "allowances" } else { "charges" };
-        set_cell(&mut entry, table, "amount", Typed::Number(difference.abs()));
-        let text = "Difference between the sum of the lines and the net total".to_owned();
-        set_cell(&mut entry, table, "reason", Typed::Text(text));
-        let tax = &invoice.vat[row];
-        if let Some(rate) = tax.number("rate") {
-            set_cell(&mut entry, table, "tax_rate", Typed::Number(rate));
-        }
-        if let Some(category) = tax.text("category") {
-            set_cell(&mut entry, table, "tax_category", Typed::Code(category));
-        }
-        if is_allowance { invoice.allowances.push(entry) } else { invoice.charges.push(entry) }
+    for (row, difference) in split(invoice, whole, stated) {
+        add_entry(invoice, row, difference);
     }
     invoice.add_up_allowances();
+}
+
+/// What to take off (or, if negative, to add) at each row of the tax table, so that allowances and charges have the
+/// stated totals. Each rate needs the difference between its lines and its taxable amount; where the totals say that
+/// there was more of both, it goes to the first rate.
+fn split(invoice: &Invoice, whole: Decimal, stated: Option<(Decimal, Decimal)>) -> Vec<(usize, Decimal)> {
+    let Some((allowances, charges)) = stated else { return differences_by_rate(invoice, whole) };
+    let is_whole = whole == allowances.saturating_sub(charges);
+    let mut parts = if is_whole { differences_by_rate(invoice, whole) } else { Vec::new() };
+    let taken_off = sum(parts.iter().map(|part| part.1).filter(|part| *part > Decimal::ZERO));
+    let more = allowances.saturating_sub(taken_off);
+    if !is_whole || more < Decimal::ZERO {
+        parts = vec![(0, allowances), (0, -charges)];
+    } else {
+        parts.extend([(0, more), (0, -more)]);
+    }
+    parts.retain(|part| !part.1.is_zero());
+    parts
+}
+
+fn add_entry(invoice: &mut Invoice, row: usize, difference: Decimal) {
+    let is_allowance = difference > Decimal::ZERO;
+    let (table, text) = if is_allowance { ("allowances", "Allowance") } else { ("charges", "Charge") };
+    let mut entry = Row::new();
+    set_cell(&mut entry, table, "amount", Typed::Number(difference.abs()));
+    set_cell(&mut entry, table, "reason", Typed::Text(text.to_owned()));
+    let tax = invoice.vat.get(row);
+    if let Some(rate) = tax.and_then(|tax| tax.number("rate")) {
+        set_cell(&mut entry, table, "tax_rate", Typed::Number(rate));
+    }
+    if let Some(category) = tax.and_then(|tax| tax.text("category")) {
+        set_cell(&mut entry, table, "tax_category", Typed::Code(category));
+    }
+    if is_allowance { invoice.allowances.push(entry) } else { invoice.charges.push(entry) }
 }
 
 /// How much more the lines of each rate are than its taxable amount; all of it at the first rate where that does
