@@ -68,7 +68,7 @@ struct Sums<'a> {
     /// The least amount that is printed: a cent, or a rupiah.
     least: Decimal,
     lines: Vec<&'a Row>,
-    vat: &'a [Row],
+    vat: Vec<&'a Row>,
     allowances: Decimal,
     charges: Decimal,
     /// Numbers of the lines with allowances or charges of their own.
@@ -87,7 +87,7 @@ impl<'a> Sums<'a> {
             record,
             least,
             lines: rows("lines").iter().filter(|line| counts(line)).collect(),
-            vat: rows("vat"),
+            vat: rows("vat").iter().filter(|row| is_of_a_rate(row)).collect(),
             allowances: total("allowance_total", "allowances"),
             charges: total("charge_total", "charges"),
             adjusted: adjusted.filter_map(|row| row.text("line")).collect(),
@@ -169,8 +169,10 @@ impl<'a> Sums<'a> {
     /// Net and tax are gross.
     fn gross(&self) -> Option<Finding> {
         let (net, gross) = (self.total("net_total")?, self.total("gross_total")?);
-        let listed = sum(self.vat.iter().filter_map(|row| row.number("amount")));
-        let tax = self.total("tax_total").unwrap_or(listed);
+        let listed: Option<Vec<Decimal>> = self.vat.iter().map(|row| row.number("amount")).collect();
+        let listed = listed.filter(|listed| !listed.is_empty()).map(sum);
+        // Without a word about tax nobody can tell; it may be that there is none, and that the page says so in words.
+        let tax = self.total("tax_total").or(listed)?;
         let expected = net.saturating_add(tax);
         let rounding = self.total("rounding").unwrap_or_default();
         // Rounding may be part of the total, and so may a charge or an allowance that bears no tax. A credit note
@@ -246,6 +248,11 @@ impl<'a> Sums<'a> {
             format!("The amount to pay is {payable}, which does not follow from the total {gross}{paid}.");
         Some(review("PAYABLE_MISMATCH", "payable", message))
     }
+}
+
+/// An amount alone belongs to no rate; it was something else that stood under the table.
+fn is_of_a_rate(row: &Row) -> bool {
+    row.number("rate").is_some() || row.number("basis").is_some()
 }
 
 fn days(record: &Record) -> Vec<Finding> {

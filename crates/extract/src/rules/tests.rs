@@ -80,6 +80,13 @@ fn charges_after_tax_and_rounding_explain_a_gross_total() {
 }
 
 #[test]
+fn without_a_word_about_tax_a_gross_total_cannot_be_judged() {
+    expect(&record(&[("net_total", "100"), ("gross_total", "119")], &[]), &[]);
+    let rows: Rows<'_> = &[&[("rate", "19"), ("basis", "100"), ("amount", "19")], &[("amount", "201")]];
+    expect(&record(TOTALS, &[("vat", rows)]), &[]);
+}
+
+#[test]
 fn a_credit_note_may_print_its_tax_without_a_minus() {
     expect(&record(&[("net_total", "-100"), ("tax_total", "19"), ("gross_total", "-119")], &[]), &[]);
     let fields = &[("net_total", "100"), ("tax_total", "19"), ("gross_total", "81")];

@@ -18,6 +18,8 @@ const ASSIGN_LINES_MAX: usize = 64;
 const RATES_MAX: usize = 100;
 
 pub(super) fn complete(invoice: &mut Invoice) {
+    // An amount alone belongs to no rate; it was something else that stood under the table.
+    invoice.vat.retain(|row| row.number("rate").is_some() || row.number("basis").is_some());
     rates_of_lines(invoice);
     assign_rates(invoice);
     if invoice.vat.is_empty() {
@@ -175,7 +177,8 @@ fn categories(invoice: &mut Invoice) {
     let has_number = ids.iter().any(|name| header.has(name));
     let is_stated = |row: &Row| row.get("rate").is_some_and(|cell| cell.value.rule != "worked out");
     for row in &mut invoice.vat {
-        if row.has("category") {
+        if let Some(category) = row.text("category") {
+            give_reason(row, &category);
             continue;
         }
         let is_taxed = row.number("rate").is_some_and(|rate| !rate.is_zero());
@@ -188,12 +191,24 @@ fn categories(invoice: &mut Invoice) {
             (false, false, false, false) => "O",
         };
         set_cell(row, "vat", "category", Typed::Code(category.to_owned()));
-        if matches!(category, "E" | "O") && !has_reason {
-            set_cell(row, "vat", "exemption_reason", Typed::Text(NO_TAX.to_owned()));
-        }
+        give_reason(row, category);
         if category == "O" {
             row.remove("rate");
         }
+    }
+}
+
+/// What the category itself says, where the document gives no reason of its own.
+fn give_reason(row: &mut Row, category: &str) {
+    let reason = match category {
+        "K" => "Intra-community supply",
+        "G" => "Export outside the EU",
+        "AE" => "Reverse charge",
+        "E" | "O" => NO_TAX,
+        _ => return,
+    };
+    if !row.has("exemption_reason") && !row.has("exemption_code") {
+        set_cell(row, "vat", "exemption_reason", Typed::Text(reason.to_owned()));
     }
 }
 
@@ -235,44 +250,67 @@ fn explain_difference(invoice: &mut Invoice) {
     if stated.is_none() && !(adds_up && has_lines) {
         return;
     }
-    for (row, difference) in split(invoice, whole, stated) {
-        add_entry(invoice, row, difference);
+    for part in split(invoice, whole, stated) {
+        add_entry(invoice, part);
     }
     invoice.add_up_allowances();
 }
 
-/// What to take off (or, if negative, to add) at each row of the tax table, so that allowances and charges have the
-/// stated totals. Each rate needs the difference between its lines and its taxable amount; where the totals say that
-/// there was more of both, it goes to the first rate.
-fn split(invoice: &Invoice, whole: Decimal, stated: Option<(Decimal, Decimal)>) -> Vec<(usize, Decimal)> {
-    let Some((allowances, charges)) = stated else { return differences_by_rate(invoice, whole) };
-    let is_whole = whole == allowances.saturating_sub(charges);
-    let mut parts = if is_whole { differences_by_rate(invoice, whole) } else { Vec::new() };
-    let taken_off = sum(parts.iter().map(|part| part.1).filter(|part| *part > Decimal::ZERO));
-    let more = allowances.saturating_sub(taken_off);
-    if !is_whole || more < Decimal::ZERO {
-        parts = vec![(0, allowances), (0, -charges)];
-    } else {
-        parts.extend([(0, more), (0, -more)]);
+/// An allowance or a charge to write at one row of the tax table.
+struct Part {
+    row: usize,
+    is_charge: bool,
+    amount: Decimal,
+}
+
+/// Allowances and charges with the stated totals. Each rate needs the difference between its lines and its taxable
+/// amount; where the totals say that there was more of both, it goes to the first rate.
+fn split(invoice: &Invoice, whole: Decimal, stated: Option<(Decimal, Decimal)>) -> Vec<Part> {
+    let by_sign = |(row, difference): (usize, Decimal)| Part {
+        row,
+        is_charge: difference < Decimal::ZERO,
+        amount: difference.abs(),
+    };
+    let mut differences = differences_by_rate(invoice, whole);
+    let Some((allowances, charges)) = stated else { return differences.into_iter().map(by_sign).collect() };
+    if whole != allowances.saturating_sub(charges) {
+        differences.clear();
     }
-    parts.retain(|part| !part.1.is_zero());
+    let taken_off = sum(differences.iter().map(|part| part.1).filter(|part| *part > Decimal::ZERO));
+    let more = allowances.saturating_sub(taken_off);
+    let first = |is_charge: bool, amount: Decimal| Part { row: 0, is_charge, amount };
+    let mut parts: Vec<Part> = match (differences.is_empty(), allowances.is_zero(), charges.is_zero()) {
+        (true, ..) => vec![first(false, allowances), first(true, charges)],
+        // Only one of the two exists, so the sign is the document's: a credit note takes off less than nothing.
+        (false, _, true) => {
+            differences.into_iter().map(|(row, amount)| Part { row, is_charge: false, amount }).collect()
+        }
+        (false, true, false) => differences
+            .into_iter()
+            .map(|(row, amount)| Part { row, is_charge: true, amount: -amount })
+            .collect(),
+        (false, false, false) if more < Decimal::ZERO => vec![first(false, allowances), first(true, charges)],
+        (false, false, false) => {
+            differences.into_iter().map(by_sign).chain([first(false, more), first(true, more)]).collect()
+        }
+    };
+    parts.retain(|part| !part.amount.is_zero());
     parts
 }
 
-fn add_entry(invoice: &mut Invoice, row: usize, difference: Decimal) {
-    let is_allowance = difference > Decimal::ZERO;
-    let (table, text) = if is_allowance { ("allowances", "Allowance") } else { ("charges", "Charge") };
+fn add_entry(invoice: &mut Invoice, part: Part) {
+    let (table, text) = if part.is_charge { ("charges", "Charge") } else { ("allowances", "Allowance") };
     let mut entry = Row::new();
-    set_cell(&mut entry, table, "amount", Typed::Number(difference.abs()));
+    set_cell(&mut entry, table, "amount", Typed::Number(part.amount));
     set_cell(&mut entry, table, "reason", Typed::Text(text.to_owned()));
-    let tax = invoice.vat.get(row);
+    let tax = invoice.vat.get(part.row);
     if let Some(rate) = tax.and_then(|tax| tax.number("rate")) {
         set_cell(&mut entry, table, "tax_rate", Typed::Number(rate));
     }
     if let Some(category) = tax.and_then(|tax| tax.text("category")) {
         set_cell(&mut entry, table, "tax_category", Typed::Code(category));
     }
-    if is_allowance { invoice.allowances.push(entry) } else { invoice.charges.push(entry) }
+    if part.is_charge { invoice.charges.push(entry) } else { invoice.allowances.push(entry) }
 }
 
 /// How much more the lines of each rate are than its taxable amount; all of it at the first rate where that does
