@@ -66,7 +66,8 @@ fn totals_follow_from_lines_and_rates() {
         &["rate", "basis", "amount", "category"],
         &[&["19", "100", "19", "S"], &["7", "30", "2.1", "S"]],
     );
-    expect_header(&record, &[("line_total", "130"), ("net_total", "130"), ("type_code", "380")]);
+    expect_header(&record, &[("line_total", "130"), ("net_total", "130"), ("tax_total", "21.1")]);
+    expect_header(&record, &[("gross_total", "151.1"), ("payable", "151.1"), ("type_code", "380")]);
 }
 
 #[test]
@@ -77,6 +78,14 @@ fn totals_alone_make_a_line_a_tax_row_and_a_rate() {
     expect(&record, "vat", &["rate", "basis", "amount", "category"], &[&["11", "1000000", "110000", "S"]]);
     expect(&record, "lines", &["quantity", "unit", "total", "tax_rate"], &[&["1", "C62", "1000000", "11"]]);
     expect_header(&record, &[("payable", "1110000"), ("seller_country", "ID"), ("buyer_country", "ID")]);
+}
+
+#[test]
+fn an_amount_to_pay_does_for_a_gross_total() {
+    let fields = json!({ "currency": "EUR", "net_total": "100", "payable": "69", "prepaid": "50" });
+    let record = written(fields, json!([]), json!([]));
+    expect_header(&record, &[("gross_total", "119"), ("tax_total", "19"), ("payable", "69")]);
+    expect(&record, "vat", &["rate", "basis", "amount"], &[&["19", "100", "19"]]);
 }
 
 #[test]

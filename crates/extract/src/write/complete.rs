@@ -196,31 +196,28 @@ impl Invoice {
         self.total("line_total", Some(of_lines), "it is the sum of the lines");
         self.add_up_allowances();
         let stated = |invoice: &Self, name: &str| invoice.header.number(name);
-        let (net, gross) = (stated(self, "net_total"), stated(self, "gross_total"));
-        let paid = stated(self, "prepaid")
-            .unwrap_or_default()
-            .saturating_sub(stated(self, "rounding").unwrap_or_default());
+        let of = |invoice: &Self, name: &str| stated(invoice, name).unwrap_or_default();
+        let paid = of(self, "prepaid").saturating_sub(of(self, "rounding"));
+        let payable = stated(self, "payable").map(|payable| payable.saturating_add(paid));
+        let (net, gross) = (stated(self, "net_total"), stated(self, "gross_total").or(payable));
 
         self.total("tax_total", tax, "it is the sum of the tax by rate");
         let difference = gross.zip(net).map(|(gross, net)| gross.saturating_sub(net));
         self.total("tax_total", difference, "it is the gross total less the net total");
+        self.total("tax_total", tax::of_lines(self), "it follows from the rates of the lines");
         let tax = stated(self, "tax_total");
         self.total("net_total", basis, "it is the sum of the taxable amounts");
         let net = gross.zip(tax).map(|(gross, tax)| gross.saturating_sub(tax));
         self.total("net_total", net, "it is the gross total less the tax");
-        self.total(
-            "net_total",
-            Some(self.after_allowances()),
-            "it is the sum of the lines, allowances and charges",
-        );
-        let payable = stated(self, "payable").map(|payable| payable.saturating_add(paid));
+        let after = self.after_allowances();
+        self.total("net_total", Some(after), "it is the sum of the lines, allowances and charges");
         let net = stated(self, "net_total");
-        let gross = net.zip(tax).map(|(net, tax)| net.saturating_add(tax));
-        self.total("gross_total", gross, "it is the net total and the tax");
-        self.total("gross_total", payable, "it is the amount to pay and what was paid already");
-        let gross = stated(self, "gross_total").or(net);
-        self.total("gross_total", gross, "no tax is stated");
-        self.total("payable", gross.map(|gross| gross.saturating_sub(paid)), "nothing else is stated");
+        let sum = net.zip(tax).map(|(net, tax)| net.saturating_add(tax));
+        self.total("gross_total", sum, "it is the net total and the tax");
+        self.total("gross_total", gross, "it is the amount to pay and what was paid already");
+        self.total("gross_total", net, "no tax is stated");
+        let gross = of(self, "gross_total");
+        self.total("payable", Some(gross.saturating_sub(paid)), "nothing else is stated");
         self.explain_payable();
     }
 

@@ -116,6 +116,15 @@ fn rate_of(basis: Decimal, amount: Decimal) -> Option<Decimal> {
 fn break_down(invoice: &Invoice) -> Vec<Row> {
     let tax = invoice.header.number("tax_total").unwrap_or_default();
     let net = invoice.header.number("net_total").unwrap_or_default();
+    match bases_by_rate(invoice).as_slice() {
+        [] => vec![tax_row(rate_of(net, tax).unwrap_or_default(), net, tax)],
+        [(rate, _)] => vec![tax_row(*rate, net, tax)],
+        parts => parts.iter().map(|&(rate, basis)| tax_row(rate, basis, share(basis, rate))).collect(),
+    }
+}
+
+/// Rates, and what is taxed at each of them.
+fn bases_by_rate(invoice: &Invoice) -> Vec<(Decimal, Decimal)> {
     let mut parts: Vec<(Decimal, Decimal)> = Vec::new();
     let signed = invoice.lines.iter().map(|row| (row, "total", Decimal::ONE));
     let signed = signed.chain(invoice.charges.iter().map(|row| (row, "amount", Decimal::ONE)));
@@ -129,11 +138,13 @@ fn break_down(invoice: &Invoice) -> Vec<Row> {
             None => {}
         }
     }
-    match parts.as_slice() {
-        [] => vec![tax_row(rate_of(net, tax).unwrap_or_default(), net, tax)],
-        [(rate, _)] => vec![tax_row(*rate, net, tax)],
-        parts => parts.iter().map(|&(rate, basis)| tax_row(rate, basis, share(basis, rate))).collect(),
-    }
+    parts
+}
+
+/// The tax that follows from the lines, if each of them has a rate.
+pub(super) fn of_lines(invoice: &Invoice) -> Option<Decimal> {
+    let have_rates = invoice.lines.iter().all(|line| line.number("tax_rate").is_some());
+    have_rates.then(|| sum(bases_by_rate(invoice).into_iter().map(|(rate, basis)| share(basis, rate))))
 }
 
 fn tax_row(rate: Decimal, basis: Decimal, amount: Decimal) -> Row {
