@@ -81,6 +81,11 @@ error_codes! {
     Gw5xx               "GW_5XX"               Retry "Converter is having an issue. We'll retry";
     GwTimeout           "GW_TIMEOUT"           Retry "Conversion is taking too long. We'll retry";
     IoError             "IO_ERROR"             Retry "Temporary storage issue. We'll retry";
+    Unreadable          "UNREADABLE"           Final "This PDF can't be read. Export it again from the program that made it";
+    UnknownMapping      "UNKNOWN_MAPPING"      Final "There is no mapping by that name. See which there are with ode mapping list";
+    NoMapping           "NO_MAPPING"           Final "No mapping fits this document. Name one, or teach a new one with ode mapping learn";
+    NoText              "NO_TEXT"              Final "The pages hold pictures of text, not text. Send the original, or a scan that was read with OCR";
+    Busy                "BUSY"                 Retry "Too much is being converted right now. Try again in a moment";
     Expired             "EXPIRED"              Final "File was removed by retention. Re-upload to regenerate";
     NotReady            "NOT_READY"            Final "Conversion not finished yet";
     Forbidden           "FORBIDDEN"            Final "This file isn't yours";

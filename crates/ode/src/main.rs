@@ -29,6 +29,9 @@ enum Command {
     Web(commands::serve::Serve),
     /// Run only a worker
     Worker(commands::serve::Drain),
+    /// Convert PDFs to XML, JSON or text here and now
+    #[command(after_long_help = commands::convert::EXAMPLES)]
+    Convert(commands::convert::Convert),
     /// Look at jobs, and act on them
     #[command(subcommand, after_long_help = commands::jobs::EXAMPLES)]
     Jobs(commands::jobs::Jobs),
@@ -50,11 +53,15 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Be this program's own child
+    #[command(subcommand, hide = true)]
+    Child(commands::child::Child),
 }
 
 const EXAMPLES: &str = "\
 Examples:
   ode serve                      everything, on this machine, with nothing to set up
+  ode convert invoice.pdf        an invoice as XML, here and now
   ode jobs list                  what it is doing
   ode doctor                     whether it stands on firm ground
   ode explain GW_5XX             what an error code means
@@ -71,6 +78,9 @@ Examples:
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Command::Child(command) = cli.command {
+        return commands::child::run(command);
+    }
     start(cli).unwrap_or_else(|error| {
         output::error(&error);
         ExitCode::FAILURE
@@ -93,11 +103,13 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => commands::serve::serve(&settings, &args, commands::serve::Parts::ALL).await,
         Command::Web(args) => commands::serve::serve(&settings, &args, commands::serve::Parts::WEB).await,
         Command::Worker(args) => commands::serve::worker(&settings, &args).await,
+        Command::Convert(args) => commands::convert::run(args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
         Command::Migrate(command) => commands::migrate::run(&settings, command).await,
         Command::Doctor(args) => commands::doctor::run(&settings, &args).await,
         Command::Explain(args) => commands::explain::run(&args),
+        Command::Child(command) => Ok(commands::child::run(command)),
         Command::Bench(command) => commands::bench::run(command).await,
         Command::Completions { shell } => {
             // By way of memory: written to a closed pipe, it would panic.

@@ -26,14 +26,22 @@ const STACK_BYTES: usize = 64 << 20;
 /// It works on a thread of its own, so that deep nesting finds enough stack and a panic in a parser becomes
 /// [`Refusal::Failed`].
 pub fn read(bytes: impl Into<Arc<[u8]>>, limits: &Limits) -> Result<Document, Refusal> {
-    let bytes = bytes.into();
+    let bytes: Arc<[u8]> = bytes.into();
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("pdf".into())
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, || engine::read(bytes, limits))
+            .spawn_scoped(scope, || read_here(bytes, limits))
             .map_err(|_| Refusal::Failed)?
             .join()
             .unwrap_or(Err(Refusal::Failed))
     })
+}
+
+/// The same on the caller's own thread, which must have that much stack: for a process that may start no thread.
+pub fn read_here(bytes: impl Into<Arc<[u8]>>, limits: &Limits) -> Result<Document, Refusal> {
+    let bytes = bytes.into();
+    // Nothing that the parser was about to change outlives the call, so nothing is seen half changed.
+    let read = std::panic::AssertUnwindSafe(|| engine::read(bytes, limits));
+    std::panic::catch_unwind(read).unwrap_or(Err(Refusal::Failed))
 }

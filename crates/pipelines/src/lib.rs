@@ -3,5 +3,6 @@
 //! A pipeline gets a claimed job and answers a result or a failure. It never sees the store.
 
 mod registry;
+pub mod xml;
 
 pub use registry::registry;

@@ -1,6 +1,8 @@
 //! One file for each command.
 
 pub(crate) mod bench;
+pub(crate) mod child;
+pub(crate) mod convert;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod jobs;

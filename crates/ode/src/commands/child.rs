@@ -1,0 +1,30 @@
+//! `ode child`: what this program does as its own child. Not for calling by hand.
+
+use clap::{Args, Subcommand};
+use ode_pipelines::xml;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Which work.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Child {
+    /// Convert the one document that is handed over
+    Convert(Convert),
+}
+
+/// With what.
+#[derive(Debug, Args)]
+pub(crate) struct Convert {
+    /// Folder with mappings beside those that ship
+    #[arg(long)]
+    mappings: Option<PathBuf>,
+}
+
+/// Does the work. Runs on the main thread with no other beside it: the sandbox binds the thread that enters it.
+pub(crate) fn run(command: Child) -> ExitCode {
+    match command {
+        Child::Convert(args) => {
+            xml::serve(ode_extract::Options { folder: args.mappings, ..ode_extract::Options::default() })
+        }
+    }
+}

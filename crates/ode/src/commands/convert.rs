@@ -1,0 +1,269 @@
+//! `ode convert`: documents into XML, JSON or text, here and now, without a job.
+
+use crate::output;
+use anyhow::{Context as _, bail};
+use clap::{Args, ValueEnum};
+use futures_util::StreamExt as _;
+use ode_child::Sandbox;
+use ode_job::Failure;
+use ode_pipelines::xml::{Ask, Converted, Converter, Options, Output, To};
+use std::collections::HashSet;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What to convert, and into what.
+#[derive(Debug, Args)]
+pub(crate) struct Convert {
+    /// PDF files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// What to make of them
+    #[arg(long, value_enum, default_value_t = Target::Xml)]
+    to: Target,
+    /// How to read them: a mapping's name, or auto for the one that fits best
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    mapping: String,
+    /// Which XML
+    #[arg(long, value_enum, default_value_t = Form::Own)]
+    output: Form,
+    /// Read only the pages, even where the PDF carries an invoice as XML
+    #[arg(long)]
+    page_only: bool,
+    /// Also write where each value stands, as JSON: a file, or a directory for several documents
+    #[arg(long, value_name = "PATH")]
+    provenance: Option<PathBuf>,
+    /// Where to write: a file, or a directory for several documents [default: standard output for one document,
+    /// beside each document for several]
+    #[arg(long, value_name = "PATH")]
+    out: Option<PathBuf>,
+    /// Folder with mappings beside those that ship
+    #[arg(long, env = "ODE_MAPPINGS", value_name = "DIR")]
+    mappings: Option<PathBuf>,
+    /// Convert without locking the child in. Only to look for a fault, and only with files you trust
+    #[arg(long)]
+    no_sandbox: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Target {
+    Xml,
+    Json,
+    Text,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// ODE's own
+    Own,
+    /// UBL 2.1
+    Ubl,
+    /// CII, as in Factur-X
+    Cii,
+}
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  ode convert invoice.pdf                            XML on standard output, by the mapping that fits best
+  ode convert *.pdf --output ubl --out invoices      many at once, into a directory
+  ode convert invoice.pdf --to json                  the values as JSON
+  ode convert invoice.pdf --mapping generic_invoice_v1 --provenance places.json
+
+Exit codes: 0 all converted, 1 at least one was not, 2 the command line is wrong.";
+
+/// One document and where its results go; nowhere is standard output.
+struct Task {
+    file: PathBuf,
+    out: Option<PathBuf>,
+    provenance: Option<PathBuf>,
+}
+
+pub(crate) async fn run(args: Convert) -> anyhow::Result<ExitCode> {
+    let tasks = args.tasks()?;
+    let ask = args.ask();
+    let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
+    let options = Options { mappings: args.mappings, sandbox, ..Options::default() };
+    let at_once = options.at_once;
+    // Each file has its turn by itself; nobody is told that we are busy.
+    let converter = Converter::new(Options { patience: std::time::Duration::MAX, ..options })?;
+    let count = tasks.len();
+    let mut failures = 0;
+    let convert = |task: Task| {
+        let (converter, ask) = (&converter, &ask);
+        async move {
+            let outcome = one(converter, ask, &task).await;
+            (task, outcome)
+        }
+    };
+    let mut ended = futures_util::stream::iter(tasks).map(convert).buffer_unordered(at_once);
+    let mut bar = Bar::new(count);
+    while let Some((task, outcome)) = ended.next().await {
+        bar.clear();
+        if let Err(error) = outcome {
+            failures += 1;
+            tell_failure(&task.file, &error);
+        }
+        bar.step();
+    }
+    bar.clear();
+    if count > 1 {
+        output::tell(format!("{} of {count} converted", count - failures));
+    }
+    Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Convert {
+    fn ask(&self) -> Ask {
+        Ask {
+            to: match self.to {
+                Target::Xml => To::Xml,
+                Target::Json => To::Json,
+                Target::Text => To::Text,
+            },
+            mapping: (self.mapping != "auto").then(|| self.mapping.clone()),
+            output: match self.output {
+                Form::Own => Output::Own,
+                Form::Ubl => Output::Ubl,
+                Form::Cii => Output::Cii,
+            },
+            page_only: self.page_only,
+            provenance: self.provenance.is_some(),
+        }
+    }
+
+    /// Decides where everything goes before anything is written.
+    fn tasks(&self) -> anyhow::Result<Vec<Task>> {
+        let ending = match self.to {
+            Target::Xml => "xml",
+            Target::Json => "json",
+            Target::Text => "txt",
+        };
+        let is_single = self.files.len() == 1;
+        let place = |file: &Path, given: Option<&Path>, ending: &str| -> anyhow::Result<Option<PathBuf>> {
+            let name =
+                Path::new(file.file_name().context("A file's name ends in a name")?).with_extension(ending);
+            Ok(match given {
+                Some(given) if is_single && !given.is_dir() => Some(given.to_owned()),
+                Some(given) => Some(given.join(name)),
+                None if is_single => None,
+                None => Some(file.with_file_name(name)),
+            })
+        };
+        let mut tasks = Vec::new();
+        let mut places = HashSet::new();
+        for file in &self.files {
+            let out = place(file, self.out.as_deref(), ending)?;
+            let provenance = match &self.provenance {
+                Some(given) => place(file, Some(given), "places.json")?,
+                None => None,
+            };
+            for place in out.iter().chain(&provenance) {
+                if place == file {
+                    bail!("{} would be overwritten. Choose another place with --out.", file.display());
+                }
+                if !places.insert(place.clone()) {
+                    bail!("Two results would go to {}. Convert these files one by one.", place.display());
+                }
+            }
+            tasks.push(Task { file: file.clone(), out, provenance });
+        }
+        for given in [&self.out, &self.provenance].into_iter().flatten().filter(|_| !is_single) {
+            std::fs::create_dir_all(given)
+                .with_context(|| format!("Cannot make the directory {}", given.display()))?;
+        }
+        Ok(tasks)
+    }
+}
+
+/// Why a document has no result.
+enum Trouble {
+    Io(anyhow::Error),
+    Refused(Failure),
+}
+
+async fn one(converter: &Converter, ask: &Ask, task: &Task) -> Result<(), Trouble> {
+    let document = read(&task.file, converter.bytes_max()).map_err(Trouble::Io)?;
+    let converted = converter.convert(ask, document.into()).await.map_err(Trouble::Refused)?;
+    for finding in converted.summary.findings.iter().filter(|finding| finding.severity != "info") {
+        let file = task.file.display();
+        output::tell(format!("{file}: {}: {} ({})", finding.severity, finding.message, finding.code));
+    }
+    write(task, &converted).map_err(Trouble::Io)
+}
+
+/// Reads a file, but not more of it than could be converted.
+fn read(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
+    use std::io::Read as _;
+    let cannot = || format!("Cannot read {}", path.display());
+    let file = std::fs::File::open(path).with_context(cannot)?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max + 1).read_to_end(&mut bytes).with_context(cannot)?;
+    Ok(bytes)
+}
+
+fn write(task: &Task, converted: &Converted) -> anyhow::Result<()> {
+    match &task.out {
+        Some(path) => put(path, &converted.document)?,
+        None => output::print(&String::from_utf8_lossy(&converted.document))?,
+    }
+    match (&task.provenance, &converted.provenance) {
+        (Some(path), Some(provenance)) => put(path, provenance),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file whole or not at all: a result that is cut short must not look like one.
+fn put(path: &Path, contents: &[u8]) -> anyhow::Result<()> {
+    let cannot = || format!("Cannot write {}", path.display());
+    // A device or a pipe is written to, not replaced.
+    if path.exists() && !path.is_file() {
+        return std::fs::write(path, contents).with_context(cannot);
+    }
+    let beside = path.with_extension(format!("part-{}", std::process::id()));
+    std::fs::write(&beside, contents).with_context(cannot)?;
+    std::fs::rename(&beside, path).with_context(cannot)
+}
+
+fn tell_failure(file: &Path, trouble: &Trouble) {
+    let file = file.display();
+    match trouble {
+        Trouble::Io(error) => output::tell(format!("{file}: {}", output::sentence(error))),
+        Trouble::Refused(failure) => {
+            output::tell(format!("{file}: {} ({})", failure.message.trim_end_matches('.'), failure.code));
+            if let Some(detail) = &failure.detail {
+                tracing::debug!(%detail, "why {file} was not converted");
+            }
+        }
+    }
+}
+
+/// How far it is, for a person who watches.
+struct Bar {
+    done: usize,
+    count: usize,
+    is_shown: bool,
+}
+
+impl Bar {
+    const WIDTH: usize = 30;
+
+    fn new(count: usize) -> Self {
+        Bar { done: 0, count, is_shown: count > 1 && std::io::stderr().is_terminal() }
+    }
+
+    fn step(&mut self) {
+        self.done += 1;
+        if self.is_shown {
+            let full = Self::WIDTH * self.done / self.count;
+            let bar = format!("{}{}", "█".repeat(full), "░".repeat(Self::WIDTH - full));
+            // Nobody may be there to see it.
+            let _ = write!(std::io::stderr(), "{bar} {}/{}", self.done, self.count);
+        }
+    }
+
+    fn clear(&self) {
+        if self.is_shown {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}

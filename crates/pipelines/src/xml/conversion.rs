@@ -1,0 +1,170 @@
+//! The conversion itself, and the child process around it.
+
+use super::ask::{Ask, Converted, Finding, Output, Summary, To};
+use ode_child::Failure;
+use ode_child::child::Reporter;
+use ode_extract::write::{Format, Provenance, provenance, write};
+use ode_extract::{Choice, ExtractError, Record, Registry, Severity, compare, embedded, extract};
+use ode_job::ErrorCode;
+use ode_pdf::{Document, Refusal};
+use std::process::ExitCode;
+
+/// Names of what the child hands back.
+pub(super) const DOCUMENT: &str = "document";
+pub(super) const PROVENANCE: &str = "provenance";
+
+/// Converts one document, on a thread with a large stack (see [`ode_pdf::read_here`]).
+pub fn convert(registry: &Registry, ask: &Ask, bytes: Vec<u8>) -> Result<Converted, Failure> {
+    let document = ode_pdf::read_here(bytes, &ode_pdf::Limits::default()).map_err(refused)?;
+    if ask.to == To::Text {
+        let summary =
+            Summary { source: String::new(), pages: document.pages.len(), findings: warned(&document) };
+        return Ok(Converted { document: document.to_text().into_bytes(), provenance: None, summary });
+    }
+    let choice = ask.mapping.as_deref().map_or(Choice::Auto, Choice::Named);
+    let attached = if ask.page_only { None } else { Some(embedded::find(&document.attachments)) };
+    let page = extract(&document, registry, choice);
+    let (found, mut findings) = match attached {
+        Some(attached) => (attached.invoice, attached.findings),
+        None => (None, Vec::new()),
+    };
+    let converted = match (found, page) {
+        (Some(invoice), page) => {
+            let written = invoice.write(format(ask), shown(ask));
+            findings.extend(written.findings);
+            findings.extend(invoice.record.findings.iter().cloned());
+            match page {
+                Ok(page) => findings.extend(compare::compare(&page.record, &invoice.record)),
+                // What the file says is not doubted because the page cannot be read; a name that is wrong is.
+                Err(error) => mapping_exists(error)?,
+            }
+            told(&document, ask, &invoice.record, written.bytes)
+        }
+        (None, page) => {
+            let page = page.map_err(unmapped)?;
+            let written = write(&page.record, format(ask), shown(ask));
+            findings.extend(page.record.findings.iter().cloned());
+            findings.extend(written.findings);
+            told(&document, ask, &page.record, written.bytes)
+        }
+    };
+    Ok(with_findings(converted, &document, findings))
+}
+
+/// A conversion's answer, before its findings.
+fn told(document: &Document, ask: &Ask, record: &Record, written: Vec<u8>) -> Converted {
+    let summary =
+        Summary { source: record.source.clone(), pages: document.pages.len(), findings: Vec::new() };
+    Converted { document: written, provenance: ask.provenance.then(|| provenance(record)), summary }
+}
+
+fn with_findings(
+    mut converted: Converted,
+    document: &Document,
+    findings: Vec<ode_extract::Finding>,
+) -> Converted {
+    let mut findings = findings;
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let told = findings.into_iter().map(|finding| Finding {
+        severity: severity(finding.severity).to_owned(),
+        code: finding.code,
+        field: finding.field,
+        message: finding.message,
+    });
+    converted.summary.findings = told.chain(warned(document)).collect();
+    converted
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "info",
+        Severity::Review => "review",
+        Severity::Error => "error",
+    }
+}
+
+/// What the reader had to leave out.
+fn warned(document: &Document) -> Vec<Finding> {
+    let warning = |message: &String| Finding {
+        severity: "review".into(),
+        code: "DOCUMENT_DAMAGED".into(),
+        field: None,
+        message: message.clone(),
+    };
+    document.warnings.iter().map(warning).collect()
+}
+
+fn format(ask: &Ask) -> Format {
+    match (ask.to, ask.output) {
+        (To::Json | To::Text, _) => Format::Json,
+        (To::Xml, Output::Own) => Format::Own,
+        (To::Xml, Output::Ubl) => Format::Ubl,
+        (To::Xml, Output::Cii) => Format::Cii,
+    }
+}
+
+fn shown(ask: &Ask) -> Provenance {
+    if ask.provenance { Provenance::Shown } else { Provenance::Left }
+}
+
+fn failed(code: ErrorCode, message: impl ToString) -> Failure {
+    Failure { code: code.to_string(), message: message.to_string(), retryable: code.is_retryable() }
+}
+
+fn refused(refusal: Refusal) -> Failure {
+    let code = match refusal {
+        Refusal::NotPdf => ErrorCode::NotPdf,
+        Refusal::TooLarge { .. } | Refusal::TooManyPages { .. } => ErrorCode::TooLarge,
+        Refusal::Encrypted
+        | Refusal::UnknownEncryption
+        | Refusal::NoPages
+        | Refusal::Damaged
+        | Refusal::Failed => ErrorCode::Unreadable,
+    };
+    failed(code, refusal)
+}
+
+fn unmapped(error: ExtractError) -> Failure {
+    let code = match error {
+        ExtractError::UnknownMapping { .. } | ExtractError::RetiredMapping { .. } => {
+            ErrorCode::UnknownMapping
+        }
+        ExtractError::NoMapping { .. } => ErrorCode::NoMapping,
+        ExtractError::NoText => ErrorCode::NoText,
+        ExtractError::BadMapping(_) | ExtractError::NothingLearned { .. } => ErrorCode::Unknown,
+    };
+    failed(code, error)
+}
+
+/// Lets every error pass but one about the mapping's name, which is the caller's mistake whatever the file holds.
+fn mapping_exists(error: ExtractError) -> Result<(), Failure> {
+    match error {
+        ExtractError::UnknownMapping { .. } | ExtractError::RetiredMapping { .. } => Err(unmapped(error)),
+        ExtractError::NoMapping { .. }
+        | ExtractError::NoText
+        | ExtractError::BadMapping(_)
+        | ExtractError::NothingLearned { .. } => Ok(()),
+    }
+}
+
+/// Runs as the child: loads the mappings, locks itself in, converts the one document it is given.
+pub fn serve(options: ode_extract::Options) -> ExitCode {
+    let prepare = || {
+        Registry::new(options).map_err(|mistakes| {
+            let mistakes = mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            failed(ErrorCode::Unknown, format!("The mappings cannot be loaded: {mistakes}"))
+        })
+    };
+    ode_child::child::serve(prepare, |registry, ask: Ask, reporter| answer(&registry, &ask, reporter))
+}
+
+fn answer(registry: &Registry, ask: &Ask, reporter: &mut Reporter) -> Result<Summary, Failure> {
+    let io = |error: std::io::Error| failed(ErrorCode::IoError, error);
+    let bytes = reporter.input().map_err(io)?;
+    let converted = convert(registry, ask, bytes)?;
+    reporter.artifact(DOCUMENT, &converted.document).map_err(io)?;
+    if let Some(provenance) = &converted.provenance {
+        reporter.artifact(PROVENANCE, provenance).map_err(io)?;
+    }
+    Ok(converted.summary)
+}
