@@ -41,8 +41,9 @@ def run(command):
 
 
 def words(text):
-    """A bag of words; soft hyphens are invisible and count for nothing."""
-    text = unicodedata.normalize("NFKC", text).replace("\u00ad", "")
+    """A bag of words; format characters (soft hyphens, direction marks, zero-width spaces) count for nothing."""
+    text = unicodedata.normalize("NFKC", text)
+    text = "".join(character for character in text if unicodedata.category(character) != "Cf")
     return collections.Counter(re.split(r"\s+", text.strip())) if text.strip() else collections.Counter()
 
 

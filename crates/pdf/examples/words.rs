@@ -33,12 +33,13 @@ fn main() -> ExitCode {
 fn print_boxes(document: &ode_pdf::Document) {
     for page in &document.pages {
         println!(
-            "page {} {:.0}x{:.0} images {:.2} rules {}",
+            "page {} {:.0}x{:.0} images {:.2} rules {} unknown {}",
             page.number,
             page.width,
             page.height,
             page.image_share,
-            page.rules.len()
+            page.rules.len(),
+            page.unknown_glyphs
         );
         for (number, block) in page.blocks.iter().enumerate() {
             println!(" block {number}");

@@ -7,7 +7,7 @@ mod spell;
 
 use crate::marks::Marks;
 use crate::text::{Block, Line, Page, Rect, Word};
-use crate::words::{Turn, pieces};
+use crate::words::{Turn, pieces, word_gap};
 
 /// A word with its place along and across the direction of writing.
 #[derive(Clone, Debug)]
@@ -52,6 +52,8 @@ pub(crate) struct Row {
 /// Fills the page's words, lines, blocks and rules.
 pub(crate) fn lay_out(mut marks: Marks, page: &mut Page) {
     page.rules = std::mem::take(&mut marks.rules);
+    page.unknown_glyphs = marks.glyphs.iter().filter(|glyph| marks.text_of(glyph).is_empty()).count();
+    marks.word_gap = word_gap(&marks);
     let mut by_turn: [Vec<_>; 4] = Default::default();
     for piece in pieces(&marks) {
         by_turn[usize::from(piece.turn.0)].push(piece);

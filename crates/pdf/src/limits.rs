@@ -11,6 +11,10 @@ pub struct Limits {
     pub glyphs_per_page_max: usize,
     /// Drawing instructions on one page, counting each use of a form, 5,000,000. The rest is left out.
     pub operations_per_page_max: usize,
+    /// Glyphs of the whole document, 3,000,000: about a thousand full pages. The rest is left out.
+    pub glyphs_max: usize,
+    /// Drawing instructions of the whole document, 50,000,000. The rest is left out.
+    pub operations_max: usize,
     /// Straight strokes kept on one page, 20,000. Further ones are left out.
     pub rules_per_page_max: usize,
     /// Bytes that one stream may grow to when unpacked, 128 MB. A larger one is left out.
@@ -30,6 +34,8 @@ impl Default for Limits {
             pages_max: 2_000,
             glyphs_per_page_max: 200_000,
             operations_per_page_max: 5_000_000,
+            glyphs_max: 3_000_000,
+            operations_max: 50_000_000,
             rules_per_page_max: 20_000,
             stream_bytes_max: 128 << 20,
             decoded_bytes_max: 512 << 20,

@@ -18,6 +18,8 @@ pub(crate) struct Marks {
     pub(crate) rules: Vec<Rule>,
     /// Boxes of pictures.
     pub(crate) images: Vec<Rect>,
+    /// The gap that ends a word on this page, in sizes.
+    pub(crate) word_gap: f32,
     /// Whether a bound was met and the rest of the page was left out.
     pub(crate) is_cut: bool,
 }

@@ -45,6 +45,9 @@ pub struct Page {
     pub rules: Vec<Rule>,
     /// Share of the page that pictures cover, 0 to 1.
     pub image_share: f32,
+    /// Glyphs whose letters the document does not tell. Within a word each stands as U+FFFD; a word of nothing else is
+    /// left out.
+    pub unknown_glyphs: usize,
 }
 
 /// A run of letters without space between.

@@ -1,11 +1,17 @@
 //! Glyphs to words: what stands close enough on one base line belongs together.
 
+use std::ops::RangeInclusive;
+
 use crate::marks::{Glyph, Marks, Point};
 
-/// A gap wider than this ends a word, in sizes.
-pub(crate) const WORD_GAP: f32 = 0.12;
+/// The gap that ends a word is half of the page's usual space between words, within these, in sizes.
+const WORD_GAPS: RangeInclusive<f32> = 0.1..=0.12;
+/// Gaps like these are spaces between words, in sizes: closer ones are kerning, wider ones separate columns.
+const USUAL_SPACES: RangeInclusive<f32> = 0.16..=0.8;
 /// A gap this wide ends a word if a space was written there, in sizes.
 pub(crate) const SPACE_GAP: f32 = 0.03;
+/// Letters of one word may be spaced out by this much, in sizes.
+pub(crate) const LETTER_SPACE_MAX: f32 = 0.5;
 /// How far a letter may step back over the one before it, in sizes: kerning and accents do.
 const OVERLAP_MAX: f32 = 0.5;
 /// How far a letter may stand above or below the base line of its word, in sizes.
@@ -73,6 +79,26 @@ pub(crate) struct Piece {
     pub(crate) is_before_space: bool,
 }
 
+/// The gap that ends a word on this page, in sizes.
+pub(crate) fn word_gap(marks: &Marks) -> f32 {
+    let letters = marks.glyphs.iter().filter(|glyph| !is_space(marks.text_of(glyph)));
+    let steps = letters.clone().zip(letters.skip(1)).map(|(last, next)| Step::between(last, next));
+    let mut spaces: Vec<f32> = steps
+        .filter(|step| step.off.abs() <= STEP_MAX * step.size && step.turn <= TURN_MAX)
+        .map(|step| step.gap / step.size)
+        .filter(|gap| USUAL_SPACES.contains(gap))
+        .collect();
+    let middle = spaces.len() / 2;
+    let usual =
+        if spaces.is_empty() { 0.0 } else { *spaces.select_nth_unstable_by(middle, f32::total_cmp).1 };
+    (usual / 2.0).clamp(*WORD_GAPS.start(), *WORD_GAPS.end())
+}
+
+fn is_space(text: &str) -> bool {
+    !text.is_empty()
+        && text.chars().all(|character| character.is_whitespace() || character == ZERO_WIDTH_SPACE)
+}
+
 /// Joins a page's glyphs into pieces, in the order in which they were written.
 pub(crate) fn pieces(marks: &Marks) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
@@ -80,9 +106,7 @@ pub(crate) fn pieces(marks: &Marks) -> Vec<Piece> {
     let mut is_after_space = false;
     for (index, glyph) in marks.glyphs.iter().enumerate() {
         let text = marks.text_of(glyph);
-        if !text.is_empty()
-            && text.chars().all(|character| character.is_whitespace() || character == ZERO_WIDTH_SPACE)
-        {
+        if is_space(text) {
             is_after_space = true;
             if let Some(piece) = pieces.last_mut() {
                 piece.is_before_space = true;
@@ -90,7 +114,8 @@ pub(crate) fn pieces(marks: &Marks) -> Vec<Piece> {
             continue;
         }
         let step = last.map(|last| Step::between(last, glyph));
-        let continues = !is_after_space && step.as_ref().is_some_and(|step| step.continues(glyph));
+        let continues =
+            !is_after_space && step.as_ref().is_some_and(|step| step.continues(glyph, marks.word_gap));
         if let Some(piece) = pieces.last_mut().filter(|_| continues) {
             let is_double = step.is_some_and(|step| step.is_double)
                 && last.is_some_and(|last| marks.text_of(last) == text);
@@ -136,11 +161,11 @@ impl Step {
         }
     }
 
-    fn continues(&self, next: &Glyph) -> bool {
-        let spaced = if next.letter_space < self.size { next.letter_space } else { 0.0 };
+    fn continues(&self, next: &Glyph, word_gap: f32) -> bool {
+        let spaced = if next.letter_space <= LETTER_SPACE_MAX * self.size { next.letter_space } else { 0.0 };
         let gap = if self.gap > 0.0 { (self.gap - spaced).max(0.0) } else { self.gap };
         self.is_double && self.turn <= TURN_MAX
-            || gap <= WORD_GAP * self.size
+            || gap <= word_gap * self.size
                 && gap >= -OVERLAP_MAX * self.size
                 && self.off.abs() <= STEP_MAX * self.size
                 && self.turn <= TURN_MAX

@@ -44,6 +44,18 @@ fn page_past_a_bound_is_cut_with_a_warning() {
 }
 
 #[test]
+fn document_past_a_bound_is_cut_on_its_later_pages() {
+    let text = "BT /F1 10 Tf 20 200 Td (abcd) Tj ET";
+    let file = Builder::new().page("", text).page("", text).page("", text).bytes();
+    let limits = Limits { glyphs_max: 6, ..Limits::default() };
+    let document = ode_pdf::read(file, &limits).expect("readable");
+    let glyphs: Vec<usize> =
+        document.pages.iter().flat_map(|page| &page.words).map(|word| word.text.len()).collect();
+    assert_eq!(glyphs, [4, 2]);
+    assert_eq!(document.warnings.len(), 2, "{:?}", document.warnings);
+}
+
+#[test]
 fn forms_that_draw_each_other_without_end_are_cut() {
     // Each form draws the next one twenty times: 20^20 uses in all.
     let mut builder = Builder::new();
@@ -78,6 +90,21 @@ fn stream_that_unpacks_to_too_much_is_left_out() {
     let document = ode_pdf::read(builder.bytes(), &limits).expect("readable");
     assert_eq!(document.pages[0].words[0].text, "after");
     assert!(document.warnings.iter().any(|warning| warning.contains("left out")), "{:?}", document.warnings);
+}
+
+#[test]
+fn page_full_of_single_letters_is_laid_out_in_time() {
+    let mut content = String::from("BT /F1 2 Tf\n");
+    for row in 0..60 {
+        content.push_str(&format!("1 0 0 1 {} {} Tm [", row % 3, 5 * row));
+        content.push_str(&"(x)-900".repeat(130));
+        content.push_str("] TJ\n");
+    }
+    content.push_str("ET");
+    let start = std::time::Instant::now();
+    let document = ode_pdf::read(one_page(&content), &Limits::default()).expect("readable");
+    assert_eq!(document.pages[0].words.len(), 60 * 130);
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }
 
 #[test]

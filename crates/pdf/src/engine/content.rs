@@ -1,6 +1,7 @@
 //! Walks the content of a page and collects its marks: glyphs, straight strokes, pictures.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::rc::Rc;
 
 use hayro_font::kurbo::{Affine, Point as Spot, Rect as Area, Vec2};
@@ -50,6 +51,7 @@ pub(crate) struct Walk<'r, 'a> {
     actual: Option<Actual>,
     media: Area,
     operations_left: usize,
+    glyphs_left: usize,
     depth: u32,
 }
 
@@ -104,7 +106,8 @@ impl<'r, 'a> Walk<'r, 'a> {
             marked: Vec::new(),
             actual: None,
             media,
-            operations_left: reader.limits.operations_per_page_max,
+            operations_left: reader.limits.operations_per_page_max.min(reader.operations_left.get()),
+            glyphs_left: reader.limits.glyphs_per_page_max.min(reader.glyphs_left.get()),
             depth: 0,
         }
     }
@@ -122,8 +125,15 @@ impl<'r, 'a> Walk<'r, 'a> {
         }
     }
 
-    /// What was found.
+    /// What was found; the document's budgets are charged with it.
     pub(crate) fn finish(self) -> Marks {
+        let limits = self.reader.limits;
+        let charge = |left: &Cell<usize>, page_max: usize, page_left: usize| {
+            let used = page_max.min(left.get()) - page_left;
+            left.set(left.get() - used);
+        };
+        charge(&self.reader.operations_left, limits.operations_per_page_max, self.operations_left);
+        charge(&self.reader.glyphs_left, limits.glyphs_per_page_max, self.glyphs_left);
         self.marks
     }
 
@@ -209,7 +219,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             Op::SetTextMatrix(m) => self.set_matrix(matrix([m.0, m.1, m.2, m.3, m.4, m.5])),
             Op::TextFont(font) => {
                 self.state.font = match resources.get_font(font.0) {
-                    Some(dict) => self.reader.fonts.font(&dict),
+                    Some(dict) => Some(self.reader.fonts.font(&dict)),
                     None => Some(self.reader.fonts.fallback()),
                 };
                 self.state.size = font.1.as_f64();
@@ -322,7 +332,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         if let Some(font) = dict.get::<Array<'_>>(keys::FONT) {
             let size = font.iter::<Object<'_>>().nth(1).and_then(Object::into_f32);
             if let (Some(dict), Some(size)) = (font.iter::<Dict<'_>>().next(), size) {
-                self.state.font = self.reader.fonts.font(&dict);
+                self.state.font = Some(self.reader.fonts.font(&dict));
                 self.state.size = f64::from(size);
             }
         }
@@ -417,7 +427,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             let down = value.size * (line as f64 * 1.2 + 1.0);
             self.set_matrix(Affine::translate((value.rect.x0 + 2.0, value.rect.y1 - down)));
             for character in text.chars() {
-                if self.marks.glyphs.len() >= self.reader.limits.glyphs_per_page_max {
+                if self.glyphs_left == 0 {
                     self.marks.is_cut = true;
                     break;
                 }
@@ -487,14 +497,16 @@ impl<'r, 'a> Walk<'r, 'a> {
         let is_hidden = self.is_hidden();
         let mut rest = bytes;
         while !rest.is_empty() {
-            if self.marks.glyphs.len() >= self.reader.limits.glyphs_per_page_max {
+            if self.glyphs_left == 0 {
                 self.marks.is_cut = true;
                 return;
             }
             let (code, length) = font.next_code(rest);
             rest = &rest[length.max(1).min(rest.len())..];
             let character = font.character(code);
-            if !is_hidden {
+            // What neither moves the pen nor says anything is padding.
+            let is_padding = character.text.is_empty() && character.advance == 0.0;
+            if !is_hidden && !is_padding {
                 self.glyph(&font, character.advance, &character.text);
             }
             let space =
@@ -514,7 +526,8 @@ impl<'r, 'a> Walk<'r, 'a> {
         let place = self.state.transform * self.text_matrix * Affine::translate((0.0, rise));
         let along = advance * size;
         let (end, direction) = if font.is_vertical() {
-            (Spot::new(0.0, along), Vec2::new(0.0, -size))
+            // A letter is no higher than its square, however far the font moves the pen.
+            (Spot::new(0.0, along.clamp(-size.abs(), size.abs())), Vec2::new(0.0, -size))
         } else {
             (Spot::new(along * stretch, 0.0), Vec2::new(size * stretch, 0.0))
         };
@@ -530,6 +543,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             return;
         }
         let direction = linear(&place, direction);
+        self.glyphs_left = self.glyphs_left.saturating_sub(1);
         let text = self.marks.keep(text);
         self.marks.glyphs.push(Glyph {
             text,

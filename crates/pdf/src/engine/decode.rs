@@ -5,11 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use flate2::{Decompress, FlushDecompress, Status};
 use hayro_syntax::Filter;
 use hayro_syntax::object::Stream;
 use hayro_syntax::object::dict::keys;
 
+use super::filters::unpack;
 use super::place::Place;
 use crate::limits::Limits;
 
@@ -69,9 +69,7 @@ impl Decoder {
     /// Whether a stream may be unpacked by somebody else.
     pub(crate) fn is_bounded(&self, stream: &Stream<'_>) -> bool {
         let bytes_max = self.stream_bytes_max.min(self.bytes_left.get());
-        worst_size(stream) <= bytes_max
-            || stream.filters().as_slice() == [Filter::FlateDecode]
-                && inflated_size(&stream.raw_data(), bytes_max).is_some()
+        worst_size(stream) <= bytes_max || unpack(&stream.raw_data(), &stream.filters(), bytes_max).is_some()
     }
 
     /// The stream's bytes, or nothing when they are damaged or too many.
@@ -103,56 +101,11 @@ fn worst_size(stream: &Stream<'_>) -> usize {
     })
 }
 
-/// Unpacks a stream that could grow too large. Only plain deflate is measured byte by byte; what else is this
-/// large is left out unless even its worst case stays a small multiple of the bound.
+/// Unpacks a stream that could grow too large.
 fn decode_bounded<'a>(stream: &Stream<'a>, bytes_max: usize) -> Option<Cow<'a, [u8]>> {
+    let unpacked = unpack(&stream.raw_data(), &stream.filters(), bytes_max)?;
+    // Predictors and other parameters change the bytes, not how many there may be.
     let has_parameters =
         stream.dict().contains_key(keys::DECODE_PARMS) || stream.dict().contains_key(keys::DP);
-    if stream.filters().as_slice() == [Filter::FlateDecode] && !has_parameters {
-        return inflate(&stream.raw_data(), bytes_max).map(Cow::Owned);
-    }
-    let first_flate = stream.filters().iter().filter(|filter| **filter == Filter::FlateDecode).count();
-    let is_plain_first = stream.filters().first() == Some(&Filter::FlateDecode) && first_flate == 1;
-    if is_plain_first && inflated_size(&stream.raw_data(), bytes_max).is_none() {
-        return None;
-    }
-    (stream.raw_data().len() <= bytes_max / FLATE_RATIO_MAX * 16)
-        .then(|| stream.decoded_data().ok())
-        .flatten()
-}
-
-/// Inflates at most `bytes_max`; damaged data gives what came before the damage.
-pub(crate) fn inflate(data: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
-    let mut decompress = Decompress::new(true);
-    let mut out = Vec::with_capacity((data.len() * 4).clamp(256, bytes_max.max(256)));
-    loop {
-        let read = usize::try_from(decompress.total_in()).ok()?;
-        let before = out.len();
-        let status = decompress.decompress_vec(data.get(read..)?, &mut out, FlushDecompress::None);
-        if out.len() > bytes_max {
-            return None;
-        }
-        match status {
-            Ok(Status::Ok) if out.len() == out.capacity() => out.reserve(out.len().max(256)),
-            Ok(Status::Ok) if out.len() > before => {}
-            _ => return Some(out),
-        }
-    }
-}
-
-fn inflated_size(data: &[u8], bytes_max: usize) -> Option<usize> {
-    let mut decompress = Decompress::new(true);
-    let mut scratch = vec![0; 64 << 10];
-    loop {
-        let read = usize::try_from(decompress.total_in()).ok()?;
-        let before = decompress.total_out();
-        let status = decompress.decompress(data.get(read..)?, &mut scratch, FlushDecompress::None);
-        let size = usize::try_from(decompress.total_out()).ok()?;
-        if size > bytes_max {
-            return None;
-        }
-        if !matches!(status, Ok(Status::Ok)) || decompress.total_out() == before {
-            return Some(size);
-        }
-    }
+    if has_parameters { stream.decoded_data().ok() } else { Some(Cow::Owned(unpacked)) }
 }

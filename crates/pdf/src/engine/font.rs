@@ -13,6 +13,7 @@ use hayro_syntax::object::{Array, Dict, Name, Object, Stream, String as PdfStrin
 use super::decode::Decoder;
 use super::place::Place;
 use super::program::{Program, standard_text, text_by_name};
+use super::to_unicode::ToUnicode;
 
 /// A font whose size on the page is one unit has a line of about this height.
 const ASCENT: f32 = 0.75;
@@ -23,7 +24,7 @@ const FORCE_BOLD: u32 = 1 << 18;
 
 /// All fonts of a document, each read once.
 pub(crate) struct Fonts<'a> {
-    known: RefCell<HashMap<Place, Option<Rc<Font<'a>>>>>,
+    known: RefCell<HashMap<Place, Rc<Font<'a>>>>,
     tools: Rc<Tools<'a>>,
 }
 
@@ -50,12 +51,12 @@ impl<'a> Fonts<'a> {
     }
 
     /// The font that a dictionary describes.
-    pub(crate) fn font(&self, dict: &Dict<'a>) -> Option<Rc<Font<'a>>> {
+    pub(crate) fn font(&self, dict: &Dict<'a>) -> Rc<Font<'a>> {
         let key = Place::of(dict);
         if let Some(font) = self.known.borrow().get(&key) {
             return font.clone();
         }
-        let font = Font::read(dict, &self.tools).map(Rc::new);
+        let font = Rc::new(Font::read(dict, &self.tools));
         self.known.borrow_mut().insert(key, font.clone());
         font
     }
@@ -63,11 +64,11 @@ impl<'a> Fonts<'a> {
     /// The font used where none is named.
     pub(crate) fn fallback(&self) -> Rc<Font<'a>> {
         let key = Place::NOWHERE;
-        if let Some(Some(font)) = self.known.borrow().get(&key) {
+        if let Some(font) = self.known.borrow().get(&key) {
             return font.clone();
         }
         let font = Rc::new(Simple::read(&Dict::empty(), &self.tools));
-        self.known.borrow_mut().insert(key, Some(font.clone()));
+        self.known.borrow_mut().insert(key, font.clone());
         font
     }
 }
@@ -107,12 +108,12 @@ impl<'a> Font<'a> {
         Self { kind, look, characters: RefCell::default() }
     }
 
-    fn read(dict: &Dict<'a>, tools: &Rc<Tools<'a>>) -> Option<Self> {
+    fn read(dict: &Dict<'a>, tools: &Rc<Tools<'a>>) -> Self {
         let subtype = dict.get::<Name<'_>>(keys::SUBTYPE);
         match subtype.as_ref().map(AsRef::as_ref) {
             Some(b"Type0") => Composite::read(dict, tools),
-            Some(b"Type3") => Some(Simple::read_type3(dict, tools)),
-            _ => Some(Simple::read(dict, tools)),
+            Some(b"Type3") => Simple::read_type3(dict, tools),
+            _ => Simple::read(dict, tools),
         }
     }
 
@@ -150,7 +151,7 @@ struct Simple<'a> {
     first: u32,
     widths: Vec<f32>,
     missing_width: f32,
-    to_unicode: Option<CMap>,
+    to_unicode: Option<ToUnicode>,
     /// Names of glyphs by code, of a font drawn by content streams: they are the only thing known about it.
     names: Option<HashMap<u32, String>>,
     /// The parser's own view of the font, with its encoding and program; read when it is first needed.
@@ -214,7 +215,7 @@ impl<'a> Simple<'a> {
     }
 
     fn text(&self, code: u32) -> String {
-        mapped(self.to_unicode.as_ref(), code)
+        told(self.to_unicode.as_ref(), code)
             .or_else(|| match &self.names {
                 Some(names) => names.get(&code).and_then(|name| text_by_name(name)),
                 None => self.parsed_text(code),
@@ -231,7 +232,7 @@ impl<'a> Simple<'a> {
             FontGlyph::Outline(glyph) => glyph.as_unicode(),
             FontGlyph::Type3(glyph) => glyph.as_unicode(),
         };
-        by_name.and_then(clean).or_else(|| {
+        by_name.and_then(clean_bf).or_else(|| {
             let descriptor = self.dict.get::<Dict<'_>>(keys::FONT_DESC)?;
             let program = self.program.get_or_init(|| read_program(&descriptor, &self.tools));
             program.text(glyph.to_u32()).filter(|_| glyph.to_u32() != 0)
@@ -265,7 +266,7 @@ struct Composite<'a> {
     default_width: f32,
     heights: Widths,
     default_height: f32,
-    to_unicode: Option<CMap>,
+    to_unicode: Option<ToUnicode>,
     family: Option<CidFamily>,
     collection: OnceCell<Option<CMap>>,
     descriptor: Dict<'a>,
@@ -287,14 +288,15 @@ enum Codes {
 }
 
 impl<'a> Composite<'a> {
-    fn read(dict: &Dict<'a>, tools: &Rc<Tools<'a>>) -> Option<Font<'a>> {
+    fn read(dict: &Dict<'a>, tools: &Rc<Tools<'a>>) -> Font<'a> {
         let encoding = dict
             .get::<Object<'_>>(keys::ENCODING)
             .and_then(|encoding| read_encoding(&encoding, tools))
             .unwrap_or_else(CMap::identity_h);
         let inner =
             dict.get::<Array<'_>>(keys::DESCENDANT_FONTS).and_then(|fonts| fonts.iter::<Dict<'_>>().next());
-        let inner = inner.or_else(|| dict.get::<Dict<'_>>(keys::DESCENDANT_FONTS))?;
+        // A font that lacks its inner one may still say what its codes mean.
+        let inner = inner.or_else(|| dict.get::<Dict<'_>>(keys::DESCENDANT_FONTS)).unwrap_or_default();
         let descriptor = inner.get::<Dict<'_>>(keys::FONT_DESC).unwrap_or_default();
         let is_vertical = encoding.metadata().writing_mode == Some(WritingMode::Vertical);
         let mut look = look(dict, &descriptor);
@@ -320,7 +322,7 @@ impl<'a> Composite<'a> {
             descriptor,
             tools: tools.clone(),
         };
-        Some(Font::new(Kind::Composite(Box::new(composite)), look))
+        Font::new(Kind::Composite(Box::new(composite)), look)
     }
 
     fn next_code(&self, bytes: &[u8]) -> (u32, usize) {
@@ -349,14 +351,14 @@ impl<'a> Composite<'a> {
     }
 
     fn text(&self, code: u32, cid: u32) -> Option<String> {
-        mapped(self.to_unicode.as_ref(), code).or_else(|| mapped(self.collection(), cid)).or_else(|| {
-            match self.codes {
-                Codes::Unicode => clean(BfString::Char(char::from_u32(code)?)),
-                Codes::Glyphs => standard_text(cid),
-                Codes::Embedded => {
-                    let program = self.program.get_or_init(|| read_program(&self.descriptor, &self.tools));
-                    program.text(self.glyph(cid))
-                }
+        told(self.to_unicode.as_ref(), code).or_else(|| mapped(self.collection(), cid)).or_else(|| match self
+            .codes
+        {
+            Codes::Unicode => clean(char::from_u32(code)?.encode_utf8(&mut [0; 4])),
+            Codes::Glyphs => standard_text(cid),
+            Codes::Embedded => {
+                let program = self.program.get_or_init(|| read_program(&self.descriptor, &self.tools));
+                program.text(self.glyph(cid))
             }
         })
     }
@@ -421,9 +423,9 @@ fn read_encoding(encoding: &Object<'_>, tools: &Tools<'_>) -> Option<CMap> {
     }
 }
 
-fn read_to_unicode(dict: &Dict<'_>, tools: &Tools<'_>) -> Option<CMap> {
+fn read_to_unicode(dict: &Dict<'_>, tools: &Tools<'_>) -> Option<ToUnicode> {
     let stream = dict.get::<Stream<'_>>(keys::TO_UNICODE)?;
-    CMap::parse(&tools.decoder.decode(&stream)?, hayro_cmap::load_embedded)
+    Some(ToUnicode::read(&tools.decoder.decode(&stream)?))
 }
 
 /// The names that a font's encoding gives its codes.
@@ -508,19 +510,30 @@ impl Widths {
     }
 }
 
+/// What the font's own table says.
+fn told(table: Option<&ToUnicode>, code: u32) -> Option<String> {
+    clean(&table?.text(code)?)
+}
+
 fn mapped(map: Option<&CMap>, code: u32) -> Option<String> {
-    clean(map?.lookup_bf_string(code)?)
+    clean_bf(map?.lookup_bf_string(code)?)
+}
+
+fn clean_bf(text: BfString) -> Option<String> {
+    match text {
+        BfString::Char(character) => clean(character.encode_utf8(&mut [0; 4])),
+        BfString::String(text) => clean(&text),
+    }
 }
 
 /// Unicode without control characters; nothing when nothing is left.
-fn clean(text: BfString) -> Option<String> {
+fn clean(text: &str) -> Option<String> {
+    if matches!(text, "\t" | "\n" | "\r") {
+        return Some(" ".into());
+    }
     let is_wanted =
-        |character: &char| !character.is_control() && *character != '\u{fffd}' && *character != '\u{feff}';
-    let text: String = match text {
-        BfString::Char('\t' | '\n' | '\r') => " ".into(),
-        BfString::Char(character) => Some(character).filter(is_wanted)?.into(),
-        BfString::String(text) => text.chars().filter(is_wanted).collect(),
-    };
+        |character: &char| !character.is_control() && !matches!(character, '\u{fffd}' | '\u{feff}');
+    let text: String = text.chars().filter(is_wanted).collect();
     (!text.is_empty()).then_some(text)
 }
 

@@ -8,13 +8,16 @@ mod attachments;
 mod content;
 mod decode;
 mod fields;
+mod filters;
 mod font;
 mod layers;
 mod path;
 mod place;
 mod program;
 mod strings;
+mod to_unicode;
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -54,10 +57,17 @@ pub(crate) fn read(bytes: Arc<[u8]>, limits: &Limits) -> Result<Document, Refusa
     let layers = Layers::read(&pdf);
     let fonts = Fonts::new(decoder.clone());
     let mut document = Document::default();
+    let reader = Reader {
+        decoder: &decoder,
+        layers: &layers,
+        fonts: &fonts,
+        limits,
+        operations_left: Cell::new(limits.operations_max),
+        glyphs_left: Cell::new(limits.glyphs_max),
+    };
     for (index, sheet) in pdf.pages().iter().enumerate() {
         let number = index as u32 + 1;
-        let (page, is_cut) =
-            read_page(sheet, number, &Reader { decoder: &decoder, layers: &layers, fonts: &fonts, limits });
+        let (page, is_cut) = read_page(sheet, number, &reader);
         if is_cut {
             document
                 .warnings
@@ -78,6 +88,9 @@ pub(crate) struct Reader<'r, 'a> {
     layers: &'r Layers,
     fonts: &'r Fonts<'a>,
     limits: &'r Limits,
+    /// What is left of the document's budgets.
+    operations_left: Cell<usize>,
+    glyphs_left: Cell<usize>,
 }
 
 fn open(bytes: Arc<[u8]>, limits: &Limits) -> Result<Pdf, Refusal> {
@@ -132,8 +145,10 @@ fn image_share(marks: &Marks, width: f32, height: f32) -> f32 {
     let cell = |share: f32| ((share.clamp(0.0, 1.0) * GRID as f32).round() as usize).min(GRID);
     let mut is_covered = [[false; GRID]; GRID];
     for Rect { x0, y0, x1, y1 } in &marks.images {
-        for row in &mut is_covered[cell(y0 / height)..cell(y1 / height)] {
-            row[cell(x0 / width)..cell(x1 / width)].fill(true);
+        let (left, right) = (cell(x0 / width), cell(x1 / width));
+        let (top, bottom) = (cell(y0 / height), cell(y1 / height));
+        for row in is_covered.iter_mut().take(bottom).skip(top) {
+            row.iter_mut().take(right).skip(left).for_each(|is_covered| *is_covered = true);
         }
     }
     let covered = is_covered.iter().flatten().filter(|is_covered| **is_covered).count();

@@ -1,6 +1,7 @@
 //! The embedded font program asked backwards: which character does this glyph show?
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use skrifa::raw::TableProvider;
 use skrifa::raw::ps::agl;
@@ -17,6 +18,9 @@ const SPACE_GLYPH: u32 = 3;
 
 /// Up to here fonts agree on that order; then some leave out a glyph or two.
 const STANDARD_GLYPH_MAX: u32 = 171;
+
+/// Where the letters from А to я stand in the fonts that Windows comes with.
+const CYRILLIC_GLYPHS: RangeInclusive<u32> = 0x23a..=0x279;
 
 /// What a font program knows about its glyphs.
 #[derive(Default)]
@@ -127,6 +131,9 @@ fn has_latin_widths(font: &FontRef<'_>) -> bool {
 
 /// What a glyph shows in the order that most TrueType fonts begin with.
 pub(crate) fn standard_text(glyph: u32) -> Option<String> {
+    if CYRILLIC_GLYPHS.contains(&glyph) {
+        return char::from_u32(glyph - CYRILLIC_GLYPHS.start() + u32::from('А')).map(String::from);
+    }
     text_by_name(DEFAULT_GLYPH_NAMES.get(glyph as usize).filter(|_| glyph <= STANDARD_GLYPH_MAX)?)
 }
 
@@ -149,4 +156,39 @@ fn is_private(character: char) -> bool {
 /// Among characters that share a glyph the plainest wins: a space before a no-break space, K before the Kelvin sign.
 fn preference(character: char) -> (bool, u32) {
     (character.is_control() || character == '\u{ad}', u32::from(character))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Program, is_blank_outline, standard_text, text_by_name};
+
+    #[test]
+    fn names_of_glyphs_are_read() {
+        assert_eq!(text_by_name("eacute").as_deref(), Some("é"));
+        assert_eq!(text_by_name("f_f_i.alt").as_deref(), Some("ffi"));
+        assert_eq!(text_by_name("uni20AC").as_deref(), Some("€"));
+        assert_eq!(text_by_name("a65"), None, "a number says nothing");
+        assert_eq!(text_by_name(".notdef"), None);
+    }
+
+    #[test]
+    fn order_of_common_fonts_tells_letters_without_names() {
+        assert_eq!(standard_text(36).as_deref(), Some("A"));
+        assert_eq!(standard_text(129).as_deref(), Some("ü"));
+        assert_eq!(standard_text(0x23a).as_deref(), Some("А"));
+        assert_eq!(standard_text(0x279).as_deref(), Some("я"));
+        assert_eq!(standard_text(200), None, "here fonts disagree");
+    }
+
+    #[test]
+    fn empty_outlines_are_spaces() {
+        assert!(is_blank_outline(&[14]) && is_blank_outline(&[139, 14]));
+        assert!(!is_blank_outline(&[139, 10, 14]), "a subroutine may draw anything");
+    }
+
+    #[test]
+    fn rubbish_is_no_font() {
+        assert_eq!(Program::read(b"OTTO but not quite").text(3), None);
+        assert_eq!(Program::read(&[]).text(0), None);
+    }
 }

@@ -4,7 +4,7 @@ use super::corridors;
 use super::spell::spell;
 use super::{Area, Placed, Row};
 use crate::marks::Marks;
-use crate::words::{Piece, SPACE_GAP, Step, TURN_MAX, WORD_GAP};
+use crate::words::{LETTER_SPACE_MAX, Piece, SPACE_GAP, Step, TURN_MAX};
 
 /// Base lines closer than this are one, in sizes.
 const BASE_STEP_MAX: f32 = 0.2;
@@ -16,14 +16,18 @@ const MARK_GAP: f32 = 0.2;
 const MARK_GLYPHS_MAX: usize = 12;
 /// Levels above and below that are searched for a mark's letters.
 const LEVELS_NEAR: usize = 4;
+/// Pieces of a level that are looked at to find a mark's letters: those that begin last before it.
+const PIECES_NEAR: usize = 4;
 /// A gap wider than this ends a line, in sizes.
 const LINE_GAP: f32 = 1.3;
-/// Letters of a word that is spaced out stand no further apart than this, in sizes.
-const SPACED_OUT_GAP_MAX: f32 = 0.5;
+/// Letters of a word that is spaced out stand at least this far apart, in sizes.
+const SPACED_OUT_GAP_MIN: f32 = 0.1;
 /// Their gaps differ by no more than this, in sizes.
 const SPACED_OUT_SPREAD: f32 = 0.08;
 /// A word that is spaced out has at least this many gaps.
 const SPACED_OUT_STEPS_MIN: usize = 3;
+/// Words that cover each other by more than this are two, drawn in one place, in sizes.
+const OVERLAP_MAX: f32 = 0.4;
 /// Pieces that cover each other by this share and read the same are one, drawn twice.
 const DOUBLE_SHARE: f32 = 0.7;
 
@@ -87,23 +91,23 @@ fn levels(pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
 }
 
 /// Moves marks (indexes, exponents, footnote numbers) to the level of the larger letters that they touch.
-fn attach_marks(levels: &mut [Vec<Piece>]) {
-    for index in 0..levels.len() {
-        let mut kept = Vec::with_capacity(levels[index].len());
-        for piece in std::mem::take(&mut levels[index]) {
-            match host(levels, index, &piece) {
-                Some(host) => {
-                    let at = levels[host].partition_point(|other| other.from <= piece.from);
-                    levels[host].insert(at, piece);
-                }
-                None => kept.push(piece),
-            }
+fn attach_marks(levels: &mut Vec<Vec<Piece>>) {
+    let host_of = |index: usize, piece: &Piece| host(levels, index, piece).unwrap_or(index);
+    let hosts: Vec<Vec<usize>> = levels
+        .iter()
+        .enumerate()
+        .map(|(index, level)| level.iter().map(|piece| host_of(index, piece)).collect())
+        .collect();
+    let mut moved: Vec<Vec<Piece>> = levels.iter().map(|_| Vec::new()).collect();
+    for (level, hosts) in std::mem::take(levels).into_iter().zip(hosts) {
+        for (piece, host) in level.into_iter().zip(hosts) {
+            moved[host].push(piece);
         }
-        // What was attached to this level in the meantime stays.
-        kept.append(&mut levels[index]);
-        kept.sort_by(|a, b| a.from.total_cmp(&b.from));
-        levels[index] = kept;
     }
+    for level in &mut moved {
+        level.sort_by(|a, b| a.from.total_cmp(&b.from));
+    }
+    *levels = moved;
 }
 
 /// The level next to `index` where a larger letter stands right beside the piece.
@@ -113,10 +117,14 @@ fn host(levels: &[Vec<Piece>], index: usize, piece: &Piece) -> Option<usize> {
     }
     let below = levels.iter().enumerate().skip(index + 1).take(LEVELS_NEAR);
     let above = levels[..index].iter().enumerate().rev().take(LEVELS_NEAR);
-    below
-        .chain(above)
-        .find(|(_, level)| level.iter().any(|other| is_mark_of(piece, other)))
-        .map(|(host, _)| host)
+    below.chain(above).find(|(_, level)| has_letters_for(level, piece)).map(|(host, _)| host)
+}
+
+/// Whether a level, ordered from left to right, has letters that the piece is a mark of.
+fn has_letters_for(level: &[Piece], piece: &Piece) -> bool {
+    // The letters begin before the mark ends, or a little after it.
+    let after = level.partition_point(|letters| letters.from <= piece.to + MARK_GAP * letters.size);
+    level[..after].iter().rev().take(PIECES_NEAR).any(|letters| is_mark_of(piece, letters))
 }
 
 fn is_mark_of(mark: &Piece, letters: &Piece) -> bool {
@@ -161,7 +169,9 @@ fn split(level: Vec<Piece>, is_after_corridor: &[bool], marks: &Marks, rows: &mu
             push_row(std::mem::take(&mut words), marks, rows);
         }
         end = end.max(piece.to);
-        let goes_on = |word: &&mut Vec<Piece>| is_spaced_out[index] || !is_break(word, &piece, gap, size);
+        let goes_on = |word: &&mut Vec<Piece>| {
+            is_spaced_out[index] || !is_break(word, &piece, gap, size * marks.word_gap)
+        };
         match words.last_mut().filter(goes_on) {
             Some(word) => word.push(piece),
             None => words.push(vec![piece]),
@@ -186,7 +196,7 @@ fn spaced_out(level: &[Piece], marks: &Marks) -> Vec<bool> {
     let is_step = |index: usize| {
         let (last, next) = (&level[index - 1], &level[index]);
         let is_spaced = last.is_before_space || next.is_after_space;
-        let is_near = (WORD_GAP..=SPACED_OUT_GAP_MAX).contains(&gap(index));
+        let is_near = (SPACED_OUT_GAP_MIN..=LETTER_SPACE_MAX).contains(&gap(index));
         is_near && !is_spaced && is_letter(last) && is_letter(next)
     };
     let mut first = 1;
@@ -202,9 +212,10 @@ fn spaced_out(level: &[Piece], marks: &Marks) -> Vec<bool> {
     continues
 }
 
-fn is_break(word: &[Piece], piece: &Piece, gap: f32, size: f32) -> bool {
+fn is_break(word: &[Piece], piece: &Piece, gap: f32, word_gap: f32) -> bool {
+    let size = word.last().map_or(piece.size, |last| last.size.min(piece.size));
     let is_spaced = piece.is_after_space || word.last().is_some_and(|last| last.is_before_space);
-    gap > size * if is_spaced { SPACE_GAP } else { WORD_GAP } || gap < -size
+    gap > if is_spaced { size * SPACE_GAP } else { word_gap } || gap < -OVERLAP_MAX * size
 }
 
 fn push_row(words: Vec<Vec<Piece>>, marks: &Marks, rows: &mut Vec<Row>) {
