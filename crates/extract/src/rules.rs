@@ -68,7 +68,7 @@ struct Sums<'a> {
     /// The least amount that is printed: a cent, or a rupiah.
     least: Decimal,
     lines: Vec<&'a Row>,
-    vat: &'a [Row],
+    vat: Vec<&'a Row>,
     allowances: Decimal,
     charges: Decimal,
     /// Numbers of the lines with allowances or charges of their own.
@@ -87,7 +87,7 @@ impl<'a> Sums<'a> {
             record,
             least,
             lines: rows("lines").iter().filter(|line| counts(line)).collect(),
-            vat: rows("vat"),
+            vat: rows("vat").iter().filter(|row| is_of_a_rate(row)).collect(),
             allowances: total("allowance_total", "allowances"),
             charges: total("charge_total", "charges"),
             adjusted: adjusted.filter_map(|row| row.text("line")).collect(),
@@ -115,9 +115,14 @@ impl<'a> Sums<'a> {
         let totals = totals.filter(|totals| !totals.is_empty())?;
         let found = sum(totals.iter().copied());
         let net = self.total("net_total");
-        let before = |total: Decimal| total.saturating_add(self.allowances).saturating_sub(self.charges);
+        // Pages print what is taken off with a minus or without one.
+        let before =
+            |total: Decimal| total.saturating_add(self.allowances.abs()).saturating_sub(self.charges);
+        let before_as_is =
+            |total: Decimal| total.saturating_add(self.allowances).saturating_sub(self.charges);
         let gross = self.total("gross_total");
-        let stated = [self.total("line_total"), net, net.map(before), gross, gross.map(before)];
+        let stated =
+            [self.total("line_total"), net, net.map(before), net.map(before_as_is), gross, gross.map(before)];
         let nearest = stated.iter().flatten().next()?;
         let is_stated =
             |found: Decimal| stated.iter().flatten().any(|total| self.same(found, *total, totals.len()));
@@ -164,13 +169,17 @@ impl<'a> Sums<'a> {
     /// Net and tax are gross.
     fn gross(&self) -> Option<Finding> {
         let (net, gross) = (self.total("net_total")?, self.total("gross_total")?);
-        let listed = sum(self.vat.iter().filter_map(|row| row.number("amount")));
-        let tax = self.total("tax_total").unwrap_or(listed);
+        let listed: Option<Vec<Decimal>> = self.vat.iter().map(|row| row.number("amount")).collect();
+        let listed = listed.filter(|listed| !listed.is_empty()).map(sum);
+        // Without a word about tax nobody can tell; it may be that there is none, and that the page says so in words.
+        let tax = self.total("tax_total").or(listed)?;
         let expected = net.saturating_add(tax);
         let rounding = self.total("rounding").unwrap_or_default();
-        // Rounding may be part of the total, and so may a charge or an allowance that bears no tax.
+        // Rounding may be part of the total, and so may a charge or an allowance that bears no tax. A credit note
+        // may print its tax without the minus that its totals have.
         let after_tax = expected.saturating_add(self.charges).saturating_sub(self.allowances);
-        let is_explained = [expected, expected.saturating_add(rounding), after_tax]
+        let of_credit = if gross.is_sign_negative() { net.saturating_sub(tax) } else { expected };
+        let is_explained = [expected, expected.saturating_add(rounding), after_tax, of_credit]
             .into_iter()
             .any(|total| self.same(total, gross, 1));
         if is_explained {
@@ -191,7 +200,7 @@ impl<'a> Sums<'a> {
             let values = values.filter(|values| !values.is_empty());
             let (Some(values), Some(total)) = (values, self.total(name)) else { continue };
             let found = sum(values.iter().copied());
-            if !self.same(found, total, values.len()) {
+            if !self.same(found.abs(), total.abs(), values.len()) {
                 let label = terms::header(name).map_or(name, |term| term.label);
                 let (found, total) = (self.money(found), self.money(total));
                 let message = format!("The tax table adds up to {found}, but the {label} says {total}.");
@@ -222,10 +231,15 @@ impl<'a> Sums<'a> {
     fn payable(&self) -> Option<Finding> {
         let (gross, payable) = (self.total("gross_total")?, self.total("payable")?);
         let (prepaid, rounding) = (self.total("prepaid"), self.total("rounding").unwrap_or_default());
-        let expected = gross.saturating_sub(prepaid.unwrap_or_default()).saturating_add(rounding);
+        let rounded = gross.saturating_add(rounding);
+        let paid = prepaid.unwrap_or_default();
+        let expected = rounded.saturating_sub(paid);
+        // Pages print what was paid with a minus or without one.
+        let turned = rounded.saturating_add(paid);
         let is_turned = payable.is_sign_negative() != gross.is_sign_negative();
         let is_less = prepaid.is_none() && (payable.abs() < gross.abs() || is_turned);
-        if self.same(expected, payable, 1) || is_less || payable.is_zero() {
+        let follows = self.same(expected, payable, 1) || self.same(turned, payable, 1);
+        if follows || is_less || payable.is_zero() {
             return None;
         }
         let (gross, payable) = (self.money(gross), self.money(payable));
@@ -234,6 +248,11 @@ impl<'a> Sums<'a> {
             format!("The amount to pay is {payable}, which does not follow from the total {gross}{paid}.");
         Some(review("PAYABLE_MISMATCH", "payable", message))
     }
+}
+
+/// An amount alone belongs to no rate; it was something else that stood under the table.
+fn is_of_a_rate(row: &Row) -> bool {
+    row.number("rate").is_some() || row.number("basis").is_some()
 }
 
 fn days(record: &Record) -> Vec<Finding> {

@@ -47,10 +47,27 @@ fn entities_are_never_expanded() {
 fn depth_elements_and_size_are_bounded() {
     let deep = format!("{HEAD}{}{}{TAIL}", "<a>".repeat(100_000), "</a>".repeat(100_000));
     expect_refused(deep.as_bytes(), "nested too deeply");
-    let wide = format!("{HEAD}{}{TAIL}", "<a/>".repeat(1_000_001));
+    let wide = format!("{HEAD}{}{TAIL}", "<a/>".repeat(500_001));
     expect_refused(wide.as_bytes(), "too many elements");
     let large = vec![b' '; 60 * 1024 * 1024];
     expect_refused(&large, "has 60 MB, and the limit is 32 MB");
+}
+
+#[test]
+fn more_lines_than_a_document_may_have_are_cut_and_told() {
+    let line = "<IncludedSupplyChainTradeLineItem><SpecifiedLineTradeDelivery><BilledQuantity>1</BilledQuantity>\
+                </SpecifiedLineTradeDelivery></IncludedSupplyChainTradeLineItem>";
+    let document = format!(
+        "{HEAD}<SupplyChainTradeTransaction>{}</SupplyChainTradeTransaction>{TAIL}",
+        line.repeat(20_001)
+    );
+    let record = embedded::read("factur-x.xml", document.as_bytes()).map(|embedded| embedded.record);
+    let record = record.unwrap_or_else(|error| panic!("{error:?}"));
+    assert_eq!(record.tables["lines"].rows.len(), 20_000);
+    assert_eq!(
+        record.findings[0].message,
+        "The embedded XML has more than 20000 lines; the rest was left out."
+    );
 }
 
 #[test]

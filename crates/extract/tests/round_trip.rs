@@ -252,7 +252,8 @@ fn number_lines(tables: &mut BTreeMap<String, Table>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    // A failure is kept as a plain test, not as a file of seeds.
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_invoice_comes_back_from_both_standards(record in any_record()) {

@@ -9,15 +9,15 @@ use quick_xml::{NsReader, XmlVersion};
 pub(super) const BYTES_MAX: usize = 32 * 1024 * 1024;
 /// The deepest path in any of the standards has 14 elements.
 const DEPTH_MAX: usize = 64;
-/// Ten thousand lines with forty elements each still fit.
-const ELEMENTS_MAX: usize = 1_000_000;
+/// Ten thousand lines with forty elements each still fit; more would need more memory than a document may have.
+const ELEMENTS_MAX: usize = 500_000;
 
 /// One element.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Node {
     /// Name without prefix.
     pub(super) name: String,
-    /// Namespace of the name.
+    /// Namespace of the name, at the root; the names below it are clear without.
     pub(super) namespace: String,
     pub(super) attributes: Vec<(String, String)>,
     /// Text directly inside.
@@ -46,10 +46,12 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Node, String> {
                     return Err("is nested too deeply or has too many elements".to_owned());
                 }
                 let namespace = match namespace {
-                    ResolveResult::Bound(namespace) => {
+                    ResolveResult::Bound(namespace) if open.len() == 1 => {
                         String::from_utf8_lossy(namespace.as_ref()).into_owned()
                     }
-                    ResolveResult::Unbound | ResolveResult::Unknown(_) => String::new(),
+                    ResolveResult::Bound(_) | ResolveResult::Unbound | ResolveResult::Unknown(_) => {
+                        String::new()
+                    }
                 };
                 open.push(node(&start, namespace)?);
             }

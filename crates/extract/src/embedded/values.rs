@@ -50,8 +50,8 @@ pub(super) fn set_cell(row: &mut Row, table: &str, name: &str, text: &str) {
     }
 }
 
-/// Lines and what belongs to them: a telephone bill has many.
-const LINES_MAX: usize = 50_000;
+/// Lines, and each kind of thing that belongs to them: a telephone bill has many.
+const LINES_MAX: usize = 20_000;
 /// Rows of any other table; rules and writers compare each of them with each line.
 const ROWS_MAX: usize = 200;
 

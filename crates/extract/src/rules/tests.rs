@@ -80,6 +80,20 @@ fn charges_after_tax_and_rounding_explain_a_gross_total() {
 }
 
 #[test]
+fn without_a_word_about_tax_a_gross_total_cannot_be_judged() {
+    expect(&record(&[("net_total", "100"), ("gross_total", "119")], &[]), &[]);
+    let rows: Rows<'_> = &[&[("rate", "19"), ("basis", "100"), ("amount", "19")], &[("amount", "201")]];
+    expect(&record(TOTALS, &[("vat", rows)]), &[]);
+}
+
+#[test]
+fn a_credit_note_may_print_its_tax_without_a_minus() {
+    expect(&record(&[("net_total", "-100"), ("tax_total", "19"), ("gross_total", "-119")], &[]), &[]);
+    let fields = &[("net_total", "100"), ("tax_total", "19"), ("gross_total", "81")];
+    expect(&record(fields, &[]), &["TOTAL_MISMATCH"]);
+}
+
+#[test]
 fn lines_that_do_not_add_up_are_found_unless_allowances_explain_it() {
     let lines: Rows<'_> = &[&[("total", "60")], &[("total", "50")]];
     expect(&record(TOTALS, &[("lines", lines)]), &["LINES_MISMATCH"]);
@@ -144,6 +158,7 @@ fn the_amount_to_pay_follows_from_the_total() {
     expect(&with(&[("payable", "191")]), &["PAYABLE_MISMATCH"]);
     expect(&with(&[("payable", "0")]), &[]);
     expect(&with(&[("payable", "-10")]), &[]);
+    expect(&with(&[("payable", "69"), ("prepaid", "-50")]), &[]);
 }
 
 #[test]

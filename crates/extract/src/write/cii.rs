@@ -5,6 +5,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use super::amount::{money, plain_number};
+use super::codes;
 use super::complete::{Invoice, NO_DATE};
 use super::element::{Attributed, Element, demanded, demanded_group, group, leaf};
 use crate::facts::Ask;
@@ -280,8 +281,9 @@ fn party(name: &'static str, header: &Row, role: &str) -> Element {
     } else {
         leaf("ram:ID", of("id"))
     };
+    let known = of("electronic_address").as_deref().and_then(codes::address_scheme).map(str::to_owned);
     let electronic = leaf("ram:URIID", of("electronic_address"))
-        .with("schemeID", Some(of("electronic_address_scheme").unwrap_or_else(|| "EM".to_owned())));
+        .with("schemeID", of("electronic_address_scheme").or(known));
     demanded_group(
         name,
         [

@@ -209,6 +209,29 @@ pub(crate) fn country_of_currency(currency: &str) -> Option<&'static str> {
     CURRENCY_COUNTRIES.iter().find(|(code, _)| *code == currency).map(|(_, country)| *country)
 }
 
+/// Scheme of GS1 trade item numbers (GTIN) in ISO 6523.
+pub(crate) const TRADE_ITEM_NUMBER: &str = "0160";
+/// Scheme of GS1 location numbers (GLN) among those for electronic addresses.
+const LOCATION_NUMBER: &str = "0088";
+
+/// Whether this is a number as under a bar code: 8, 12, 13 or 14 digits of which the last checks the others.
+pub(crate) fn is_trade_item_number(text: &str) -> bool {
+    let digits: Option<Vec<u32>> = text.trim().chars().map(|letter| letter.to_digit(10)).collect();
+    let Some(digits) = digits.filter(|digits| matches!(digits.len(), 8 | 12..=14)) else { return false };
+    let weighted =
+        digits.iter().rev().enumerate().map(|(at, digit)| if at % 2 == 0 { *digit } else { digit * 3 });
+    weighted.sum::<u32>().is_multiple_of(10)
+}
+
+/// The scheme of an electronic address that is printed without one: an e-mail address or a location number.
+pub(crate) fn address_scheme(address: &str) -> Option<&'static str> {
+    match address {
+        address if address.contains('@') => Some("EM"),
+        address if address.len() == 13 && is_trade_item_number(address) => Some(LOCATION_NUMBER),
+        _ => None,
+    }
+}
+
 /// How many decimals amounts in a currency are written with: at least, and at most.
 ///
 /// Rupiah have sen by the book, but nobody prints them. EN 16931 allows two decimals; the currencies with three
@@ -264,6 +287,19 @@ mod tests {
                 assert_eq!(seen.insert(*word, *code), None, "{word}");
             }
         }
+    }
+
+    #[test]
+    fn numbers_of_bar_codes_are_told_by_their_check_digit() {
+        for number in ["4123456000014", "4006381333931", "96385074", "036000291452", "10614141000415"] {
+            assert!(is_trade_item_number(number), "{number}");
+        }
+        for number in ["4123456000015", "123", "412345600001X", "", "ZS9997"] {
+            assert!(!is_trade_item_number(number), "{number}");
+        }
+        assert_eq!(address_scheme("a@example.org"), Some("EM"));
+        assert_eq!(address_scheme("4000001123452"), Some("0088"));
+        assert_eq!(address_scheme("somewhere"), None);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! What a standard demands and a record may lack, worked out where arithmetic or convention allows it.
 //!
-//! A value that the record has is never changed, except that words become codes (units, countries) and a
-//! negative price hands its sign to the quantity, as EN 16931 wants. Each thing worked out is told as a finding.
+//! A value that the record has is never changed, except that words become codes (units, countries) and signs
+//! stand where EN 16931 wants them: a negative price hands its sign to the quantity, and a deduction that is printed
+//! with a minus is a positive amount that is taken off. Each thing worked out is told as a finding.
 //! What can be neither worked out nor left out is written empty, so that a check of the rules names it.
 
 mod lines;
+mod signs;
 mod tax;
 
 use std::collections::BTreeMap;
@@ -27,6 +29,8 @@ const COMMERCIAL_INVOICE: &str = "380";
 /// Type codes of UNTDID 1001 that are credit notes.
 const CREDIT_NOTES: &[&str] =
     &["81", "83", "261", "262", "296", "308", "381", "396", "420", "458", "502", "503", "532"];
+/// Tax categories of UNTDID 5305 that EN 16931 takes.
+const TAX_CATEGORIES: &[&str] = &["S", "Z", "E", "AE", "K", "G", "O", "L", "M", "B"];
 /// Reasons for allowances in UNTDID 5189, as far as EN 16931 takes them.
 const ALLOWANCE_REASONS: &[&str] = &[
     "41", "42", "60", "62", "63", "64", "65", "66", "67", "68", "70", "71", "88", "95", "100", "102", "103",
@@ -76,6 +80,7 @@ impl Invoice {
         invoice.identify();
         invoice.correct_codes();
         lines::complete(&mut invoice);
+        signs::complete(&mut invoice);
         invoice.add_up();
         tax::complete(&mut invoice);
         invoice.locate_parties();
@@ -165,6 +170,12 @@ impl Invoice {
                 set_cell(row, table, "reason", Typed::Text(code));
             }
         }
+        let tables = [("category", &mut self.vat), ("tax_category", &mut self.lines)].into_iter();
+        let tables =
+            tables.chain([("tax_category", &mut self.allowances), ("tax_category", &mut self.charges)]);
+        for (name, row) in tables.flat_map(|(name, rows)| rows.iter_mut().map(move |row| (name, row))) {
+            correct_category(row, name);
+        }
         // A payee is somebody else than the seller.
         if self.header.text("payee_name") == self.header.text("seller_name") {
             for name in ["payee_name", "payee_id", "payee_registration"] {
@@ -185,31 +196,28 @@ impl Invoice {
         self.total("line_total", Some(of_lines), "it is the sum of the lines");
         self.add_up_allowances();
         let stated = |invoice: &Self, name: &str| invoice.header.number(name);
-        let (net, gross) = (stated(self, "net_total"), stated(self, "gross_total"));
-        let paid = stated(self, "prepaid")
-            .unwrap_or_default()
-            .saturating_sub(stated(self, "rounding").unwrap_or_default());
+        let of = |invoice: &Self, name: &str| stated(invoice, name).unwrap_or_default();
+        let paid = of(self, "prepaid").saturating_sub(of(self, "rounding"));
+        let payable = stated(self, "payable").map(|payable| payable.saturating_add(paid));
+        let (net, gross) = (stated(self, "net_total"), stated(self, "gross_total").or(payable));
 
         self.total("tax_total", tax, "it is the sum of the tax by rate");
         let difference = gross.zip(net).map(|(gross, net)| gross.saturating_sub(net));
         self.total("tax_total", difference, "it is the gross total less the net total");
+        self.total("tax_total", tax::of_lines(self), "it follows from the rates of the lines");
         let tax = stated(self, "tax_total");
         self.total("net_total", basis, "it is the sum of the taxable amounts");
         let net = gross.zip(tax).map(|(gross, tax)| gross.saturating_sub(tax));
         self.total("net_total", net, "it is the gross total less the tax");
-        self.total(
-            "net_total",
-            Some(self.after_allowances()),
-            "it is the sum of the lines, allowances and charges",
-        );
-        let payable = stated(self, "payable").map(|payable| payable.saturating_add(paid));
+        let after = self.after_allowances();
+        self.total("net_total", Some(after), "it is the sum of the lines, allowances and charges");
         let net = stated(self, "net_total");
-        let gross = net.zip(tax).map(|(net, tax)| net.saturating_add(tax));
-        self.total("gross_total", gross, "it is the net total and the tax");
-        self.total("gross_total", payable, "it is the amount to pay and what was paid already");
-        let gross = stated(self, "gross_total").or(net);
-        self.total("gross_total", gross, "no tax is stated");
-        self.total("payable", gross.map(|gross| gross.saturating_sub(paid)), "nothing else is stated");
+        let sum = net.zip(tax).map(|(net, tax)| net.saturating_add(tax));
+        self.total("gross_total", sum, "it is the net total and the tax");
+        self.total("gross_total", gross, "it is the amount to pay and what was paid already");
+        self.total("gross_total", net, "no tax is stated");
+        let gross = of(self, "gross_total");
+        self.total("payable", Some(gross.saturating_sub(paid)), "nothing else is stated");
         self.explain_payable();
     }
 
@@ -344,6 +352,17 @@ fn by_line(rows: Vec<Row>) -> ByLine {
 
 fn of_line<'a>(rows: &'a ByLine, line: &Row) -> &'a [Row] {
     line.text("id").and_then(|id| rows.get(&id)).map_or(&[], Vec::as_slice)
+}
+
+/// A category out of the list, also where other words stand around it; what holds none of them is dropped, and
+/// the rate will decide.
+fn correct_category(row: &mut Row, name: &str) {
+    let Some(text) = row.text(name) else { return };
+    let mut codes = text.split_whitespace().filter(|word| TAX_CATEGORIES.contains(word));
+    match (codes.next(), codes.next()) {
+        (Some(code), None) => set_code(row, name, code),
+        _ => drop(row.remove(name)),
+    }
 }
 
 /// Puts a code in the place of a word, keeping where it was printed.

@@ -4,6 +4,7 @@
 use rust_decimal::Decimal;
 
 use super::amount::{money, plain_number};
+use super::codes;
 use super::complete::{Invoice, NO_DATE};
 use super::element::{Attributed, Element, demanded, demanded_group, group, leaf};
 use crate::facts::Ask;
@@ -179,8 +180,9 @@ fn parties(invoice: &Invoice) -> Vec<Option<Element>> {
 
 fn party(header: &Row, role: &str) -> Option<Element> {
     let of = |name: &str| header.text(&format!("{role}_{name}"));
+    let known = of("electronic_address").as_deref().and_then(codes::address_scheme).map(str::to_owned);
     let endpoint = leaf("cbc:EndpointID", of("electronic_address"))
-        .with("schemeID", Some(of("electronic_address_scheme").unwrap_or_else(|| "EM".to_owned())));
+        .with("schemeID", of("electronic_address_scheme").or(known));
     let mut children = vec![
         endpoint,
         group("cac:PartyIdentification", [leaf("cbc:ID", of("id")).with("schemeID", of("id_scheme"))]),

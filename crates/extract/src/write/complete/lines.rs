@@ -30,6 +30,7 @@ pub(super) fn complete(invoice: &mut Invoice) {
         let extra = adjustments(invoice, &line);
         count(&mut line, extra);
         measure(&mut line, invoice.is_embedded);
+        identify(&mut line);
         invoice.lines[index] = line;
     }
 }
@@ -149,5 +150,14 @@ fn measure(line: &mut Row, is_embedded: bool) {
         let known = codes::unit_code(&word);
         let code = if is_embedded { kept.or(known) } else { known.or(kept) };
         set_code(line, name, code.unwrap_or(ONE));
+    }
+}
+
+/// A standard item number needs its scheme; one that is printed without is the number under a bar code, if it has the
+/// form of one.
+fn identify(line: &mut Row) {
+    let Some(number) = line.text("standard_item_id") else { return };
+    if !line.has("standard_item_id_scheme") && codes::is_trade_item_number(&number) {
+        set_cell(line, "lines", "standard_item_id_scheme", Typed::Code(codes::TRADE_ITEM_NUMBER.to_owned()));
     }
 }

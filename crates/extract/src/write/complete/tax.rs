@@ -18,6 +18,8 @@ const ASSIGN_LINES_MAX: usize = 64;
 const RATES_MAX: usize = 100;
 
 pub(super) fn complete(invoice: &mut Invoice) {
+    // An amount alone belongs to no rate; it was something else that stood under the table.
+    invoice.vat.retain(|row| row.number("rate").is_some() || row.number("basis").is_some());
     rates_of_lines(invoice);
     assign_rates(invoice);
     if invoice.vat.is_empty() {
@@ -114,6 +116,15 @@ fn rate_of(basis: Decimal, amount: Decimal) -> Option<Decimal> {
 fn break_down(invoice: &Invoice) -> Vec<Row> {
     let tax = invoice.header.number("tax_total").unwrap_or_default();
     let net = invoice.header.number("net_total").unwrap_or_default();
+    match bases_by_rate(invoice).as_slice() {
+        [] => vec![tax_row(rate_of(net, tax).unwrap_or_default(), net, tax)],
+        [(rate, _)] => vec![tax_row(*rate, net, tax)],
+        parts => parts.iter().map(|&(rate, basis)| tax_row(rate, basis, share(basis, rate))).collect(),
+    }
+}
+
+/// Rates, and what is taxed at each of them.
+fn bases_by_rate(invoice: &Invoice) -> Vec<(Decimal, Decimal)> {
     let mut parts: Vec<(Decimal, Decimal)> = Vec::new();
     let signed = invoice.lines.iter().map(|row| (row, "total", Decimal::ONE));
     let signed = signed.chain(invoice.charges.iter().map(|row| (row, "amount", Decimal::ONE)));
@@ -127,11 +138,13 @@ fn break_down(invoice: &Invoice) -> Vec<Row> {
             None => {}
         }
     }
-    match parts.as_slice() {
-        [] => vec![tax_row(rate_of(net, tax).unwrap_or_default(), net, tax)],
-        [(rate, _)] => vec![tax_row(*rate, net, tax)],
-        parts => parts.iter().map(|&(rate, basis)| tax_row(rate, basis, share(basis, rate))).collect(),
-    }
+    parts
+}
+
+/// The tax that follows from the lines, if each of them has a rate.
+pub(super) fn of_lines(invoice: &Invoice) -> Option<Decimal> {
+    let have_rates = invoice.lines.iter().all(|line| line.number("tax_rate").is_some());
+    have_rates.then(|| sum(bases_by_rate(invoice).into_iter().map(|(rate, basis)| share(basis, rate))))
 }
 
 fn tax_row(rate: Decimal, basis: Decimal, amount: Decimal) -> Row {
@@ -175,7 +188,8 @@ fn categories(invoice: &mut Invoice) {
     let has_number = ids.iter().any(|name| header.has(name));
     let is_stated = |row: &Row| row.get("rate").is_some_and(|cell| cell.value.rule != "worked out");
     for row in &mut invoice.vat {
-        if row.has("category") {
+        if let Some(category) = row.text("category") {
+            give_reason(row, &category);
             continue;
         }
         let is_taxed = row.number("rate").is_some_and(|rate| !rate.is_zero());
@@ -188,12 +202,24 @@ fn categories(invoice: &mut Invoice) {
             (false, false, false, false) => "O",
         };
         set_cell(row, "vat", "category", Typed::Code(category.to_owned()));
-        if matches!(category, "E" | "O") && !has_reason {
-            set_cell(row, "vat", "exemption_reason", Typed::Text(NO_TAX.to_owned()));
-        }
+        give_reason(row, category);
         if category == "O" {
             row.remove("rate");
         }
+    }
+}
+
+/// What the category itself says, where the document gives no reason of its own.
+fn give_reason(row: &mut Row, category: &str) {
+    let reason = match category {
+        "K" => "Intra-community supply",
+        "G" => "Export outside the EU",
+        "AE" => "Reverse charge",
+        "E" | "O" => NO_TAX,
+        _ => return,
+    };
+    if !row.has("exemption_reason") && !row.has("exemption_code") {
+        set_cell(row, "vat", "exemption_reason", Typed::Text(reason.to_owned()));
     }
 }
 
@@ -214,44 +240,88 @@ fn merge_rows(invoice: &mut Invoice) {
     invoice.vat = merged;
 }
 
-/// Where the document states both the sum of its lines and another net total, and the total adds up with the tax,
-/// the difference is by definition an allowance or a charge, whether or not it was found on the page.
+/// Allowances and charges of which only the totals are known, and those that must exist because the sum of the lines
+/// and the net total are both stated, differ, and the net total adds up with the tax.
 fn explain_difference(invoice: &mut Invoice) {
-    let of = |name: &str| invoice.header.number(name);
-    if !invoice.allowances.is_empty()
-        || !invoice.charges.is_empty()
-        || of("allowance_total").is_some()
-        || of("charge_total").is_some()
-    {
+    if !invoice.allowances.is_empty() || !invoice.charges.is_empty() {
         return;
     }
+    let of = |name: &str| invoice.header.number(name);
     let (Some(lines), Some(net), Some(gross)) = (of("line_total"), of("net_total"), of("gross_total")) else {
         return;
     };
+    let whole = lines.saturating_sub(net);
+    let stated = match (of("allowance_total"), of("charge_total")) {
+        (None, None) => None,
+        (allowances, charges) => Some((allowances.unwrap_or_default(), charges.unwrap_or_default())),
+    };
     let adds_up = net.saturating_add(of("tax_total").unwrap_or_default()) == gross;
-    let is_stated =
+    let has_lines =
         invoice.header.get("line_total").is_some_and(|field| !field.value.rule.starts_with("it is"));
-    if lines == net || !adds_up || !is_stated {
+    if stated.is_none() && !(adds_up && has_lines) {
         return;
     }
-    let differences = differences_by_rate(invoice, lines.saturating_sub(net));
-    for (row, difference) in differences {
-        let mut entry = Row::new();
-        let is_allowance = difference > Decimal::ZERO;
-        let table = if is_allowance { "allowances" } else { "charges" };
-        set_cell(&mut entry, table, "amount", Typed::Number(difference.abs()));
-        let text = "Difference between the sum of the lines and the net total".to_owned();
-        set_cell(&mut entry, table, "reason", Typed::Text(text));
-        let tax = &invoice.vat[row];
-        if let Some(rate) = tax.number("rate") {
-            set_cell(&mut entry, table, "tax_rate", Typed::Number(rate));
-        }
-        if let Some(category) = tax.text("category") {
-            set_cell(&mut entry, table, "tax_category", Typed::Code(category));
-        }
-        if is_allowance { invoice.allowances.push(entry) } else { invoice.charges.push(entry) }
+    for part in split(invoice, whole, stated) {
+        add_entry(invoice, part);
     }
     invoice.add_up_allowances();
+}
+
+/// An allowance or a charge to write at one row of the tax table.
+struct Part {
+    row: usize,
+    is_charge: bool,
+    amount: Decimal,
+}
+
+/// Allowances and charges with the stated totals. Each rate needs the difference between its lines and its taxable
+/// amount; where the totals say that there was more of both, it goes to the first rate.
+fn split(invoice: &Invoice, whole: Decimal, stated: Option<(Decimal, Decimal)>) -> Vec<Part> {
+    let by_sign = |(row, difference): (usize, Decimal)| Part {
+        row,
+        is_charge: difference < Decimal::ZERO,
+        amount: difference.abs(),
+    };
+    let mut differences = differences_by_rate(invoice, whole);
+    let Some((allowances, charges)) = stated else { return differences.into_iter().map(by_sign).collect() };
+    if whole != allowances.saturating_sub(charges) {
+        differences.clear();
+    }
+    let taken_off = sum(differences.iter().map(|part| part.1).filter(|part| *part > Decimal::ZERO));
+    let more = allowances.saturating_sub(taken_off);
+    let first = |is_charge: bool, amount: Decimal| Part { row: 0, is_charge, amount };
+    let mut parts: Vec<Part> = match (differences.is_empty(), allowances.is_zero(), charges.is_zero()) {
+        (true, ..) => vec![first(false, allowances), first(true, charges)],
+        // Only one of the two exists, so the sign is the document's: a credit note takes off less than nothing.
+        (false, _, true) => {
+            differences.into_iter().map(|(row, amount)| Part { row, is_charge: false, amount }).collect()
+        }
+        (false, true, false) => differences
+            .into_iter()
+            .map(|(row, amount)| Part { row, is_charge: true, amount: -amount })
+            .collect(),
+        (false, false, false) if more < Decimal::ZERO => vec![first(false, allowances), first(true, charges)],
+        (false, false, false) => {
+            differences.into_iter().map(by_sign).chain([first(false, more), first(true, more)]).collect()
+        }
+    };
+    parts.retain(|part| !part.amount.is_zero());
+    parts
+}
+
+fn add_entry(invoice: &mut Invoice, part: Part) {
+    let (table, text) = if part.is_charge { ("charges", "Charge") } else { ("allowances", "Allowance") };
+    let mut entry = Row::new();
+    set_cell(&mut entry, table, "amount", Typed::Number(part.amount));
+    set_cell(&mut entry, table, "reason", Typed::Text(text.to_owned()));
+    let tax = invoice.vat.get(part.row);
+    if let Some(rate) = tax.and_then(|tax| tax.number("rate")) {
+        set_cell(&mut entry, table, "tax_rate", Typed::Number(rate));
+    }
+    if let Some(category) = tax.and_then(|tax| tax.text("category")) {
+        set_cell(&mut entry, table, "tax_category", Typed::Code(category));
+    }
+    if part.is_charge { invoice.charges.push(entry) } else { invoice.allowances.push(entry) }
 }
 
 /// How much more the lines of each rate are than its taxable amount; all of it at the first rate where that does
