@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use ode_pdf::Rect;
 
+use super::Heads;
 use crate::field::Context;
 use crate::label::Hit;
 use crate::mapping::{ColumnRule, TableRule};
@@ -21,7 +22,7 @@ const HEADER_HEIGHT_MAX: f32 = 60.0;
 #[derive(Clone, Debug)]
 pub(super) struct Header {
     pub rows: Range<usize>,
-    pub heads: Vec<Option<Rect>>,
+    pub heads: Heads,
     count: usize,
 }
 
