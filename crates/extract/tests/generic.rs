@@ -23,7 +23,7 @@ fn check(extraction: &Extraction, expected: &[(&str, &str)]) {
 #[test]
 fn an_english_invoice_with_labels_over_values() {
     let paper = Paper::new()
-        .styled(40.0, 30.0, "Northwind Traders Ltd", 16.0, true)
+        .title(40.0, 30.0, "Northwind Traders Ltd", 16.0)
         .text(40.0, 50.0, "1 High Street, Leeds")
         .text(40.0, 62.0, "VAT Reg No: GB 123 4567 89")
         .text(40.0, 100.0, "Bill To")

@@ -80,7 +80,7 @@ fn a_cell_is_what_rules_enclose() {
 #[test]
 fn a_zone_holds_what_stands_in_it() {
     let paper = || {
-        let paper = Paper::new().text(50.0, 20.0, "Small").styled(50.0, 40.0, "PT Besar", 18.0, true);
+        let paper = Paper::new().text(50.0, 20.0, "Small").title(50.0, 40.0, "PT Besar", 18.0);
         paper.text(50.0, 500.0, "Below")
     };
     let zone = "zone = { page = 1, box = [0, 0, 100, 20] }\n";

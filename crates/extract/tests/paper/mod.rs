@@ -29,12 +29,12 @@ impl Paper {
 
     /// Puts a text; its words are three points apart.
     pub(crate) fn text(self, x: f32, y: f32, text: &str) -> Self {
-        self.styled(x, y, text, LINE, false)
+        self.put((x, y), text, LINE, false)
     }
 
     /// Puts a text in bold.
     pub(crate) fn bold(self, x: f32, y: f32, text: &str) -> Self {
-        self.styled(x, y, text, LINE, true)
+        self.put((x, y), text, LINE, true)
     }
 
     /// Puts a text that ends at a place, as figures do.
@@ -44,7 +44,12 @@ impl Paper {
         self.text(x - width, y, text)
     }
 
-    pub(crate) fn styled(mut self, x: f32, y: f32, text: &str, font_size: f32, is_bold: bool) -> Self {
+    /// Puts a text in bold of any size.
+    pub(crate) fn title(self, x: f32, y: f32, text: &str, font_size: f32) -> Self {
+        self.put((x, y), text, font_size, true)
+    }
+
+    fn put(mut self, (x, y): (f32, f32), text: &str, font_size: f32, is_bold: bool) -> Self {
         let page = self.pages.last_mut().expect("there is a page");
         let mut at = x;
         for part in text.split(' ') {
