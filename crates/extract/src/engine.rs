@@ -10,7 +10,7 @@ use crate::field::{Candidate, Context, candidates};
 use crate::label::Hits;
 use crate::mapping::check::{Equation, Term};
 use crate::mapping::file::{DatesFile, LocaleFile, NumbersFile, OnFail, Pick};
-use crate::mapping::{Check, Mapping};
+use crate::mapping::{Check, Mapping, Rules};
 use crate::record::{Field, Finding, Record, Row, Severity, Table, Typed, Value};
 use crate::sheet::Sheet;
 use crate::values::currency::Currencies;
@@ -45,10 +45,11 @@ const CHOSEN_FIELDS_MAX: usize = 4;
 /// Runs a mapping over a document.
 pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     let locale = locale_of(&mapping.locale, sheet);
-    let hits: Hits = mapping.labels.find(sheet);
+    let rules = mapping.rules();
+    let hits: Hits = rules.labels.find(sheet);
     let context = Context { sheet, hits: &hits, locale: &locale, body_size: body_size(sheet) };
     let mut record = Record { kind: mapping.kind.clone(), source: mapping.id.clone(), ..Record::default() };
-    for rule in &mapping.tables {
+    for rule in &rules.tables {
         let rows = crate::table::rows(rule, context);
         if !rows.is_empty() {
             record
@@ -57,13 +58,13 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
         }
     }
     let mut found: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
-    for (name, rule) in &mapping.fields {
+    for (name, rule) in &rules.fields {
         found.insert(name, ranked(candidates(rule, context), rule.pick));
     }
-    part_from_others(mapping, &mut found);
-    let confirmed = choose(&mapping.checks, &mut found, &record.tables);
+    part_from_others(rules, &mut found);
+    let confirmed = choose(&rules.checks, &mut found, &record.tables);
     let mut others = BTreeMap::new();
-    for (name, rule) in &mapping.fields {
+    for (name, rule) in &rules.fields {
         let is_confirmed = confirmed.contains(&name.as_str());
         let mut list = found.remove(name.as_str()).unwrap_or_default();
         if list.first().is_some_and(|c| c.score < rule.sure && !is_confirmed) {
@@ -82,8 +83,8 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
             others.insert(name.clone(), rest);
         }
     }
-    assume_currency(mapping, &locale, &mut record);
-    record.findings.extend(failed_checks(&mapping.checks, &record));
+    assume_currency(rules, &locale, &mut record);
+    record.findings.extend(failed_checks(&rules.checks, &record));
     Extraction { record, mapping: mapping.id.clone(), others, ..Extraction::default() }
 }
 
@@ -175,8 +176,8 @@ fn ranked(mut list: Vec<Candidate>, pick: Pick) -> Vec<Candidate> {
 const AGREEMENT: f32 = 0.02;
 
 /// Takes away what another field is known to be.
-fn part_from_others(mapping: &Mapping, found: &mut BTreeMap<&str, Vec<Candidate>>) {
-    for (name, rule) in &mapping.fields {
+fn part_from_others(rules: &Rules, found: &mut BTreeMap<&str, Vec<Candidate>>) {
+    for (name, rule) in &rules.fields {
         for other in &rule.unlike {
             let taken = found.get(other.as_str()).and_then(|list| list.first()).map(|c| c.typed.clone());
             if let (Some(taken), Some(list)) = (taken, found.get_mut(name.as_str())) {
@@ -341,8 +342,8 @@ fn to_value(candidate: &Candidate, list: &[Candidate], is_confirmed: bool) -> Va
 }
 
 /// The mapping's currency, where the page names none.
-fn assume_currency(mapping: &Mapping, locale: &Locale, record: &mut Record) {
-    let has_rule = mapping.fields.get("currency").filter(|rule| rule.kind == Kind::Currency);
+fn assume_currency(rules: &Rules, locale: &Locale, record: &mut Record) {
+    let has_rule = rules.fields.get("currency").filter(|rule| rule.kind == Kind::Currency);
     if let (Some(rule), Some(code), None) =
         (has_rule, &locale.currencies.default, record.fields.get("currency"))
     {

@@ -61,7 +61,7 @@ pub(crate) fn allowed(text: &str) -> String {
 }
 
 /// A value's meaning as text that a machine reads: ISO days, decimal points, no grouping.
-pub(crate) fn plain(typed: &Typed) -> String {
+pub fn plain(typed: &Typed) -> String {
     match typed {
         Typed::Text(text) | Typed::Code(text) => text.clone(),
         Typed::Number(number) => number.to_string(),

@@ -14,6 +14,11 @@ const REGEX_BYTES_MAX: usize = 1 << 20;
 /// Longest regular expression or label that is taken.
 pub(crate) const PATTERN_CHARS_MAX: usize = 1000;
 
+/// Places of one label that are looked at.
+const LABEL_HITS_MAX: usize = 2_000;
+/// Labels in one row that are looked at; they are compared with each other, so time grows with the square.
+const ROW_HITS_MAX: usize = 400;
+
 /// Which labels compete: a label inside a longer one of the same group is not meant ("Date" in "Due Date").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
@@ -154,6 +159,9 @@ impl Labels {
         let text = &row.folded;
         let mut found: Vec<(Option<Group>, LabelId, Range<usize>)> = Vec::new();
         for m in self.automaton.find_overlapping_iter(text.as_bytes()) {
+            if found.len() >= ROW_HITS_MAX {
+                break;
+            }
             if is_word(text, m.start(), m.end()) {
                 let (group, id) = self.plain[m.pattern().as_usize()];
                 found.push((Some(group), id, char_range(text, m.start()..m.end())));
@@ -207,7 +215,8 @@ pub(crate) fn char_range(text: &str, bytes: Range<usize>) -> Range<usize> {
 impl Hits {
     /// Places of any of the labels, in reading order.
     pub(crate) fn of(&self, labels: &[LabelId]) -> Vec<Hit> {
-        let mut all: Vec<Hit> = labels.iter().flat_map(|id| self.by_label[*id].iter().cloned()).collect();
+        let places = labels.iter().flat_map(|id| self.by_label[*id].iter().take(LABEL_HITS_MAX).cloned());
+        let mut all: Vec<Hit> = places.collect();
         all.sort_by_key(|h| (h.page, h.row, h.chars.start));
         all.dedup();
         all

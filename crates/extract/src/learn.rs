@@ -365,7 +365,7 @@ impl Learner<'_> {
             (labels.len() * 6).div_ceil(10),
         );
         for (name, (rule, _)) in rules {
-            let term = self.base.fields.get(name).and_then(|f| f.to.clone());
+            let term = self.base.rules().fields.get(name).and_then(|f| f.to.clone());
             let term = term.map(|t| format!("to = {}\n", quote(&t))).unwrap_or_default();
             text.push_str(&format!("\n[fields.{name}]\n{rule}inherit = true\n{term}"));
         }

@@ -26,6 +26,7 @@ pub mod write;
 
 pub use engine::Extraction;
 pub use error::{ExtractError, MappingError};
+pub use facts::plain as value_text;
 pub use mapping::Mapping;
 pub use matching::MatchReport;
 pub use record::{Cell, Field, Finding, Place, Record, Row, Severity, Table, Typed, Value};

@@ -9,7 +9,7 @@ use ode_pdf::Document;
 use crate::engine::{self, Extraction};
 use crate::error::{ExtractError, MappingError};
 use crate::facts::plain;
-use crate::mapping::file::Status;
+use crate::mapping::file::{MappingFile, Status};
 use crate::mapping::{self, Mapping};
 use crate::matching::{MatchReport, Matcher};
 use crate::record::Record;
@@ -80,6 +80,8 @@ pub struct ShadowCount {
 
 /// A mapping file's name and text.
 type Source = (String, String);
+/// Name, text, and how a mapping that is extended is found.
+type Parse = fn(&str, &str, &dyn Fn(&str) -> Option<Arc<MappingFile>>) -> Result<Mapping, MappingError>;
 
 impl Registry {
     /// Loads what the options say.
@@ -242,12 +244,12 @@ pub(crate) fn texts(record: &Record) -> BTreeMap<String, String> {
 }
 
 fn load(options: &Options) -> Result<Loaded, Vec<MappingError>> {
-    let mut sources: Vec<Source> =
-        shipped::MAPPINGS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    let shipped = shipped::MAPPINGS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    let mut mappings = BTreeMap::new();
+    parse_all(shipped.collect(), mapping::parse_trusted, &mut mappings)?;
     if let Some(folder) = &options.folder {
-        sources.extend(read_folder(folder)?);
+        parse_all(read_folder(folder)?, mapping::parse, &mut mappings)?;
     }
-    let mappings = parse_all(sources)?;
     if let Some(folder) = options.folder.as_ref().filter(|_| options.tested) {
         refuse_failing(&mappings, folder)?;
     }
@@ -277,8 +279,11 @@ fn refuse_failing(mappings: &BTreeMap<String, Arc<Mapping>>, folder: &Path) -> R
 }
 
 /// Parses files in the order in which they extend each other. Later sources replace earlier ones of the same id.
-fn parse_all(sources: Vec<Source>) -> Result<BTreeMap<String, Arc<Mapping>>, Vec<MappingError>> {
-    let mut done: BTreeMap<String, Arc<Mapping>> = BTreeMap::new();
+fn parse_all(
+    sources: Vec<Source>,
+    parse: Parse,
+    done: &mut BTreeMap<String, Arc<Mapping>>,
+) -> Result<(), Vec<MappingError>> {
     let mut waiting = sources;
     loop {
         let count = waiting.len();
@@ -286,7 +291,7 @@ fn parse_all(sources: Vec<Source>) -> Result<BTreeMap<String, Arc<Mapping>>, Vec
         let mut later = Vec::new();
         for (name, text) in waiting {
             let base = |id: &str| done.get(id).map(|m| m.file.clone());
-            match mapping::parse(&name, &text, &base) {
+            match parse(&name, &text, &base) {
                 Ok(mapping) => {
                     done.insert(mapping.id.clone(), Arc::new(mapping));
                 }
@@ -297,7 +302,7 @@ fn parse_all(sources: Vec<Source>) -> Result<BTreeMap<String, Arc<Mapping>>, Vec
             }
         }
         if later.is_empty() {
-            return Ok(done);
+            return Ok(());
         }
         if later.len() == count {
             return Err(errors);

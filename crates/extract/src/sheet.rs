@@ -9,7 +9,7 @@ use ode_pdf::{Document, Page, Rect, Word};
 /// in type of equal widths six tenths.
 const PIECE_GAP_EMS: f32 = 1.0;
 /// Base lines nearer than this share of a font size are one row.
-const ROW_SLACK_EMS: f32 = 0.4;
+const ROW_SLACK_EMS: f32 = 0.3;
 /// Pages past this are not searched: totals of longer documents stand on the first or on the last pages, and
 /// nobody maps a book.
 pub const PAGES_MAX: usize = 400;

@@ -60,6 +60,8 @@ fn label_score(row: &TextRow, hit: &Hit) -> f32 {
     }
 }
 
+/// Pieces behind a label that may hold its value.
+const PIECES_MAX: usize = 20;
 /// See `right`.
 const UNPARTED_FACTOR: f32 = 0.75;
 
@@ -119,7 +121,7 @@ fn right(rule: &FieldRule, label: Label<'_>, context: Context<'_>, sources: &mut
         sources.extend(beside.into_iter().map(|span| Source::new(span, score, how.clone())));
         return;
     }
-    for piece in &row.pieces[at + 1..] {
+    for piece in row.pieces[at + 1..].iter().take(PIECES_MAX) {
         let end = next_label(piece.chars.start, piece.chars.end);
         if end == piece.chars.start {
             break;

@@ -56,15 +56,34 @@ pub(super) fn select_lines(
         }
     };
     let Some(first) = first.filter(|first| *first < lines.len()) else { return };
-    let mut joined = Span::default();
     let is_styled = matches!(rule.line, Some(LineFile::Bold | LineFile::LargestFont));
     let style = |line: &Span| (line.is_bold, line.font_size.round() as i32);
     let own = style(&lines[first]);
-    for line in lines[first..].iter().take(rule.lines).take_while(|l| !is_styled || style(l) == own) {
-        joined.push_line(line);
-    }
+    let wanted = lines[first..].iter().take(rule.lines).take_while(|l| !is_styled || style(l) == own);
+    let joined = join(wanted);
     sources.push(Source::new(joined, score, how));
 }
+
+/// Lines as one span; where the page leaves a line blank, so does the span, for patterns to see.
+fn join<'a>(lines: impl Iterator<Item = &'a Span>) -> Span {
+    let mut joined = Span::default();
+    let mut last: Option<Rect> = None;
+    for line in lines {
+        let rect = line.rect(&(0..line.chars.len()));
+        if let (Some(upper), Some(lower)) = (last, rect) {
+            if lower.y0 - upper.y1 > (lower.y1 - lower.y0) * BLANK_SHARE {
+                joined.text.push('\n');
+                joined.chars.push(None);
+            }
+        }
+        joined.push_line(line);
+        last = rect.or(last);
+    }
+    joined
+}
+
+/// A gap of this share of a line's height is a blank line.
+const BLANK_SHARE: f32 = 0.8;
 
 fn largest(lines: &[Span]) -> Option<usize> {
     let size = lines.iter().map(|l| l.font_size).fold(0.0, f32::max);

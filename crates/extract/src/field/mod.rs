@@ -52,6 +52,8 @@ impl Source {
     }
 }
 
+/// Texts that a rule may point at before it says nothing any more.
+const SOURCES_MAX: usize = 500;
 /// More candidates than this for one field say that its rule says nothing.
 const CANDIDATES_MAX: usize = 40;
 
@@ -175,7 +177,7 @@ fn sources(rule: &FieldRule, context: Context<'_>) -> Vec<Source> {
     for hit in context.hits.of(&rule.anchors) {
         let row = context.sheet.row(hit.page, hit.row);
         let x = row.rect(&hit.chars).map_or(0.0, |r| r.x0);
-        if is_allowed(hit.page, hit.row, x) {
+        if sources.len() < SOURCES_MAX && is_allowed(hit.page, hit.row, x) {
             anchored(rule, &hit, context, &mut sources);
         }
     }

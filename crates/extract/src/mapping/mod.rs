@@ -5,7 +5,7 @@ pub mod check;
 pub mod file;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
 use rust_decimal::Decimal;
@@ -47,12 +47,29 @@ pub struct Mapping {
     pub locale: LocaleFile,
     /// Its documents with known values.
     pub tests: Vec<TestFile>,
-    pub(crate) labels: Labels,
-    pub(crate) fields: BTreeMap<String, FieldRule>,
-    pub(crate) tables: Vec<TableRule>,
-    pub(crate) checks: Vec<Check>,
-    /// The file it was made from, for `extends`.
+    /// The file it was made from, with what it extends.
     pub(crate) file: Arc<MappingFile>,
+    /// Worked out when first used: a program that reads one document should not compile sixteen mappings.
+    rules: OnceLock<Rules>,
+}
+
+/// What a mapping does, ready to be done.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub labels: Labels,
+    pub fields: BTreeMap<String, FieldRule>,
+    pub tables: Vec<TableRule>,
+    pub checks: Vec<Check>,
+}
+
+impl Mapping {
+    /// The compiled rules.
+    pub(crate) fn rules(&self) -> &Rules {
+        let compiled = || compile_rules(&self.file);
+        self.rules.get_or_init(|| {
+            compiled().expect("a file is compiled once when it is loaded, and shipped ones by a test")
+        })
+    }
 }
 
 /// Which documents a mapping is for.
@@ -159,8 +176,20 @@ pub(crate) struct Check {
     pub on_fail: OnFail,
 }
 
-/// Reads a file's text; what it extends is looked up by id.
+/// Reads a file's text and compiles it, so that every mistake in it is found; what it extends is looked up by id.
 pub fn parse(
+    source: &str,
+    text: &str,
+    base: &dyn Fn(&str) -> Option<Arc<MappingFile>>,
+) -> Result<Mapping, MappingError> {
+    let mapping = parse_trusted(source, text, base)?;
+    let fail = |message: String| MappingError { source: source.to_owned(), at: None, message };
+    let rules = compile_rules(&mapping.file).map_err(|message| fail(located(text, message)))?;
+    Ok(Mapping { rules: OnceLock::from(rules), ..mapping })
+}
+
+/// Reads a file's text that is known to be sound.
+pub(crate) fn parse_trusted(
     source: &str,
     text: &str,
     base: &dyn Fn(&str) -> Option<Arc<MappingFile>>,
@@ -275,6 +304,23 @@ fn edits(a: &str, b: &str) -> usize {
 }
 
 fn compile_file(file: MappingFile) -> Result<Mapping, String> {
+    Ok(Mapping {
+        id: format!("{}_v{}", file.name, file.version),
+        name: file.name.clone(),
+        version: file.version,
+        status: file.status,
+        kind: file.kind.clone(),
+        output: file.output.clone(),
+        about: file.about.clone(),
+        terms: compile_match(&file)?,
+        locale: file.locale.clone(),
+        tests: file.tests.clone(),
+        file: Arc::new(file),
+        rules: OnceLock::new(),
+    })
+}
+
+fn compile_rules(file: &MappingFile) -> Result<Rules, String> {
     let mut labels = LabelsBuilder::default();
     for label in &file.ignore.0 {
         labels.add(label, Group::Anchor).map_err(|e| format!("ignore «{label}»: {e}"))?;
@@ -293,23 +339,7 @@ fn compile_file(file: MappingFile) -> Result<Mapping, String> {
         tables.push(rule);
     }
     let checks = file.checks.iter().map(|c| compile_check(c, &fields, &tables)).collect::<Result<_, _>>()?;
-    Ok(Mapping {
-        id: format!("{}_v{}", file.name, file.version),
-        name: file.name.clone(),
-        version: file.version,
-        status: file.status,
-        kind: file.kind.clone(),
-        output: file.output.clone(),
-        about: file.about.clone(),
-        terms: compile_match(&file)?,
-        locale: file.locale.clone(),
-        tests: file.tests.clone(),
-        labels: labels.build()?,
-        fields,
-        tables,
-        checks,
-        file: Arc::new(file),
-    })
+    Ok(Rules { labels: labels.build()?, fields, tables, checks })
 }
 
 fn compile_match(file: &MappingFile) -> Result<MatchTerms, String> {
@@ -522,8 +552,8 @@ mod tests {
         let text =
             "schema = 1\nname = \"child\"\nversion = 1\nextends = \"note_v2\"\n[fields.b]\nvalue = \"2\"\n";
         let child = parse("child.toml", text, &|_| Some(parent.clone())).unwrap();
-        assert_eq!(child.fields["a"].value.as_deref(), Some("1"));
-        assert_eq!(child.fields["b"].value.as_deref(), Some("2"));
+        assert_eq!(child.rules().fields["a"].value.as_deref(), Some("1"));
+        assert_eq!(child.rules().fields["b"].value.as_deref(), Some("2"));
         assert_eq!(child.locale.numbers, Some(file::NumbersFile::Comma));
     }
 }

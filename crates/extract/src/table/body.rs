@@ -5,11 +5,11 @@ use super::{Bands, BodyRow, band_of, cell_span, distinct};
 use crate::field::take;
 use crate::mapping::TableRule;
 use crate::record::Row;
-use crate::sheet::union;
+use crate::sheet::Stroke;
 use crate::values::{self, Locale};
 
-/// A rule parts rows when it covers this share of the table's width.
-const RULE_SHARE: f32 = 0.3;
+/// A rule parts rows when it covers this share of the page's width.
+const RULE_SHARE: f32 = 0.25;
 
 /// Rows on one page.
 pub(super) fn page_rows(
@@ -70,10 +70,9 @@ fn start_at(
 
 /// The lowest rule drawn across the table between a height and a row.
 fn rule_between(part: &BodyRow<'_>, floor: f32) -> Option<f32> {
-    let width = part.page.rows.iter().map(|r| r.bbox).reduce(union).map_or(0.0, |b| b.x1 - b.x0);
+    let width = part.page.page.width * RULE_SHARE;
     let limit = part.row.y_mid();
-    let is_across =
-        |l: &&(f32, f32, f32)| l.2 - l.1 >= width * RULE_SHARE && floor - 1.0 <= l.0 && l.0 <= limit;
+    let is_across = |l: &&Stroke| l.2 - l.1 >= width && floor - 1.0 <= l.0 && l.0 <= limit;
     part.page.levels.iter().filter(is_across).map(|l| l.0).max_by(f32::total_cmp)
 }
 

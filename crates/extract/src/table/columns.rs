@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use ode_pdf::Rect;
 
-use super::header::Header;
-use super::{Bands, BodyRow, cell_span, mid_x, words_of};
+use super::{Bands, BodyRow, Heads, cell_span, mid_x, words_of};
 use crate::mapping::TableRule;
 use crate::sheet::{SheetPage, union};
 use crate::values::{self, Kind, Locale};
@@ -13,16 +12,17 @@ use crate::values::{self, Kind, Locale};
 /// Bounds between columns: a drawn rule where there is one, else the widest white gutter.
 pub(super) fn cut_columns(
     rule: &TableRule,
-    header: &Header,
+    heads: &Heads,
     page: &SheetPage<'_>,
     body: &[BodyRow<'_>],
     locale: &Locale,
 ) -> Bands {
     let mut order: Vec<(usize, Rect)> =
-        header.heads.iter().enumerate().filter_map(|(at, r)| r.map(|r| (at, r))).collect();
+        heads.iter().enumerate().filter_map(|(at, r)| r.map(|r| (at, r))).collect();
     order.sort_by(|a, b| mid_x(a.1).total_cmp(&mid_x(b.1)));
     let main = main_rows(rule, &order, body, locale);
-    let y = header.rows.clone().map(|r| page.rows[r].y_mid()).fold(0.0, f32::max);
+    // Walls between columns stand beside the first row of the body, whether or not the headings have any.
+    let y = body.first().map_or(0.0, |part| part.row.y_mid());
     let mut bands: Bands = vec![None; rule.columns.len()];
     let mut left = 0.0;
     let mut at = 0;

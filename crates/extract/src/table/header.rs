@@ -4,12 +4,17 @@ use std::ops::Range;
 
 use ode_pdf::Rect;
 
+use super::Heads;
 use crate::field::Context;
 use crate::label::Hit;
 use crate::mapping::{ColumnRule, TableRule};
 use crate::sheet::TextRow;
 use crate::values::{self, Kind, Locale};
 
+/// Headings take at most this many lines; more is text that happens to hold the words.
+const HEADER_ROWS_MAX: usize = 12;
+/// Rows of a page at which headings may begin: past this the words of headings are all over the page.
+const STARTS_MAX: usize = 1_000;
 /// Headings of several lines are at most this high, in points.
 const HEADER_HEIGHT_MAX: f32 = 60.0;
 
@@ -17,7 +22,7 @@ const HEADER_HEIGHT_MAX: f32 = 60.0;
 #[derive(Clone, Debug)]
 pub(super) struct Header {
     pub rows: Range<usize>,
-    pub heads: Vec<Option<Rect>>,
+    pub heads: Heads,
     count: usize,
 }
 
@@ -32,9 +37,10 @@ pub(super) fn find_header(rule: &TableRule, context: Context<'_>, page: usize) -
     let mut starts: Vec<usize> = hits.iter().flatten().map(|h| h.row).collect();
     starts.sort_unstable();
     starts.dedup();
+    starts.truncate(STARTS_MAX);
     let mut best: Option<Header> = None;
     for start in starts {
-        for end in start + 1..=rows.len() {
+        for end in start + 1..=rows.len().min(start + HEADER_ROWS_MAX) {
             let is_high = rows[end - 1].bbox.y1 - rows[start].bbox.y0 > HEADER_HEIGHT_MAX;
             if is_high || has_money(&rows[end - 1], context.locale) {
                 break;

@@ -26,6 +26,9 @@ const ROWS_MAX: usize = 5_000;
 /// Where each column begins and ends; none for columns without a heading.
 type Bands = Vec<Option<Range<f32>>>;
 
+/// Where each column's heading stands; none for those that have none.
+type Heads = Vec<Option<Rect>>;
+
 /// A text row of the table's body.
 #[derive(Clone, Copy)]
 struct BodyRow<'a> {
@@ -79,10 +82,11 @@ fn rows_by_pattern(rule: &TableRule, pattern: &regex::Regex, context: Context<'_
 
 fn rows_by_headings(rule: &TableRule, context: Context<'_>) -> Vec<Row> {
     let mut found = Vec::new();
-    let mut bands: Option<Bands> = None;
+    // Headings that are still in force on pages that repeat none.
+    let mut heads: Option<Heads> = None;
     for (at, page) in context.sheet.pages.iter().enumerate() {
         let header = find_header(rule, context, at);
-        let first = match (&header, &bands) {
+        let first = match (&header, &heads) {
             (Some(header), _) => header.rows.end,
             (None, Some(_)) if rule.continues => 0,
             (None, _) => continue,
@@ -93,15 +97,14 @@ fn rows_by_headings(rule: &TableRule, context: Context<'_>) -> Vec<Row> {
             .filter(|row| !rule.skip.iter().any(|pattern| pattern.is_match(&row.text)))
             .map(|row| BodyRow { page, row })
             .collect();
-        if let Some(header) = &header {
-            bands = Some(cut_columns(rule, header, page, &body, context.locale));
-        }
-        if let Some(bands) = &bands {
-            let top = header.as_ref().map_or(0.0, |h| page.rows[h.rows.end - 1].bbox.y1);
-            found.extend(page_rows(rule, bands, &body, top, context.locale));
+        let top = header.as_ref().map_or(0.0, |h| page.rows[h.rows.end - 1].bbox.y1);
+        heads = header.map(|h| h.heads).or(heads);
+        if let Some(heads) = &heads {
+            let bands = cut_columns(rule, heads, page, &body, context.locale);
+            found.extend(page_rows(rule, &bands, &body, top, context.locale));
         }
         if last < page.rows.len() {
-            bands = None;
+            heads = None;
         }
         if found.len() > ROWS_MAX {
             break;
