@@ -23,7 +23,7 @@ const REOPEN_LIVE: &str = "INSERT INTO job_live (id, owner, created_at, priority
         session_id, user_id, organisation_id, created_by, external_id, timeout_ms, input, config, metadata, advance,
         fence, attempts, state, history, queued_at, updated_at)
     SELECT id, coalesce(organisation_id, session_id, user_id, $5), created_at, priority, retries_max, pipeline, kind,
-        $2, session_id, user_id, organisation_id, created_by, external_id, timeout_ms, input, config, metadata,
+        {lane $2}, session_id, user_id, organisation_id, created_by, external_id, timeout_ms, input, config, metadata,
         advance, fence, attempts, $3, history || $4, {now}, {now} FROM job_past WHERE id = $1";
 const REOPENED: &str = "DELETE FROM job_past WHERE id = $1";
 const REOPEN_ENTRY: &str = "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)

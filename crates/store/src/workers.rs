@@ -45,7 +45,7 @@ const WORKERS: &str = "SELECT id, host, pid, version, started_at, beat_at, runni
 const LOOK: &str = "SELECT 'due' AS what, NULL AS lane, (SELECT min(run_at) FROM job_live
         WHERE lane IS NULL AND run_at IS NOT NULL) AS at
     UNION ALL SELECT 'now', NULL, {now}
-    UNION ALL SELECT 'ready', r.lane, NULL FROM {rows $1: lane text}
+    UNION ALL SELECT 'ready', {text r.lane}, NULL FROM {rows $1: lane lane}
         WHERE EXISTS (SELECT 1 FROM job_live l WHERE l.lane = r.lane AND l.worker IS NULL)
     UNION ALL SELECT 'lost', NULL, NULL WHERE EXISTS (SELECT 1 FROM worker WHERE alive_until < {now})";
 const RENEW: &str = "UPDATE job_live SET lease_until = {after $3}

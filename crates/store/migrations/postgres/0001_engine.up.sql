@@ -78,11 +78,13 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_owner ON api_key (owner);
 
+-- The lines that jobs wait in. A number to the server, so that the index of the lines is quick to compare and small.
+CREATE TYPE ode_lane AS ENUM ('xml', 'html', 'print.export', 'print.order', 'script');
+
 -- What single columns may hold. As domains rather than constraints of the tables: the server reads every constraint
 -- of a table anew in each statement that writes to it, and checks them all whichever column is written.
 CREATE DOMAIN ode_kind AS text CHECK (length(VALUE) BETWEEN 1 AND 255);
 CREATE DOMAIN ode_external_id AS text CHECK (length(VALUE) BETWEEN 1 AND 255);
-CREATE DOMAIN ode_lane AS text CHECK (VALUE IN ('xml', 'html', 'print.export', 'print.order', 'script'));
 CREATE DOMAIN ode_priority AS smallint CHECK (VALUE BETWEEN -1000 AND 1000);
 CREATE DOMAIN ode_timeout_ms AS bigint CHECK (VALUE BETWEEN 1 AND 604800000);
 CREATE DOMAIN ode_count AS smallint CHECK (VALUE >= 0);
@@ -115,10 +117,10 @@ CREATE TABLE job_live (
     -- When it last became eligible, where that was not at its creation.
     queued_at        timestamptz,
     -- What a claim changes comes last, so that it logs only this.
-    retries          ode_count NOT NULL DEFAULT 0,
-    crashes          ode_count NOT NULL DEFAULT 0,
-    fence            ode_number NOT NULL DEFAULT 0,
-    attempts         ode_count NOT NULL DEFAULT 0,
+    retries          smallint NOT NULL DEFAULT 0,
+    crashes          smallint NOT NULL DEFAULT 0,
+    fence            integer NOT NULL DEFAULT 0,
+    attempts         smallint NOT NULL DEFAULT 0,
     state            text NOT NULL,
     history          bytea NOT NULL,
     updated_at       timestamptz,
@@ -142,7 +144,8 @@ CREATE TABLE job_live (
         WHEN state IN ('processing', 'exporting', 'ordering', 'in_progress')
             THEN num_nulls(worker, lease_until, started_at, lane) = 0
         ELSE num_nonnulls(worker, lease_until) = 0 AND (lane IS NULL OR state NOT IN ('uploaded', 'ordered')) END),
-    CONSTRAINT job_live_one_owner CHECK (num_nonnulls(session_id, organisation_id) <= 1)
+    CONSTRAINT job_live_one_owner CHECK (num_nonnulls(session_id, organisation_id) <= 1),
+    CONSTRAINT job_live_counts CHECK (least(fence, attempts, retries, crashes) >= 0)
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
     -- Gathering statistics holds on to rows that are gone, and every claim then steps over them; ways are fixed here.
     autovacuum_analyze_threshold = 2000000000);
@@ -341,8 +344,8 @@ SELECT
     NULL::text AS error_code,
     NULL::text AS error_message,
     NULL::text AS error_detail,
-    attempts::smallint AS attempt_count,
-    retries::smallint AS retry_count,
+    attempts AS attempt_count,
+    retries AS retry_count,
     coalesce(retries_max, 3)::smallint AS max_retries,
     coalesce(progress_percent, 0)::smallint AS progress_percent,
     progress_message,

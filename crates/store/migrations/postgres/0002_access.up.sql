@@ -165,7 +165,7 @@ BEGIN
     INSERT INTO job_live (id, owner, priority, retries_max, pipeline, kind, lane, organisation_id, created_by,
         external_id, timeout_ms, input, config, metadata, state, history, run_at)
     VALUES (new_id, coalesce(organisation_id, '00000000-0000-0000-0000-000000000000'), priority, max_retries,
-        pipeline, type, CASE WHEN is_due THEN line END, organisation_id, created_by, external_id, timeout_ms, input,
+        pipeline, type, CASE WHEN is_due THEN line::ode_lane END, organisation_id, created_by, external_id, timeout_ms, input,
         config, metadata, waiting, history, CASE WHEN NOT is_due THEN run_at END);
     IF is_due THEN
         PERFORM pg_notify('ode_ready', line);

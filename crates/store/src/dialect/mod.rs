@@ -10,6 +10,7 @@
 //! | `{after $2}` | that many microseconds from now |
 //! | `{rows $1: id uuid, n int, at moment, doc json, name text}` | a JSON array as a table `r` |
 //! | `{told history}` | whether a history holds the entry `$2` |
+//! | `{lane $2}` | a text as a lane, and `{text lane}` the other way |
 //! | `{tail id}` | the last eight hexadecimal digits of an id |
 
 pub(crate) mod postgres;
@@ -71,6 +72,9 @@ fn word(dialect: Dialect, word: &str) -> String {
         ("told", Sqlite) => format!("instr(',' || {rest} || ',', $2 || ',') > 0"),
         ("tail", Postgres) => format!("right({rest}::text, 8)"),
         ("tail", Sqlite) => format!("lower(substr(hex({rest}), 25))"),
+        ("lane", Postgres) => format!("{rest}::ode_lane"),
+        ("text", Postgres) => format!("{rest}::text"),
+        ("lane" | "text", Sqlite) => rest.into(),
         ("rows", Postgres) => postgres::rows(rest),
         ("rows", Sqlite) => sqlite::rows(rest),
         (other, _) => panic!("the statement word {{{other}}} is not known"),

@@ -23,6 +23,7 @@ pub(super) fn rows(spec: &str) -> String {
         let kind = match *kind {
             "int" | "moment" => "bigint",
             "json" => "jsonb",
+            "lane" => "ode_lane",
             other => other,
         };
         format!("{name} {kind}")
@@ -140,8 +141,8 @@ WITH t AS MATERIALIZED (
     INSERT INTO job_live (id, owner, priority, retries_max, pipeline, kind, lane, session_id, user_id,
         organisation_id, created_by, external_id, timeout_ms, input, config, metadata, fence, attempts, state,
         history, advance, run_at, started_at, timeout_at, lease_until, worker)
-    SELECT id, owner, priority, retries_max, pipeline, kind, lane, session_id, user_id, organisation_id, created_by,
-        external_id, timeout_ms, input, config, metadata, started, started, state, history,
+    SELECT id, owner, priority, retries_max, pipeline, kind, lane::ode_lane, session_id, user_id, organisation_id,
+        created_by, external_id, timeout_ms, input, config, metadata, started, started, state, history,
         CASE WHEN advance = 1 THEN TRUE END, timestamptz 'epoch' + run_at * interval '1 microsecond',
         CASE WHEN started = 1 THEN now() END,
         CASE WHEN started = 1 THEN now() + limit_micros * interval '1 microsecond' END,
@@ -166,14 +167,14 @@ pub(crate) const RING_MAX: i64 = 64;
 /// indexed column, so a row stays where it is on its page.
 pub(crate) const CLAIM: &[&str] = &["
 WITH RECURSIVE top AS MATERIALIZED (
-    SELECT priority, owner, id FROM job_live WHERE lane = $1 AND worker IS NULL ORDER BY lane, priority DESC, owner, id LIMIT 1
+    SELECT priority, owner, id FROM job_live WHERE lane = $1::ode_lane AND worker IS NULL ORDER BY lane, priority DESC, owner, id LIMIT 1
 ), ring (owner, wrapped, n) AS (
-    SELECT (SELECT owner FROM job_live WHERE lane = $1 AND priority = top.priority AND worker IS NULL AND owner > $4
+    SELECT (SELECT owner FROM job_live WHERE lane = $1::ode_lane AND priority = top.priority AND worker IS NULL AND owner > $4
         ORDER BY lane, priority DESC, owner, id LIMIT 1), FALSE, 1
     FROM top
     UNION ALL
     SELECT CASE WHEN ring.owner IS NULL THEN top.owner
-        ELSE (SELECT owner FROM job_live WHERE lane = $1 AND priority = top.priority AND worker IS NULL
+        ELSE (SELECT owner FROM job_live WHERE lane = $1::ode_lane AND priority = top.priority AND worker IS NULL
             AND owner > ring.owner ORDER BY lane, priority DESC, owner, id LIMIT 1) END,
         ring.wrapped OR ring.owner IS NULL, ring.n + 1
     FROM ring, top
@@ -186,7 +187,7 @@ WITH RECURSIVE top AS MATERIALIZED (
 ), picked AS MATERIALIZED (
     SELECT p.id, p.ctid FROM turn CROSS JOIN LATERAL (
         SELECT id, ctid FROM job_live
-        WHERE lane = $1 AND priority = turn.priority AND owner = turn.owner AND id >= turn.oldest AND worker IS NULL
+        WHERE lane = $1::ode_lane AND priority = turn.priority AND owner = turn.owner AND id >= turn.oldest AND worker IS NULL
         ORDER BY lane, priority DESC, owner, id LIMIT ($3 + turn.owners - 1) / turn.owners
         FOR UPDATE SKIP LOCKED) p
     LIMIT $3
@@ -243,7 +244,7 @@ WITH m AS (
         retries = l.retries + r.retries, crashes = l.crashes + r.crashes, history = l.history || $3,
         advance = coalesce(l.advance, CASE WHEN r.advance = 1 THEN TRUE END),
         queued_at = CASE WHEN r.lane IS NULL THEN l.queued_at ELSE now() END, updated_at = now()
-    FROM {rows $1: id uuid, fence int, lane text, next_lane text, run_at moment, attempts int, retries int, crashes int, advance int}
+    FROM {rows $1: id uuid, fence int, lane lane, next_lane lane, run_at moment, attempts int, retries int, crashes int, advance int}
     WHERE l.id = r.id AND l.fence = r.fence AND l.state = $5
     RETURNING l.id
 ), e AS (

@@ -187,8 +187,9 @@ async fn counters_and_progress_stay_within_their_bounds(mut database: Database) 
         let bound = match (&database.sql, column) {
             (Sql::Sqlite(_), _) => column,
             (Sql::Postgres(_), "progress_percent") => "ode_percent",
-            (Sql::Postgres(_), "fence" | "progress_step" | "progress_steps") => "ode_number",
-            (Sql::Postgres(_), _) => "ode_count",
+            (Sql::Postgres(_), "progress_step" | "progress_steps") => "ode_number",
+            (Sql::Postgres(_), "retries_max") => "ode_count",
+            (Sql::Postgres(_), _) => "job_live_counts",
         };
         for value in values {
             let statement = format!("UPDATE job_live SET {column} = {value} WHERE id = $1");
