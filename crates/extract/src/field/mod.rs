@@ -60,8 +60,6 @@ const CANDIDATES_MAX: usize = 40;
 /// Each further way of finding a field counts a little less than the one before.
 const ALTERNATIVE_FACTOR: f32 = 0.95;
 
-/// A value this well founded needs no further ways.
-const CERTAIN: f32 = 0.97;
 /// Type smaller than this share of the body's is small print, which seldom holds what an invoice is about.
 const SMALL_PRINT: f32 = 0.6;
 
@@ -78,10 +76,6 @@ pub(crate) fn candidates(rule: &FieldRule, context: Context<'_>) -> Vec<Candidat
     let mut found = candidates_of(rule, context, 1.0);
     let mut factor = 1.0;
     for other in &rule.or {
-        // Further ways are for where this one fails; money alone needs a choice, for arithmetic to make.
-        if rule.kind != Kind::Amount && found.iter().any(|c| c.score >= CERTAIN) {
-            break;
-        }
         factor *= ALTERNATIVE_FACTOR;
         found.extend(candidates_of(other, context, factor));
     }
