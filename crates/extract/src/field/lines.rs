@@ -70,11 +70,11 @@ fn join<'a>(lines: impl Iterator<Item = &'a Span>) -> Span {
     let mut last: Option<Rect> = None;
     for line in lines {
         let rect = line.rect(&(0..line.chars.len()));
-        if let (Some(upper), Some(lower)) = (last, rect) {
-            if lower.y0 - upper.y1 > (lower.y1 - lower.y0) * BLANK_SHARE {
-                joined.text.push('\n');
-                joined.chars.push(None);
-            }
+        if let (Some(upper), Some(lower)) = (last, rect)
+            && lower.y0 - upper.y1 > (lower.y1 - lower.y0) * BLANK_SHARE
+        {
+            joined.text.push('\n');
+            joined.chars.push(None);
         }
         joined.push_line(line);
         last = rect.or(last);

@@ -113,7 +113,7 @@ fn candidates_of(rule: &FieldRule, context: Context<'_>, factor: f32) -> Vec<Can
 
 /// Reads a source as the rule's kind; a pattern in `take` cuts it first.
 fn read(rule: &FieldRule, source: &Source, locale: &Locale) -> Vec<Candidate> {
-    let Some(cut) = take(&source.span, rule.take.as_ref()) else { return Vec::new() };
+    let Some(cut) = take(&source.span, rule.take.as_deref()) else { return Vec::new() };
     let kind = if rule.codes.is_empty() { rule.kind } else { Kind::Text };
     values::read_all(kind, &cut.text, locale)
         .into_iter()

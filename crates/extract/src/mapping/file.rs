@@ -65,7 +65,7 @@ pub enum Status {
     /// Only when asked for by name, and in shadow runs.
     #[default]
     Draft,
-    /// In shadow runs, and for its share of documents.
+    /// In shadow runs beside the live version, until it is trusted.
     Canary,
     /// For everybody.
     Live,

@@ -11,7 +11,7 @@ use regex::Regex;
 use rust_decimal::Decimal;
 
 use crate::error::MappingError;
-use crate::label::{Group, LabelId, Labels, LabelsBuilder, as_pattern, compile};
+use crate::label::{Care, Group, LabelId, Labels, LabelsBuilder, Pattern, as_pattern, compile};
 use crate::values::Kind;
 use check::Equation;
 use file::{
@@ -65,7 +65,7 @@ pub(crate) struct Rules {
 impl Mapping {
     /// The compiled rules.
     pub(crate) fn rules(&self) -> &Rules {
-        let compiled = || compile_rules(&self.file);
+        let compiled = || compile_rules(&self.file, Care::Trust);
         self.rules.get_or_init(|| {
             compiled().expect("a file is compiled once when it is loaded, and shipped ones by a test")
         })
@@ -105,9 +105,9 @@ pub struct MatchTerm {
 pub(crate) struct FieldRule {
     pub anchors: Vec<LabelId>,
     pub wheres: Vec<Where>,
-    pub find: Option<Regex>,
-    pub take: Option<Regex>,
-    pub not: Vec<Regex>,
+    pub find: Option<Pattern>,
+    pub take: Option<Pattern>,
+    pub not: Vec<Pattern>,
     pub unlike: Vec<String>,
     pub sure: f32,
     pub pick: Pick,
@@ -140,9 +140,9 @@ pub(crate) struct TableRule {
     pub name: String,
     pub to: Option<String>,
     pub columns: Vec<ColumnRule>,
-    pub pattern: Option<Regex>,
+    pub pattern: Option<Pattern>,
     pub until: Vec<LabelId>,
-    pub skip: Vec<Regex>,
+    pub skip: Vec<Pattern>,
     pub starts: usize,
     pub joins: Vec<usize>,
     pub above: usize,
@@ -157,10 +157,10 @@ pub(crate) struct ColumnRule {
     pub name: String,
     pub heads: Vec<LabelId>,
     pub kind: Kind,
-    pub take: Option<Regex>,
+    pub take: Option<Pattern>,
     pub span: usize,
     pub line: Option<i32>,
-    pub find: Option<Regex>,
+    pub find: Option<Pattern>,
     pub codes: BTreeMap<String, String>,
     pub to: Option<String>,
     pub value: Option<String>,
@@ -184,7 +184,7 @@ pub fn parse(
 ) -> Result<Mapping, MappingError> {
     let mapping = parse_trusted(source, text, base)?;
     let fail = |message: String| MappingError { source: source.to_owned(), at: None, message };
-    let rules = compile_rules(&mapping.file).map_err(|message| fail(located(text, message)))?;
+    let rules = compile_rules(&mapping.file, Care::Check).map_err(|message| fail(located(text, message)))?;
     Ok(Mapping { rules: OnceLock::from(rules), ..mapping })
 }
 
@@ -320,8 +320,8 @@ fn compile_file(file: MappingFile) -> Result<Mapping, String> {
     })
 }
 
-fn compile_rules(file: &MappingFile) -> Result<Rules, String> {
-    let mut labels = LabelsBuilder::default();
+fn compile_rules(file: &MappingFile, care: Care) -> Result<Rules, String> {
+    let mut labels = LabelsBuilder::new(care);
     for label in &file.ignore.0 {
         labels.add(label, Group::Anchor).map_err(|e| format!("ignore «{label}»: {e}"))?;
     }
@@ -366,15 +366,15 @@ fn add_all(labels: &mut LabelsBuilder, texts: &Texts, group: Group) -> Result<Ve
     texts.0.iter().map(|text| labels.add(text, group).map_err(|e| format!("«{text}»: {e}"))).collect()
 }
 
-fn pattern(text: &Option<String>) -> Result<Option<Regex>, String> {
-    text.as_ref().map(|text| compile(text).map_err(|e| format!("«{text}»: {e}"))).transpose()
+fn pattern(text: &Option<String>, labels: &LabelsBuilder) -> Result<Option<Pattern>, String> {
+    text.as_ref().map(|text| labels.pattern(text).map_err(|e| format!("«{text}»: {e}"))).transpose()
 }
 
 /// Texts that are patterns between slashes, and looked for as they are otherwise.
-fn patterns(texts: &Texts) -> Result<Vec<Regex>, String> {
+fn patterns(texts: &Texts, labels: &LabelsBuilder) -> Result<Vec<Pattern>, String> {
     let one = |text: &String| match as_pattern(text) {
-        Some(inside) => compile(inside).map_err(|e| format!("«{text}»: {e}")),
-        None => compile(&regex::escape(text)),
+        Some(inside) => labels.pattern(inside).map_err(|e| format!("«{text}»: {e}")),
+        None => labels.pattern(&regex::escape(text)),
     };
     texts.0.iter().map(one).collect()
 }
@@ -407,9 +407,9 @@ fn compile_field(field: &FieldFile, labels: &mut LabelsBuilder) -> Result<FieldR
     Ok(FieldRule {
         anchors: add_all(labels, &field.anchor, Group::Anchor)?,
         wheres,
-        find: pattern(&field.find)?,
-        take: pattern(&field.take)?,
-        not: patterns(&field.not)?,
+        find: pattern(&field.find, labels)?,
+        take: pattern(&field.take, labels)?,
+        not: patterns(&field.not, labels)?,
         unlike: field.unlike.0.clone(),
         sure: field.sure,
         pick: field.pick,
@@ -450,9 +450,9 @@ fn compile_table(table: &TableFile, at: usize, labels: &mut LabelsBuilder) -> Re
     Ok(TableRule {
         name: table.name.clone(),
         to: table.to.clone(),
-        pattern: pattern(&table.pattern)?,
+        pattern: pattern(&table.pattern, labels)?,
         until: add_all(labels, &table.until, Group::Bound)?,
-        skip: patterns(&table.skip)?,
+        skip: patterns(&table.skip, labels)?,
         starts,
         joins: table.row.joins.0.iter().map(index).collect::<Result<_, _>>()?,
         above: table.row.above,
@@ -472,10 +472,10 @@ fn compile_column(
         name: column.name.clone(),
         heads: add_all(labels, &column.head, Group::Head(table))?,
         kind: column.kind,
-        take: pattern(&column.take)?,
+        take: pattern(&column.take, labels)?,
         span: column.span,
         line: column.line,
-        find: pattern(&column.find)?,
+        find: pattern(&column.find, labels)?,
         codes: column.codes.clone(),
         to: column.to.clone(),
         value: column.value.clone(),

@@ -107,7 +107,7 @@ fn read_cell(
 }
 
 fn cut(column: &ColumnRule, span: &Span) -> Option<Span> {
-    take(span, column.take.as_ref())
+    take(span, column.take.as_deref())
 }
 
 /// The first line and those that go on directly under it in the same type; plain words also end where an attribute
