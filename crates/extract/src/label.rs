@@ -172,7 +172,7 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     if pattern.chars().count() > PATTERN_CHARS_MAX {
         return Err(format!("a pattern may have {PATTERN_CHARS_MAX} characters at most"));
     }
-    RegexBuilder::new(pattern)
+    RegexBuilder::new(&with_small_classes(pattern))
         .case_insensitive(true)
         .multi_line(true)
         .size_limit(REGEX_BYTES_MAX)
@@ -182,6 +182,24 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
             let text = e.to_string();
             format!("bad pattern: {}", text.lines().last().unwrap_or_default().trim_start_matches("error: "))
         })
+}
+
+/// Digits and blanks as pages print them. In all of Unicode there are some six hundred digits, and an automaton for
+/// them takes longer to build than a page takes to read.
+fn with_small_classes(pattern: &str) -> String {
+    const BLANKS: &str = r" \t\n\r\x{a0}\x{2007}\x{2009}\x{202f}";
+    let mut out = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match (c, if c == '\\' { chars.next() } else { None }) {
+            ('\\', Some('d')) => out.push_str("[0-9]"),
+            ('\\', Some('D')) => out.push_str("[^0-9]"),
+            ('\\', Some('s')) => out.push_str(&format!("[{BLANKS}]")),
+            ('\\', Some('S')) => out.push_str(&format!("[^{BLANKS}]")),
+            (c, escaped) => out.extend(std::iter::once(c).chain(escaped)),
+        }
+    }
+    out
 }
 
 impl Labels {
@@ -298,6 +316,20 @@ mod tests {
         let id = builder.add(r"/Rechnung #\s(\S+)/", Group::Anchor).unwrap();
         let hits = builder.build().unwrap().find(&Sheet::new(&document));
         assert_eq!(hits.of(&[id])[0].chars, 11..17);
+    }
+
+    #[test]
+    fn digits_and_blanks_are_those_of_pages_also_inside_a_class() {
+        for (pattern, text) in [
+            (r"^\d+$", "0189"),
+            (r"^[\d.,]+$", "1.234,5"),
+            (r"^\S+\s\S+$", "a\u{a0}b"),
+            (r"^[^\s]+$", "ab"),
+            (r"^\\d$", r"\d"),
+        ] {
+            assert!(compile(pattern).unwrap().is_match(text), "{pattern} on {text}");
+        }
+        assert!(!compile(r"^\d$").unwrap().is_match("٣"));
     }
 
     #[test]
