@@ -11,6 +11,7 @@ use crate::engine;
 use crate::error::MappingError;
 use crate::mapping::file::{FieldFile, MappingFile};
 use crate::mapping::{self, Mapping};
+use crate::record::Record;
 use crate::registry::{Registry, compare, texts};
 use crate::sheet::Sheet;
 use crate::terms;
@@ -126,21 +127,27 @@ pub fn test(mapping: &Mapping, folder: &Path) -> Vec<TestOutcome> {
                 Err(refusal) => return outcome(Some(refusal), BTreeMap::new()),
             };
             let record = engine::run(mapping, &Sheet::new(&document)).record;
-            let found = texts(&record);
-            let value = |name: &String| match record.tables.get(name) {
-                Some(table) => Some(table.rows.len().to_string()),
-                None => found.get(name).cloned(),
-            };
-            let differs =
-                |expected: &str, found: Option<&String>| found.is_none_or(|f| !is_same(expected, f));
-            let differences = test
-                .expect
-                .iter()
-                .map(|(name, expected)| (name.clone(), (expected.0.clone(), value(name))))
-                .filter(|(_, (expected, found))| differs(expected, found.as_ref()))
-                .collect();
+            let expected = test.expect.iter().map(|(name, expected)| (name.as_str(), expected.0.as_str()));
+            let differences = misses(&record, expected);
             outcome(None, differences)
         })
+        .collect()
+}
+
+/// What is expected of a record and is not there: by field, by path such as `lines.0.total`, or by a table's name the
+/// count of its rows.
+pub fn misses<'a>(
+    record: &Record,
+    expected: impl Iterator<Item = (&'a str, &'a str)>,
+) -> BTreeMap<String, (String, Option<String>)> {
+    let found = texts(record);
+    let value = |name: &str| match record.tables.get(name) {
+        Some(table) => Some(table.rows.len().to_string()),
+        None => found.get(name).cloned(),
+    };
+    expected
+        .map(|(name, expected)| (name.to_owned(), (expected.to_owned(), value(name))))
+        .filter(|(_, (expected, found))| found.as_ref().is_none_or(|found| !is_same(expected, found)))
         .collect()
 }
 
@@ -172,4 +179,21 @@ pub fn diff<'a>(
             (!report.differences.is_empty()).then(|| (name.to_owned(), report.differences))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same;
+
+    #[test]
+    fn values_are_compared_by_meaning() {
+        fn check(expected: &str, found: &str, same: bool) {
+            assert_eq!(is_same(expected, found), same, "{expected} {found}");
+        }
+        check("10", "10.00", true);
+        check("10", "10.01", false);
+        check("PT Maju Jaya", "pt maju  jaya", true);
+        check("2026-03-05", "2026-03-06", false);
+        check("", "x", false);
+    }
 }

@@ -23,15 +23,21 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run everything in one process: web and worker, on SQLite and local disk unless told otherwise
-    Serve(commands::serve::Serve),
+    /// Run everything in one process: web, worker and gateway, on SQLite and local disk unless told otherwise
+    Serve(commands::serve::Everything),
     /// Run only the web side
     Web(commands::serve::Serve),
     /// Run only a worker
     Worker(commands::serve::Drain),
+    /// Run only the gateway: PDFs in over HTTP, XML out, with no database
+    #[command(after_long_help = commands::gateway::EXAMPLES)]
+    Gateway(commands::gateway::Gateway),
     /// Convert PDFs to XML, JSON or text here and now
     #[command(after_long_help = commands::convert::EXAMPLES)]
     Convert(commands::convert::Convert),
+    /// Look at mappings, try them, and make new ones
+    #[command(after_long_help = commands::mapping::EXAMPLES)]
+    Mapping(commands::mapping::Mapping),
     /// Look at jobs, and act on them
     #[command(subcommand, after_long_help = commands::jobs::EXAMPLES)]
     Jobs(commands::jobs::Jobs),
@@ -100,10 +106,12 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
 
 async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Serve(args) => commands::serve::serve(&settings, &args, commands::serve::Parts::ALL).await,
-        Command::Web(args) => commands::serve::serve(&settings, &args, commands::serve::Parts::WEB).await,
+        Command::Serve(args) => commands::serve::everything(&settings, &args).await,
+        Command::Web(args) => commands::serve::web(&settings, &args).await,
         Command::Worker(args) => commands::serve::worker(&settings, &args).await,
+        Command::Gateway(args) => commands::gateway::run(&args).await,
         Command::Convert(args) => commands::convert::run(args).await,
+        Command::Mapping(args) => commands::mapping::run(args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
         Command::Migrate(command) => commands::migrate::run(&settings, command).await,

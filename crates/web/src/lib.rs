@@ -2,6 +2,7 @@
 //!
 //! A route reads and writes through the store and never runs a pipeline.
 
+mod gateway;
 mod problem;
 
 use axum::extract::State;
@@ -10,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use ode_store::{Blobs, Dialect, Store};
+pub use gateway::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, serve_gateway};
 use problem::Problem;
 use serde::Serialize;
 use std::sync::Arc;

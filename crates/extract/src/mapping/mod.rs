@@ -183,8 +183,8 @@ pub fn parse(
     base: &dyn Fn(&str) -> Option<Arc<MappingFile>>,
 ) -> Result<Mapping, MappingError> {
     let mapping = parse_trusted(source, text, base)?;
-    let fail = |message: String| MappingError { source: source.to_owned(), at: None, message };
-    let rules = compile_rules(&mapping.file, Care::Check).map_err(|message| fail(located(text, message)))?;
+    let rules =
+        compile_rules(&mapping.file, Care::Check).map_err(|message| located(source, text, message))?;
     Ok(Mapping { rules: OnceLock::from(rules), ..mapping })
 }
 
@@ -210,7 +210,7 @@ pub(crate) fn parse_trusted(
             inherit(file.clone(), &parent)
         }
     };
-    compile_file(merged).map_err(|message| fail(located(text, message)))
+    compile_file(merged).map_err(|message| located(source, text, message))
 }
 
 /// Fields, tables, checks and locale of the parent, where the child has none of its own.
@@ -269,16 +269,11 @@ fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// A message that quotes a text of the file gets the line it stands in.
-fn located(text: &str, message: String) -> String {
+/// A message that quotes a text of the file gets the place where it stands.
+fn located(source: &str, text: &str, message: String) -> MappingError {
     let quoted = message.split('«').nth(1).and_then(|rest| rest.split('»').next());
-    match quoted.and_then(|quoted| text.find(quoted)) {
-        Some(byte) => {
-            let (line, column) = line_and_column(text, byte);
-            format!("line {line}, column {column}: {message}")
-        }
-        None => message,
-    }
+    let at = quoted.and_then(|quoted| text.find(quoted)).map(|byte| line_and_column(text, byte));
+    MappingError { source: source.to_owned(), at, message }
 }
 
 /// The name least far from the wrong one, if it is near enough to have been meant.
@@ -533,7 +528,7 @@ mod tests {
     fn a_bad_pattern_is_refused_with_its_line() {
         let text = format!("{HEAD}[fields.total]\nfind = '(['\n");
         let message = load(&text).unwrap_err();
-        assert!(message.contains("line 5"), "{message}");
+        assert!(message.starts_with("test.toml:5:"), "{message}");
     }
 
     #[test]

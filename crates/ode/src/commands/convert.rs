@@ -5,7 +5,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use futures_util::StreamExt as _;
 use ode_child::Sandbox;
-use ode_job::Failure;
+use ode_job::{ErrorCode, Failure};
 use ode_pipelines::xml::{Ask, Converted, Converter, Options, Output, To};
 use std::collections::HashSet;
 use std::io::{IsTerminal as _, Write as _};
@@ -81,6 +81,7 @@ struct Task {
 pub(crate) async fn run(args: Convert) -> anyhow::Result<ExitCode> {
     let tasks = args.tasks()?;
     let ask = args.ask();
+    args.check_mappings()?;
     let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
     let options = Options { mappings: args.mappings, sandbox, ..Options::default() };
     let at_once = options.at_once;
@@ -131,6 +132,20 @@ impl Convert {
         }
     }
 
+    /// A mistake in what is asked for is told once, not for each document.
+    fn check_mappings(&self) -> anyhow::Result<()> {
+        let is_named = self.mapping != "auto";
+        if is_named || self.mappings.is_some() {
+            let registry = super::mapping::registry(self.mappings.as_deref())?;
+            if let Err(error) = registry.current().get(&self.mapping).map(drop)
+                && is_named
+            {
+                bail!("{} ({})", error.to_string().trim_end_matches('.'), ErrorCode::UnknownMapping);
+            }
+        }
+        Ok(())
+    }
+
     /// Decides where everything goes before anything is written.
     fn tasks(&self) -> anyhow::Result<Vec<Task>> {
         let ending = match self.to {
@@ -140,8 +155,10 @@ impl Convert {
         };
         let is_single = self.files.len() == 1;
         let place = |file: &Path, given: Option<&Path>, ending: &str| -> anyhow::Result<Option<PathBuf>> {
-            let name =
-                Path::new(file.file_name().context("A file's name ends in a name")?).with_extension(ending);
+            let name = file.file_name().with_context(|| {
+                format!("{} is a directory. Name the PDFs in it, such as {0}/*.pdf.", file.display())
+            })?;
+            let name = Path::new(name).with_extension(ending);
             Ok(match given {
                 Some(given) if is_single && !given.is_dir() => Some(given.to_owned()),
                 Some(given) => Some(given.join(name)),
@@ -185,14 +202,14 @@ async fn one(converter: &Converter, ask: &Ask, task: &Task) -> Result<(), Troubl
     let document = read(&task.file, converter.bytes_max()).map_err(Trouble::Io)?;
     let converted = converter.convert(ask, document.into()).await.map_err(Trouble::Refused)?;
     for finding in converted.summary.findings.iter().filter(|finding| finding.severity != "info") {
-        let file = task.file.display();
-        output::tell(format!("{file}: {}: {} ({})", finding.severity, finding.message, finding.code));
+        let said = format!("{}: {} ({})", finding.severity, finding.message, finding.code);
+        tell_about(&task.file, &said);
     }
     write(task, &converted).map_err(Trouble::Io)
 }
 
 /// Reads a file, but not more of it than could be converted.
-fn read(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
     use std::io::Read as _;
     let cannot = || format!("Cannot read {}", path.display());
     let file = std::fs::File::open(path).with_context(cannot)?;
@@ -213,7 +230,7 @@ fn write(task: &Task, converted: &Converted) -> anyhow::Result<()> {
 }
 
 /// Writes a file whole or not at all: a result that is cut short must not look like one.
-fn put(path: &Path, contents: &[u8]) -> anyhow::Result<()> {
+pub(crate) fn put(path: &Path, contents: &[u8]) -> anyhow::Result<()> {
     let cannot = || format!("Cannot write {}", path.display());
     // A device or a pipe is written to, not replaced.
     if path.exists() && !path.is_file() {
@@ -225,16 +242,20 @@ fn put(path: &Path, contents: &[u8]) -> anyhow::Result<()> {
 }
 
 fn tell_failure(file: &Path, trouble: &Trouble) {
-    let file = file.display();
     match trouble {
-        Trouble::Io(error) => output::tell(format!("{file}: {}", output::sentence(error))),
+        Trouble::Io(error) => tell_about(file, &output::sentence(error)),
         Trouble::Refused(failure) => {
-            output::tell(format!("{file}: {} ({})", failure.message.trim_end_matches('.'), failure.code));
+            tell_about(file, &format!("{} ({})", failure.message.trim_end_matches('.'), failure.code));
             if let Some(detail) = &failure.detail {
-                tracing::debug!(%detail, "why {file} was not converted");
+                tracing::debug!(%detail, "why {} was not converted", file.display());
             }
         }
     }
+}
+
+/// Says something about a file. Its name and what is in it come from outside.
+pub(crate) fn tell_about(file: &Path, said: &str) {
+    output::tell(output::printable(&format!("{}: {said}", file.display())));
 }
 
 /// How far it is, for a person who watches.

@@ -1,5 +1,6 @@
 //! `ode serve`, `ode web`, `ode worker`: the long-running parts, together or alone.
 
+use super::gateway;
 use crate::config::{Schema, Settings};
 use crate::output;
 use anyhow::Context as _;
@@ -35,54 +36,100 @@ pub(crate) struct Drain {
 }
 
 impl Drain {
-    fn grace(&self) -> Duration {
+    pub(super) fn grace(&self) -> Duration {
         Duration::from_secs(self.grace)
     }
 }
 
-/// Which parts run.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Parts {
-    has_worker: bool,
+/// How to serve everything.
+#[derive(Debug, Args)]
+pub(crate) struct Everything {
+    #[command(flatten)]
+    web: Serve,
+    /// Address for the gateway to listen on, or off to go without
+    #[arg(long, env = "ODE_GATEWAY", value_name = "HOST:PORT", default_value = gateway::LISTEN)]
+    gateway: String,
+    #[command(flatten)]
+    conversions: gateway::Conversions,
 }
 
-impl Parts {
-    /// Everything.
-    pub(crate) const ALL: Parts = Parts { has_worker: true };
-    /// Only the web side.
-    pub(crate) const WEB: Parts = Parts { has_worker: false };
+/// What runs beside the web side.
+struct Beside {
+    worker: Worker,
+    gateway: Option<gateway::Running>,
 }
 
-/// Serves until it is asked to stop.
-pub(crate) async fn serve(settings: &Settings, args: &Serve, parts: Parts) -> anyhow::Result<ExitCode> {
+/// Runs web, worker and gateway until it is asked to stop.
+pub(crate) async fn everything(settings: &Settings, args: &Everything) -> anyhow::Result<ExitCode> {
+    let gateway = match args.gateway.as_str() {
+        "off" => None,
+        address => Some(listen(address, "--gateway").await?),
+    };
+    serve(settings, &args.web, async |store, blobs| {
+        let gateway = match gateway {
+            Some(listener) => {
+                Some(gateway::start(listener, &args.conversions, args.web.drain.grace()).await?)
+            }
+            None => None,
+        };
+        // On the same connections: a job that is asked for here can then start here, without being claimed.
+        let worker = start_worker(store, blobs, &args.web.drain).await?;
+        Ok(Some(Beside { worker, gateway }))
+    })
+    .await
+}
+
+/// Runs the web side alone until it is asked to stop.
+pub(crate) async fn web(settings: &Settings, args: &Serve) -> anyhow::Result<ExitCode> {
+    serve(settings, args, async |_, _| Ok(None)).await
+}
+
+async fn serve(
+    settings: &Settings,
+    args: &Serve,
+    beside: impl AsyncFnOnce(Store, Blobs) -> anyhow::Result<Option<Beside>>,
+) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let listener = listen(&args.listen).await?;
+    let listener = listen(&args.listen, "--listen").await?;
     let address = listener.local_addr()?;
     let store = settings.store("web", Schema::Migrate).await?;
     let blobs = settings.blobs()?;
-    let worker = match parts.has_worker {
-        // On the same connections: a job that is asked for here can then start here, without being claimed.
-        true => Some(start_worker(store.clone(), blobs.clone(), &args.drain).await?),
-        false => None,
-    };
+    let beside = beside(store.clone(), blobs.clone()).await?;
     let (stop, stopped) = oneshot::channel::<()>();
     let web = Web { store: store.clone(), blobs };
     let mut web = tokio::spawn(ode_web::serve(listener, web, async {
         // An error means that the sender is gone, which says the same.
         let _ = stopped.await;
     }));
-    announce(format!("ODE is listening on http://{address}\nStop it with ctrl-C."));
+    announce(format!("ODE is listening on http://{address}"));
+    if let Some(gateway) = beside.as_ref().and_then(|beside| beside.gateway.as_ref()) {
+        announce(format!("Its gateway is listening on http://{}", gateway.address()));
+    }
+    announce("Stop it with ctrl-C.".into());
     tokio::select! {
         () = signals.asked() => {}
         ended = &mut web => ended?.context("The web side ended unexpectedly")?,
     }
     drop(stop);
     let drained = async {
-        let (web, worker) = tokio::join!(end_web(web, args.drain.grace()), end_worker(worker));
+        let (web, beside) = tokio::join!(end_web(web, args.drain.grace()), end_beside(beside));
         store.close().await;
-        web.and(worker)
+        web.and(beside)
     };
     signals.wait_for(drained, args.drain.grace()).await
+}
+
+async fn end_beside(beside: Option<Beside>) -> anyhow::Result<()> {
+    let Some(Beside { worker, gateway }) = beside else { return Ok(()) };
+    let end_gateway = async {
+        match gateway {
+            Some(gateway) => gateway.stop().await,
+            None => Ok(()),
+        }
+    };
+    let (worker, gateway) = tokio::join!(worker.stop(), end_gateway);
+    worker?;
+    gateway
 }
 
 /// Works until it is asked to stop.
@@ -92,22 +139,24 @@ pub(crate) async fn worker(settings: &Settings, args: &Drain) -> anyhow::Result<
     let worker = start_worker(store, settings.blobs()?, args).await?;
     announce(format!("Worker {} is running. Stop it with ctrl-C.", worker.id()));
     signals.asked().await;
-    signals.wait_for(end_worker(Some(worker)), args.grace()).await
+    signals.wait_for(async { Ok(worker.stop().await?) }, args.grace()).await
 }
 
 /// Says something on standard output. Nobody need listen: the work goes on if the reader is gone.
-fn announce(text: String) {
+pub(super) fn announce(text: String) {
     let _ = output::line(text);
 }
 
-async fn listen(address: &str) -> anyhow::Result<TcpListener> {
+/// Listens where this option says.
+pub(super) async fn listen(address: &str, option: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
             "Another program listens on {address}; perhaps ODE is running already. Stop it, or choose another \
-             address with --listen."
+             address with {option}{}.",
+            if option == "--gateway" { ", or go without a gateway with --gateway off" } else { "" }
         ),
         _ => anyhow::anyhow!(
-            "Cannot listen on {address}: {error}. Give --listen an address of this machine, such as 127.0.0.1:8080."
+            "Cannot listen on {address}: {error}. Give {option} an address of this machine, such as 127.0.0.1:8080."
         ),
     })
 }
@@ -115,13 +164,6 @@ async fn listen(address: &str) -> anyhow::Result<TcpListener> {
 async fn start_worker(store: Store, blobs: Blobs, args: &Drain) -> anyhow::Result<Worker> {
     let config = ode_worker::Config { grace: args.grace(), ..ode_worker::Config::default() };
     Ok(Worker::start(store, Some(blobs), ode_pipelines::registry(), config).await?)
-}
-
-async fn end_worker(worker: Option<Worker>) -> anyhow::Result<()> {
-    match worker {
-        Some(worker) => Ok(worker.stop().await?),
-        None => Ok(()),
-    }
 }
 
 /// Lets requests that are under way end, but not for ever: a client may never finish sending one.
@@ -143,19 +185,19 @@ const WEB_GRACE_MIN: Duration = Duration::from_millis(100);
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// Ctrl-C and SIGTERM, heard from the moment this is made.
-struct Signals {
+pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn listen() -> anyhow::Result<Self> {
+    pub(super) fn listen() -> anyhow::Result<Self> {
         let hear = |kind| signal(kind).context("Signals cannot be listened for");
         Ok(Signals { interrupt: hear(SignalKind::interrupt())?, terminate: hear(SignalKind::terminate())? })
     }
 
     /// Returns when the process is asked to stop.
-    async fn asked(&mut self) {
+    pub(super) async fn asked(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -163,7 +205,7 @@ impl Signals {
     }
 
     /// Waits until everything has ended. Who asks a second time does not want to wait.
-    async fn wait_for(
+    pub(super) async fn wait_for(
         &mut self,
         drained: impl Future<Output = anyhow::Result<()>>,
         grace: Duration,

@@ -169,6 +169,8 @@ pub(crate) fn bare() -> Command {
     for name in ["NO_COLOR", "CLICOLOR_FORCE", "RUST_LOG", "COLUMNS"] {
         command.env_remove(name);
     }
+    // The gateway has a port of its own, which two tests at a time could not share.
+    command.env("ODE_GATEWAY", "off");
     // If there were a stack trace, it should show.
     command.env("RUST_BACKTRACE", "1").stdin(Stdio::null());
     command

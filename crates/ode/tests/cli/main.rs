@@ -3,9 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic at the place is the report")]
 
 mod bad_input;
+#[path = "../../../pdf/tests/builder/mod.rs"]
+mod builder;
+mod convert;
 mod doctor;
+mod gateway;
 mod harness;
 mod jobs;
+mod mapping;
 mod migrate;
 mod places;
 mod serve;

@@ -14,17 +14,17 @@ on_both!(
 );
 
 /// Nothing that a test waits for takes longer than this.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A process that serves.
-struct Serving {
-    child: Child,
+pub(crate) struct Serving {
+    pub(crate) child: Child,
     stdout: BufReader<ChildStdout>,
-    first_line: String,
+    pub(crate) first_line: String,
 }
 
 impl Serving {
-    fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut first_line = String::new();
@@ -41,26 +41,26 @@ impl Serving {
         Serving::start(&mut ode.command(["serve", "--listen", "127.0.0.1:0"]))
     }
 
-    fn address(&self) -> SocketAddr {
-        let address = self.first_line.trim_end().strip_prefix("ODE is listening on http://");
-        address.unwrap_or_else(|| panic!("{:?}", self.first_line)).parse().unwrap()
+    pub(crate) fn address(&self) -> SocketAddr {
+        let address = self.first_line.trim_end().split_once(" is listening on http://");
+        address.unwrap_or_else(|| panic!("{:?}", self.first_line)).1.parse().unwrap()
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         ask(self.address(), &format!("GET {path}"))
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Asks it to stop, and waits until it did.
-    fn stop(self, signal: Signal) -> Ran {
+    pub(crate) fn stop(self, signal: Signal) -> Ran {
         self.signal(signal);
         self.ended()
     }
 
-    fn ended(mut self) -> Ran {
+    pub(crate) fn ended(mut self) -> Ran {
         let deadline = Instant::now() + PATIENCE;
         let code = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -86,22 +86,27 @@ impl Drop for Serving {
 
 /// An answer over HTTP.
 #[derive(Debug)]
-struct Answer {
-    status: String,
-    headers: String,
-    body: String,
+pub(crate) struct Answer {
+    pub(crate) status: String,
+    pub(crate) headers: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
-fn ask(address: SocketAddr, what: &str) -> Answer {
+pub(crate) fn ask(address: SocketAddr, what: &str) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     write!(stream, "{what} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    hear(stream)
+}
+
+/// An answer to its end.
+pub(crate) fn hear(mut stream: TcpStream) -> Answer {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -109,7 +114,7 @@ fn ask(address: SocketAddr, what: &str) -> Answer {
     Answer { status: status.to_owned(), headers: headers.to_lowercase(), body: body.to_owned() }
 }
 
-fn assert_stopped(ran: &Ran) {
+pub(crate) fn assert_stopped(ran: &Ran) {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.ends_with("\nStopped.\n"), "{ran:?}");
     assert!(!ran.stderr.contains("panicked"), "{ran:?}");
@@ -225,6 +230,31 @@ fn an_address_that_is_taken_is_told_as_such() {
     let ode = Ode::new();
     let ran = ode.run(["serve", "--listen", &address]);
     ran.assert_refused(&[&format!("Another program listens on {address}"), "--listen"]);
+    assert!(!ode.data().exists(), "it was made in vain");
+}
+
+#[test]
+fn everything_has_a_gateway_too() {
+    let ode = Ode::new();
+    let mut serving =
+        Serving::start(&mut ode.command(["serve", "--listen", "127.0.0.1:0", "--gateway", "127.0.0.1:0"]));
+    let mut line = String::new();
+    serving.stdout.read_line(&mut line).unwrap();
+    let address =
+        line.trim_end().strip_prefix("Its gateway is listening on http://").unwrap().parse().unwrap();
+    assert_eq!(ask(address, "GET /healthz").status, "HTTP/1.1 200 OK");
+    assert_eq!(serving.get("/api/healthz").status, "HTTP/1.1 200 OK");
+    assert_stopped(&serving.stop(Signal::TERM));
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_gateways_address_that_is_taken_is_told_as_such() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ode = Ode::new();
+    let ran = ode.run(["serve", "--listen", "127.0.0.1:0", "--gateway", &address]);
+    ran.assert_refused(&[&format!("Another program listens on {address}"), "--gateway off"]);
     assert!(!ode.data().exists(), "it was made in vain");
 }
 

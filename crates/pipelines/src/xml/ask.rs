@@ -1,7 +1,16 @@
 //! What is asked of a conversion, and what it answers.
 
+use super::study::Study;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// What a child is given to do with its document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Task {
+    Convert(Ask),
+    Study(Study),
+}
 
 /// What to make of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

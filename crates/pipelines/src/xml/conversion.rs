@@ -1,6 +1,7 @@
 //! The conversion itself, and the child process around it.
 
-use super::ask::{Ask, Converted, Finding, Output, Summary, To};
+use super::ask::{Ask, Converted, Finding, Output, Summary, Task, To};
+use super::study::study;
 use ode_child::Failure;
 use ode_child::child::Reporter;
 use ode_extract::write::{Format, Provenance, provenance, write};
@@ -107,11 +108,11 @@ fn shown(ask: &Ask) -> Provenance {
     if ask.provenance { Provenance::Shown } else { Provenance::Left }
 }
 
-fn failed(code: ErrorCode, message: impl ToString) -> Failure {
+pub(super) fn failed(code: ErrorCode, message: impl ToString) -> Failure {
     Failure { code: code.to_string(), message: message.to_string(), retryable: code.is_retryable() }
 }
 
-fn refused(refusal: Refusal) -> Failure {
+pub(super) fn refused(refusal: Refusal) -> Failure {
     let code = match refusal {
         Refusal::NotPdf => ErrorCode::NotPdf,
         Refusal::TooLarge { .. } | Refusal::TooManyPages { .. } => ErrorCode::TooLarge,
@@ -124,14 +125,15 @@ fn refused(refusal: Refusal) -> Failure {
     failed(code, refusal)
 }
 
-fn unmapped(error: ExtractError) -> Failure {
+pub(super) fn unmapped(error: ExtractError) -> Failure {
     let code = match error {
         ExtractError::UnknownMapping { .. } | ExtractError::RetiredMapping { .. } => {
             ErrorCode::UnknownMapping
         }
         ExtractError::NoMapping { .. } => ErrorCode::NoMapping,
         ExtractError::NoText => ErrorCode::NoText,
-        ExtractError::BadMapping(_) | ExtractError::NothingLearned { .. } => ErrorCode::Unknown,
+        ExtractError::NothingLearned { .. } => ErrorCode::Invalid,
+        ExtractError::BadMapping(_) => ErrorCode::Unknown,
     };
     failed(code, error)
 }
@@ -147,7 +149,7 @@ fn mapping_exists(error: ExtractError) -> Result<(), Failure> {
     }
 }
 
-/// Runs as the child: loads the mappings, locks itself in, converts the one document it is given.
+/// Runs as the child: loads the mappings, locks itself in, does what is asked with the one document it is given.
 pub fn serve(options: ode_extract::Options) -> ExitCode {
     let prepare = || {
         Registry::new(options).map_err(|mistakes| {
@@ -155,16 +157,24 @@ pub fn serve(options: ode_extract::Options) -> ExitCode {
             failed(ErrorCode::Unknown, format!("The mappings cannot be loaded: {mistakes}"))
         })
     };
-    ode_child::child::serve(prepare, |registry, ask: Ask, reporter| answer(&registry, &ask, reporter))
+    ode_child::child::serve(prepare, |registry, task: Task, reporter| answer(&registry, task, reporter))
 }
 
-fn answer(registry: &Registry, ask: &Ask, reporter: &mut Reporter) -> Result<Summary, Failure> {
+fn answer(registry: &Registry, task: Task, reporter: &mut Reporter) -> Result<Option<Summary>, Failure> {
     let io = |error: std::io::Error| failed(ErrorCode::IoError, error);
     let bytes = reporter.input().map_err(io)?;
-    let converted = convert(registry, ask, bytes)?;
+    let ask = match task {
+        Task::Convert(ask) => ask,
+        Task::Study(question) => {
+            let answer = study(registry, question, bytes)?;
+            reporter.artifact(DOCUMENT, answer.to_string().as_bytes()).map_err(io)?;
+            return Ok(None);
+        }
+    };
+    let converted = convert(registry, &ask, bytes)?;
     reporter.artifact(DOCUMENT, &converted.document).map_err(io)?;
     if let Some(provenance) = &converted.provenance {
         reporter.artifact(PROVENANCE, provenance).map_err(io)?;
     }
-    Ok(converted.summary)
+    Ok(Some(converted.summary))
 }

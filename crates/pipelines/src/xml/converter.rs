@@ -1,9 +1,11 @@
 //! Runs conversions, each in a child of its own.
 
-use super::ask::{Ask, Converted, Summary};
+use super::ask::{Ask, Converted, Summary, Task};
 use super::conversion::{DOCUMENT, PROVENANCE};
+use super::study::Study;
 use ode_child::{Input, Limits, Outcome, Program, Report, Sandbox, Spec, Supervisor, Work};
 use ode_job::{ErrorCode, Failure};
+use serde_json::value::RawValue;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,12 +58,7 @@ impl Converter {
     /// Gets ready. The child is this very program, which must answer to `child convert [--mappings DIR]` by calling
     /// [`super::serve`].
     pub fn new(options: Options) -> Result<Self, ode_child::Error> {
-        let mut arguments: Vec<std::ffi::OsString> = vec!["child".into(), "convert".into()];
-        if let Some(folder) = options.mappings {
-            arguments.extend(["--mappings".into(), folder.into_os_string()]);
-        }
-        let program = Program::this_binary(arguments)
-            .map_err(|error| ode_child::Error::Start { program: "ode".into(), error })?;
+        let program = program(options.mappings)?;
         let spec = Spec { sandbox: options.sandbox, limits: options.limits, ..Spec::own(program) };
         Ok(Converter {
             supervisor: Supervisor::new()?,
@@ -71,6 +68,12 @@ impl Converter {
         })
     }
 
+    /// The same with the mappings of another folder. The turns are shared: both together convert no more at a time.
+    pub fn with_mappings(&self, folder: PathBuf) -> Result<Self, ode_child::Error> {
+        let spec = Spec { program: program(Some(folder))?, ..(*self.spec).clone() };
+        Ok(Converter { spec: Arc::new(spec), ..self.clone() })
+    }
+
     /// The largest document it takes, in bytes.
     pub fn bytes_max(&self) -> u64 {
         self.spec.limits.input_bytes
@@ -78,6 +81,23 @@ impl Converter {
 
     /// Converts one document. Ends early, and ends the child, when the future is dropped.
     pub async fn convert(&self, ask: &Ask, document: bytes::Bytes) -> Result<Converted, Failure> {
+        let report = self.run(&Task::Convert(ask.clone()), document).await?;
+        let summary: Summary = serde_json::from_str(finished(&report)?.get()).map_err(broken)?;
+        Ok(Converted { document: made(&report)?, provenance: artifact(&report, PROVENANCE)?, summary })
+    }
+
+    /// Answers a question about one document, in the type that the question names.
+    pub async fn study<T: serde::de::DeserializeOwned>(
+        &self,
+        study: Study,
+        document: bytes::Bytes,
+    ) -> Result<T, Failure> {
+        let report = self.run(&Task::Study(study), document).await?;
+        finished(&report)?;
+        serde_json::from_slice(&made(&report)?).map_err(broken)
+    }
+
+    async fn run(&self, task: &Task, document: bytes::Bytes) -> Result<Report, Failure> {
         let size = document.len() as u64;
         if size > self.bytes_max() {
             return Err(too_large(size, self.bytes_max()));
@@ -89,21 +109,27 @@ impl Converter {
                 return Err(Failure::retryable(ErrorCode::Busy, ErrorCode::Busy.sentence()));
             }
         };
-        let work = Work::new(ask).map_err(broken)?.with_input(Input::Bytes(document.to_vec().into()));
-        let report =
-            self.supervisor.run(&self.spec, work, |_| (), std::future::pending()).await.map_err(broken)?;
-        outcome(&report)
+        let work = Work::new(task).map_err(broken)?.with_input(Input::Bytes(document.to_vec().into()));
+        self.supervisor.run(&self.spec, work, |_| (), std::future::pending()).await.map_err(broken)
     }
 }
 
-/// What became of a run, in the terms of jobs.
-fn outcome(report: &Report) -> Result<Converted, Failure> {
+/// This very program, as the child that converts.
+fn program(mappings: Option<PathBuf>) -> Result<Program, ode_child::Error> {
+    let mut arguments: Vec<std::ffi::OsString> = vec!["child".into(), "convert".into()];
+    let start = |error| ode_child::Error::Start { program: "ode".into(), error };
+    if let Some(folder) = mappings {
+        // The child starts in a directory of its own.
+        let folder = std::path::absolute(folder).map_err(start)?;
+        arguments.extend(["--mappings".into(), folder.into_os_string()]);
+    }
+    Program::this_binary(arguments).map_err(start)
+}
+
+/// What a run answered, or what became of it in the terms of jobs.
+fn finished(report: &Report) -> Result<&RawValue, Failure> {
     match &report.outcome {
-        Outcome::Finished(result) => {
-            let summary: Summary = serde_json::from_str(result.get()).map_err(broken)?;
-            let document = artifact(report, DOCUMENT)?.ok_or_else(|| broken("the child gave no document"))?;
-            Ok(Converted { document, provenance: artifact(report, PROVENANCE)?, summary })
-        }
+        Outcome::Finished(result) => Ok(result),
         Outcome::Failed(failure) => {
             let code = failure.code.parse().unwrap_or(ErrorCode::Unknown);
             Err(if failure.retryable {
@@ -134,6 +160,11 @@ fn too_much(outcome: &Outcome) -> String {
     format!(
         "This PDF needs more {what} than one document may have. Split it, or export it again in a simpler form"
     )
+}
+
+/// What every finished run hands back.
+fn made(report: &Report) -> Result<Vec<u8>, Failure> {
+    artifact(report, DOCUMENT)?.ok_or_else(|| broken("the child gave no document"))
 }
 
 fn artifact(report: &Report, name: &str) -> Result<Option<Vec<u8>>, Failure> {

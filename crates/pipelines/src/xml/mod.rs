@@ -4,9 +4,13 @@
 //! child, which [`Converter`] starts for each one and [`serve`] is inside.
 
 mod ask;
+mod client;
 mod conversion;
 mod converter;
+mod study;
 
 pub use ask::{Ask, Converted, Output, Summary, To};
+pub use client::{ClientLimits, GatewayAddressError, GatewayClient};
 pub use conversion::{convert, serve};
 pub use converter::{Converter, Options};
+pub use study::{Differences, Learned, Study};

@@ -1,5 +1,6 @@
 //! `ode bench`: what this machine does with ODE on it, as one line of JSON for each measurement.
 
+mod extract;
 mod jobs;
 
 use clap::Subcommand;
@@ -10,10 +11,13 @@ use std::process::ExitCode;
 pub(crate) enum Bench {
     /// The job engine: enqueueing, draining, latency, backlog, fairness
     Jobs(jobs::Jobs),
+    /// Reading PDFs and writing XML: processor time for each document, here and in a child
+    Extract(extract::Extract),
 }
 
 pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
     match command {
         Bench::Jobs(args) => jobs::run(&args).await,
+        Bench::Extract(args) => extract::run(args).await,
     }
 }

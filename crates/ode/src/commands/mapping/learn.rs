@@ -1,0 +1,148 @@
+//! A mapping from one document and what it says.
+
+use super::Reader;
+use crate::commands::convert::put;
+use crate::output;
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use ode_pipelines::xml::{Learned, Study};
+use serde_json::Value;
+use std::path::{Component, Path, PathBuf};
+use std::process::ExitCode;
+
+/// From what, and where to.
+#[derive(Debug, Args)]
+pub(super) struct Learn {
+    /// The document
+    #[arg(long, value_name = "FILE")]
+    pdf: PathBuf,
+    /// What it says, as JSON: field names to values, `lines` to a list of rows; dates as 2026-03-05
+    #[arg(long, value_name = "FILE")]
+    expect: PathBuf,
+    /// Name of the mapping: a-z, 0-9 and _ [default: the name of the file that is written]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// The mapping file to write
+    #[arg(long, value_name = "PATH")]
+    out: PathBuf,
+    /// Write it even if there is a file already
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) async fn learn(folder: Option<&Path>, args: Learn) -> anyhow::Result<ExitCode> {
+    if args.out.is_file() && !args.force {
+        bail!("{} is there already. Choose another place, or replace it with --force.", args.out.display());
+    }
+    let name = match args.name {
+        Some(name) => checked(name)?,
+        None => name_of(&args.out),
+    };
+    super::registry(folder)?;
+    let expected = expected(&args.expect)?;
+    let file = path_from(&args.out, &args.pdf)?;
+    let study = Study::Learn { name: name.clone(), file, expected };
+    let learned: Learned =
+        Reader::new(folder)?.ask(&args.pdf, study).await.with_context(|| args.pdf.display().to_string())?;
+    put(&args.out, learned.text.as_bytes())?;
+    tell(&name, &args.out, &learned);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(name: &str, out: &Path, learned: &Learned) {
+    let out = out.display();
+    output::tell(format!("{name}_v1 is in {out}, as a draft. Try it with `ode mapping test {out}`."));
+    let list = |what: &str, fields: &[String]| {
+        if !fields.is_empty() {
+            output::tell(format!("{what}: {}", fields.join(", ")));
+        }
+    };
+    list("Own rules", &learned.own);
+    list("Left to the generic mapping, which reads them rightly", &learned.generic);
+    if let (right, count @ 1..) = learned.cells {
+        output::tell(format!("Cells of the lines that come out as expected: {right} of {count}"));
+    }
+    list("Not learned", &learned.missed);
+}
+
+fn checked(name: String) -> anyhow::Result<String> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if name.is_empty() || !name.chars().all(is_plain) {
+        bail!("--name \"{name}\" may only hold a-z, 0-9 and _.");
+    }
+    Ok(name)
+}
+
+/// The name of a mapping that is written to this file: `Acme Ltd_v1.toml` is for `acme_ltd`.
+fn name_of(out: &Path) -> String {
+    let stem = out.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
+    let stem = match stem.rsplit_once("_v") {
+        Some((name, version)) if !name.is_empty() && version.parse::<u32>().is_ok() => name,
+        _ => &stem,
+    };
+    stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+fn expected(path: &Path) -> anyhow::Result<Value> {
+    let told = path.display();
+    let mut expected: Value =
+        serde_json::from_str(&super::text(path)?).map_err(|error| anyhow!("{told} is not JSON: {error}"))?;
+    let fields = expected.as_object_mut().with_context(|| {
+        format!(
+            "{told} is not an object of field names and values, such as {{\"invoice_number\": \"INV-1\"}}"
+        )
+    })?;
+    // `ode convert --to json` says these about the document; they are not on it.
+    for about in ["kind", "source"] {
+        fields.remove(about);
+    }
+    let is_key = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    };
+    match fields.keys().find(|name| !is_key(name)) {
+        Some(name) => bail!("{told}: the field name \"{name}\" may only hold letters, digits, _ and -."),
+        None => Ok(expected),
+    }
+}
+
+/// The document's path as seen from the mapping's folder, so that both can move together.
+fn path_from(out: &Path, pdf: &Path) -> anyhow::Result<String> {
+    let home = out.parent().filter(|home| !home.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let home = home.canonicalize().with_context(|| format!("Cannot write {}", out.display()))?;
+    let pdf = pdf.canonicalize().with_context(|| format!("Cannot read {}", pdf.display()))?;
+    Ok(relative(&home, &pdf).to_string_lossy().into_owned())
+}
+
+fn relative(home: &Path, path: &Path) -> PathBuf {
+    let same = home.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    let up = home.components().skip(same).map(|_| Component::ParentDir);
+    up.chain(path.components().skip(same)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_is_named_after_its_file() {
+        fn check(out: &str, expected: &str) {
+            assert_eq!(name_of(Path::new(out)), expected, "{out}");
+        }
+        check("acme.toml", "acme");
+        check("dir/acme_v3.toml", "acme");
+        check("Acme Ltd.toml", "acme_ltd");
+        check("acme_very.toml", "acme_very");
+        check("_v1.toml", "_v1");
+    }
+
+    #[test]
+    fn a_path_is_seen_from_the_folder() {
+        fn check(home: &str, path: &str, expected: &str) {
+            assert_eq!(relative(Path::new(home), Path::new(path)), Path::new(expected), "{home} {path}");
+        }
+        check("/a/b", "/a/b/c.pdf", "c.pdf");
+        check("/a/b", "/a/c/d.pdf", "../c/d.pdf");
+        check("/", "/d.pdf", "d.pdf");
+        check("/a/b", "/d.pdf", "../../d.pdf");
+    }
+}

@@ -1,0 +1,114 @@
+//! `ode mapping`: looking at mappings, trying them on documents, and making new ones. A document comes from outside,
+//! so every one is read in a child, as for a conversion.
+
+mod learn;
+mod look;
+mod tries;
+
+use anyhow::{anyhow, bail};
+use clap::{Args, Subcommand};
+use ode_extract::Registry;
+use ode_job::{ErrorCode, Failure};
+use ode_pipelines::xml::{Converter, Options, Study};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Which mappings, and what to do with them.
+#[derive(Debug, Args)]
+pub(crate) struct Mapping {
+    #[command(subcommand)]
+    verb: Verb,
+    /// Folder with mappings beside those that ship
+    #[arg(long, global = true, env = "ODE_MAPPINGS", value_name = "DIR")]
+    mappings: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List the mappings, where they are from and what they match
+    List(look::List),
+    /// Check mapping files for mistakes
+    Lint(look::Lint),
+    /// Run the tests inside mapping files
+    Test(tries::Test),
+    /// Draw a box around every value that a mapping reads, as an HTML page
+    Preview(tries::Preview),
+    /// Write a mapping, with its test, from a document and the values it should give
+    Learn(learn::Learn),
+    /// Show which fields two mappings read differently
+    Diff(tries::Diff),
+}
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  ode mapping list                                               what there is
+  ode mapping preview invoice.pdf --out page.html                what is read from where, and why
+  ode mapping learn --pdf a.pdf --expect a.json --out acme.toml  a new layout from one document
+  ode mapping lint acme.toml                                     whether a file is as it should be
+  ode mapping test acme.toml                                     whether it still reads its documents
+  ode mapping diff generic_invoice_v1 acme_v1 *.pdf --mappings . what would change
+
+Exit codes: 0 all is well, 1 something is not (a mistake, a failed test, a difference), 2 the command line is wrong.";
+
+pub(crate) async fn run(Mapping { verb, mappings }: Mapping) -> anyhow::Result<ExitCode> {
+    let folder = mappings.as_deref();
+    match verb {
+        Verb::List(args) => look::list(folder, &args),
+        Verb::Lint(args) => look::lint(folder, &args),
+        Verb::Test(args) => tries::test(mappings, args).await,
+        Verb::Preview(args) => tries::preview(folder, args).await,
+        Verb::Learn(args) => learn::learn(folder, args).await,
+        Verb::Diff(args) => tries::diff(folder, args).await,
+    }
+}
+
+/// The mappings that ship and those of a folder.
+pub(crate) fn registry(folder: Option<&Path>) -> anyhow::Result<Registry> {
+    let options =
+        ode_extract::Options { folder: folder.map(Path::to_owned), ..ode_extract::Options::default() };
+    Registry::new(options).map_err(|mistakes| {
+        let place = folder.map_or_else(String::new, |folder| format!(" of {}", folder.display()));
+        let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        anyhow!("The mappings{place} cannot be loaded. {}", mistakes.join("; "))
+    })
+}
+
+/// Files to read one after another, each in a child.
+struct Reader(Converter);
+
+impl Reader {
+    fn new(folder: Option<&Path>) -> anyhow::Result<Self> {
+        // Each file has its turn by itself; nobody is told that we are busy.
+        let patience = std::time::Duration::MAX;
+        let options = Options { mappings: folder.map(Path::to_owned), patience, ..Options::default() };
+        Ok(Reader(Converter::new(options)?))
+    }
+
+    async fn ask<T: serde::de::DeserializeOwned>(&self, file: &Path, study: Study) -> anyhow::Result<T> {
+        let document = super::convert::read(file, self.0.bytes_max())?;
+        self.0.study(study, document.into()).await.map_err(|failure| told(&failure))
+    }
+}
+
+/// A failure as a sentence with its code, where that says more than the sentence.
+fn told(failure: &Failure) -> anyhow::Error {
+    if let Some(detail) = &failure.detail {
+        tracing::debug!(%detail, "why the document was not read");
+    }
+    match failure.code {
+        ErrorCode::Unknown | ErrorCode::Invalid => anyhow!("{}", failure.message),
+        code => anyhow!("{} ({code})", failure.message.trim_end_matches('.')),
+    }
+}
+
+/// Largest file of a person's own, such as a mapping, that is read here.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads a file that a person wrote.
+fn text(path: &Path) -> anyhow::Result<String> {
+    let bytes = super::convert::read(path, FILE_BYTES_MAX)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        bail!("{} is larger than 1 MB. It is not what is asked for here.", path.display());
+    }
+    String::from_utf8(bytes).map_err(|_| anyhow!("{} is not text in UTF-8", path.display()))
+}

@@ -1,0 +1,378 @@
+//! `ode convert`: one document or many, what is written where, and what is said about those that cannot be read.
+
+use crate::builder::Builder;
+use crate::harness::{Ran, bare};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// A directory with documents, and the binary in it.
+pub(crate) struct Desk(TempDir);
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        Desk(tempfile::tempdir().unwrap())
+    }
+
+    /// One with this invoice on it.
+    pub(crate) fn with(name: &str, number: &str) -> Self {
+        let desk = Desk::new();
+        desk.put(name, invoice(number));
+        desk
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn put(&self, name: &str, contents: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, contents).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = bare();
+        command.args(args).current_dir(self.0.path());
+        command
+    }
+
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ran {
+        Ran::of(&mut self.command(args))
+    }
+
+    /// Runs it and answers what it printed; it must end well.
+    pub(crate) fn ok<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
+        let ran = self.run(args);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stdout
+    }
+
+    /// What lies on it, without hidden files.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(folder)).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Text at places from the bottom left corner, as a page's content.
+fn content(texts: &[(u32, u32, &str)]) -> String {
+    texts.iter().map(|(x, y, text)| format!("BT /F1 10 Tf {x} {y} Td ({text}) Tj ET\n")).collect()
+}
+
+fn invoice_builder(number: &str) -> Builder {
+    let page = content(&[
+        (50, 780, "INVOICE"),
+        (50, 740, "Acme Supplies Ltd"),
+        (350, 740, "Invoice Number:"),
+        (450, 740, number),
+        (350, 725, "Invoice Date:"),
+        (450, 725, "2026-03-05"),
+        (50, 650, "Description"),
+        (300, 650, "Qty"),
+        (380, 650, "Unit Price"),
+        (480, 650, "Amount"),
+        (50, 630, "Blue widget"),
+        (300, 630, "2"),
+        (380, 630, "10.00"),
+        (480, 630, "20.00"),
+        (50, 615, "Gadget"),
+        (300, 615, "1"),
+        (380, 615, "5.00"),
+        (480, 615, "5.00"),
+        (380, 580, "Subtotal"),
+        (480, 580, "25.00"),
+        (380, 565, "VAT 20%"),
+        (480, 565, "5.00"),
+        (380, 550, "Total EUR"),
+        (480, 550, "30.00"),
+    ]);
+    let mut builder = Builder::new();
+    builder.page("/MediaBox[0 0 595 842]", &page);
+    builder
+}
+
+/// An invoice over 30 euros that the generic mapping reads.
+pub(crate) fn invoice(number: &str) -> Vec<u8> {
+    invoice_builder(number).bytes()
+}
+
+/// The same page with another invoice as XML inside, as hybrid invoices have it.
+fn hybrid(number: &str, xml: &str) -> Vec<u8> {
+    let mut builder = invoice_builder(number);
+    let data = builder.stream("/Type/EmbeddedFile/Subtype/text#2Fxml", xml.as_bytes());
+    let name = "factur-x.xml";
+    let file = builder.object(format!(
+        "<</Type/Filespec/F({name})/UF({name})/AFRelationship/Alternative/EF<</F {data} 0 R>>>>"
+    ));
+    let entries = format!("/AF[{file} 0 R]/Names<</EmbeddedFiles<</Names[({name}){file} 0 R]>>>>");
+    builder.catalog(&entries).bytes()
+}
+
+/// Pages without any text on them.
+pub(crate) fn blank() -> Vec<u8> {
+    crate::builder::one_page("0 0 10 10 re f")
+}
+
+#[test]
+fn one_document_goes_to_standard_output_as_xml() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    let ran = desk.run(["convert", "a.pdf"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(ran.stdout.starts_with("<?xml "), "{ran:?}");
+    assert!(
+        ran.stdout.contains(">INV-1</invoice_number>") && ran.stdout.ends_with("</invoice>\n"),
+        "{ran:?}"
+    );
+    assert_eq!(desk.names("."), ["a.pdf"], "only the document is there");
+}
+
+#[test]
+fn values_and_text_can_be_had_instead() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    let ran = desk.run(["convert", "a.pdf", "--to", "json"]);
+    let values = ran.json();
+    assert_eq!((&values["invoice_number"], &values["gross_total"]), (&"INV-1".into(), &"30.00".into()));
+    assert_eq!(values["lines"][1]["name"], "Gadget");
+    let text = desk.ok(["convert", "a.pdf", "--to", "text"]);
+    assert!(text.contains("Acme Supplies Ltd") && !text.contains('<'), "{text}");
+}
+
+#[test]
+fn standard_xml_is_well_formed() {
+    let desk = Desk::with("a.pdf", "INV-1 &amp;");
+    for (output, root) in [("ubl", "Invoice"), ("cii", "CrossIndustryInvoice"), ("own", "invoice")] {
+        let xml = desk.ok(["convert", "a.pdf", "--output", output]);
+        assert_well_formed(&xml, root);
+        assert!(xml.contains("2026-03-05") || xml.contains("20260305"), "{output}: {xml}");
+    }
+}
+
+/// Every element is closed in turn, and the outermost has this name.
+#[track_caller]
+fn assert_well_formed(xml: &str, root: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut roots = Vec::new();
+    for tag in xml.split('<').skip(1).map(|rest| rest.split_once('>').expect("a tag ends").0) {
+        let name = tag.trim_matches('/').split_whitespace().next().unwrap();
+        match (tag.starts_with(['?', '!']), tag.starts_with('/'), tag.ends_with('/')) {
+            (true, ..) => {}
+            (_, true, _) => assert_eq!(open.pop(), Some(name), "{xml}"),
+            (_, _, is_empty) => {
+                if open.is_empty() {
+                    roots.push(name.rsplit(':').next().unwrap());
+                }
+                if !is_empty {
+                    open.push(name);
+                }
+            }
+        }
+    }
+    assert!(open.is_empty() && roots == [root], "{open:?} {roots:?} {xml}");
+}
+
+#[test]
+fn a_bad_one_among_many_is_named_and_the_others_are_written() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    desk.put("b.pdf", "This is no PDF.");
+    desk.put("c.pdf", invoice("INV-3"));
+    desk.put("scan.pdf", blank());
+    let ran =
+        desk.run(["convert", "a.pdf", "b.pdf", "c.pdf", "gone.pdf", "scan.pdf", "--out", "results/today"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert_eq!(desk.names("results/today"), ["a.xml", "c.xml"]);
+    assert!(desk.read("results/today/c.xml").contains("INV-3"));
+    let said = |words: &[&str]| ran.stderr.lines().any(|line| words.iter().all(|word| line.contains(word)));
+    assert!(said(&["b.pdf: ", "(NOT_PDF)"]), "{ran:?}");
+    assert!(said(&["scan.pdf: ", "(NO_TEXT)"]), "{ran:?}");
+    assert!(said(&["gone.pdf: ", "No such file"]), "{ran:?}");
+    assert!(said(&["2 of 5 converted"]), "{ran:?}");
+    assert!(!ran.stderr.contains(['\x1b', '\r', '█']), "nobody watches, so there is no bar: {ran:?}");
+}
+
+#[test]
+fn many_documents_go_beside_themselves_unless_told_otherwise() {
+    let desk = Desk::with("in/a.pdf", "INV-1");
+    desk.put("in/b.pdf", invoice("INV-2"));
+    let ran = desk.run(["convert", "in/a.pdf", "in/b.pdf", "--to", "text", "--provenance", "places"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(desk.names("in"), ["a.pdf", "a.txt", "b.pdf", "b.txt"]);
+}
+
+#[test]
+fn a_single_result_goes_to_a_file_or_into_a_directory() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    fs::create_dir(desk.path("results")).unwrap();
+    desk.put("named.xml", "what was there before");
+    desk.ok(["convert", "a.pdf", "--out", "named.xml"]);
+    desk.ok(["convert", "a.pdf", "--out", "results"]);
+    assert_eq!(desk.read("named.xml"), desk.read("results/a.xml"));
+    assert_eq!(desk.names("."), ["a.pdf", "named.xml", "results"], "nothing is left over");
+}
+
+#[test]
+fn where_each_value_stands_can_be_had_as_a_file() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    desk.put("b.pdf", invoice("INV-2"));
+    desk.ok(["convert", "a.pdf", "--provenance", "places.json"]);
+    let places: Value = serde_json::from_str(&desk.read("places.json")).unwrap();
+    let number = &places["invoice_number"];
+    assert_eq!((&number["page"], &number["printed"]), (&1.into(), &"INV-1".into()));
+    let bbox: Vec<f64> = number["bbox"].as_array().unwrap().iter().map(|n| n.as_f64().unwrap()).collect();
+    assert!((bbox[0] - 450.0).abs() < 2.0 && bbox[1] > 80.0 && bbox[3] < 110.0, "{bbox:?}");
+    assert_eq!(places["lines.1.total"]["printed"], "5.00");
+    desk.ok(["convert", "a.pdf", "b.pdf", "--out", "all", "--provenance", "all"]);
+    assert_eq!(desk.names("all"), ["a.places.json", "a.xml", "b.places.json", "b.xml"]);
+}
+
+#[test]
+fn results_that_would_meet_are_refused_before_anything_is_written() {
+    let desk = Desk::with("x/a.pdf", "INV-1");
+    desk.put("y/a.pdf", invoice("INV-2"));
+    desk.put("a.xml", "");
+    let check = |args: &[&str], words: &[&str]| desk.run(args).assert_refused(words);
+    check(&["convert", "x/a.pdf", "y/a.pdf", "--out", "all"], &["Two results would go to all/a.xml"]);
+    check(&["convert", "x/a.pdf", "x/a.pdf"], &["Two results would go to x/a.xml"]);
+    check(&["convert", "x/a.pdf", "--out", "b", "--provenance", "b"], &["Two results would go to b"]);
+    check(&["convert", "x/a.pdf", "--out", "x/a.pdf"], &["x/a.pdf would be overwritten"]);
+    check(&["convert", ".."], &[".. is a directory"]);
+    assert_eq!(
+        (desk.names("."), desk.names("x")),
+        (vec!["a.xml".into(), "x".into(), "y".into()], vec!["a.pdf".into()])
+    );
+}
+
+#[test]
+fn what_cannot_be_read_or_written_is_told_with_the_reason() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    desk.put("empty.pdf", "");
+    desk.put("file", "");
+    fs::create_dir(desk.path("x")).unwrap();
+    let check = |args: &[&str], words: &[&str]| {
+        let ran = desk.run(args);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        for word in words {
+            assert!(ran.stderr.contains(word), "{word:?} is not said: {ran:?}");
+        }
+        assert!(!ran.stderr.contains("os error") && ran.stdout.is_empty(), "{ran:?}");
+    };
+    check(&["convert", "gone.pdf"], &["gone.pdf: Cannot read gone.pdf: No such file"]);
+    check(&["convert", "."], &[". is a directory"]);
+    check(&["convert", "x"], &["Cannot read x: Is a directory"]);
+    check(&["convert", "empty.pdf"], &["(NOT_PDF)"]);
+    check(
+        &["convert", "a.pdf", "--out", "no/such/place.xml"],
+        &["Cannot write no/such/place.xml: No such file"],
+    );
+    check(&["convert", "a.pdf", "--out", "file/a.xml"], &["Cannot write file/a.xml: Not a directory"]);
+    check(&["convert", "a.pdf", "empty.pdf", "--out", "file"], &["Cannot make the directory file"]);
+    check(&["convert", "a.pdf", "--out", "/dev/full"], &["Cannot write /dev/full: No space left on device"]);
+    check(
+        &["convert", "a.pdf", "--mappings", "nowhere"],
+        &["mappings of nowhere cannot be loaded", "No such file"],
+    );
+    assert_eq!(desk.names("."), ["a.pdf", "empty.pdf", "file", "x"]);
+}
+
+#[test]
+fn a_full_standard_output_is_an_error() {
+    let Ok(full) = fs::File::options().write(true).open("/dev/full") else {
+        eprintln!("SKIPPED: there is no /dev/full here");
+        return;
+    };
+    let desk = Desk::with("a.pdf", "INV-1");
+    let mut command = desk.command(["convert", "a.pdf"]);
+    let child = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("Standard output cannot be written: No space left on device"), "{ran:?}");
+}
+
+#[test]
+fn a_mistyped_mapping_is_told_once_with_the_nearest() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    let ran = desk.run(["convert", "a.pdf", "a.pdf", "--out", "x", "--mapping", "generic_invoise_v1"]);
+    ran.assert_refused(&["Two results would go"]);
+    desk.put("b.pdf", invoice("INV-2"));
+    let ran = desk.run(["convert", "a.pdf", "b.pdf", "--mapping", "generic_invoise_v1"]);
+    ran.assert_refused(&[
+        "There is no mapping named",
+        "Did you mean generic_invoice_v1?",
+        "(UNKNOWN_MAPPING)",
+    ]);
+    assert_eq!(ran.stderr.matches("generic_invoise_v1").count(), 1, "{ran:?}");
+    assert_eq!(desk.names("."), ["a.pdf", "b.pdf"]);
+    assert_eq!(desk.run(["convert", "a.pdf", "--output", "ublx"]).code, Some(2));
+    assert_eq!(desk.run(["convert"]).code, Some(2));
+}
+
+#[test]
+fn a_mapping_that_does_not_load_is_told_with_its_place() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    desk.put("own/note.toml", "schema = 1\nname = \"note\"\nversion = 1\n[fields.number]\nanchr = \"No\"\n");
+    let ran = desk.run(["convert", "a.pdf", "--mappings", "own"]);
+    ran.assert_refused(&["note.toml:5:1: ", "did you mean `anchor`?"]);
+}
+
+#[test]
+fn xml_inside_goes_before_the_page_unless_only_the_page_is_wanted() {
+    let desk = Desk::with("page.pdf", "INV-7");
+    let xml = desk.ok(["convert", "page.pdf", "--output", "cii"]);
+    desk.put("hybrid.pdf", hybrid("INV-8", &xml));
+    let both = desk.run(["convert", "hybrid.pdf", "--to", "json"]);
+    assert_eq!((both.code, &both.json()["invoice_number"]), (Some(0), &"INV-7".into()), "{both:?}");
+    assert_eq!(both.json()["source"], "embedded:factur-x.xml");
+    assert!(both.stderr.contains("INV-8"), "the page says otherwise, which is told: {both:?}");
+    let page = desk.run(["convert", "hybrid.pdf", "--to", "json", "--page-only"]);
+    assert_eq!((page.code, &page.json()["invoice_number"]), (Some(0), &"INV-8".into()), "{page:?}");
+}
+
+#[test]
+fn the_sandbox_changes_nothing_about_the_result() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    assert_eq!(desk.ok(["convert", "a.pdf"]), desk.ok(["convert", "a.pdf", "--no-sandbox"]));
+    desk.put("b.pdf", "%PDF-1.7\nnothing");
+    let ran = desk.run(["convert", "b.pdf", "--no-sandbox"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("(UNREADABLE)"), "{ran:?}");
+}
+
+#[test]
+fn awkward_names_are_only_names() {
+    let desk = Desk::with("-a b\u{1b}[31m.pdf", "INV-1");
+    let out = desk.ok(["convert", "--", "-a b\u{1b}[31m.pdf"]);
+    assert!(out.contains("INV-1"));
+    desk.put("bad\u{1b}[31m.pdf", "no");
+    let ran = desk.run(["convert", "bad\u{1b}[31m.pdf"]);
+    assert!(ran.code == Some(1) && !ran.stderr.contains('\x1b'), "{ran:?}");
+}
+
+#[test]
+fn the_corpus_converts_or_says_why_not() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/invoices");
+    if !corpus.is_dir() {
+        eprintln!("SKIPPED: there is no corpus at {}", corpus.display());
+        return;
+    }
+    let mut files: Vec<PathBuf> = fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "pdf"));
+    files.sort();
+    let files: Vec<PathBuf> = files.into_iter().step_by(16).collect();
+    let desk = Desk::new();
+    let mut command = desk.command(["convert", "--output", "ubl", "--out", "results"]);
+    let ran = Ran::of(command.args(&files));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(desk.names("results").len(), files.len());
+    for name in desk.names("results") {
+        assert!(desk.read(&format!("results/{name}")).starts_with("<?xml"), "{name}");
+    }
+}

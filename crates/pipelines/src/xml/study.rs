@@ -1,0 +1,102 @@
+//! What people who make mappings ask about a document: how one reads it, what could be learned from it, where it
+//! comes out otherwise than expected. The document comes from outside, so this too happens in the child.
+
+use super::conversion::{failed, refused, unmapped};
+use ode_child::Failure;
+use ode_extract::learn::{self, Lesson};
+use ode_extract::sheet::Sheet;
+use ode_extract::{Choice, ExtractError, Registry, extract, preview, tools};
+use ode_job::ErrorCode;
+use ode_pdf::Document;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+
+/// A question. Each says what its answer is, which is told as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Study {
+    /// A page to look at: HTML, as a string.
+    Preview {
+        /// The mapping; the one that fits best where none is named.
+        mapping: Option<String>,
+    },
+    /// A new mapping: [`Learned`].
+    Learn {
+        /// Its name.
+        name: String,
+        /// The document's path, as the mapping's own test is to name it.
+        file: String,
+        /// Field names to values, `lines` to a list of rows.
+        expected: Json,
+    },
+    /// Where a mapping misses what is expected of it: [`Differences`].
+    Test {
+        /// The mapping.
+        mapping: String,
+        /// Field names, or paths such as `lines.0.total`, to values; a table's name to the count of its rows.
+        expected: BTreeMap<String, String>,
+    },
+    /// Where two mappings differ: [`Differences`].
+    Diff {
+        /// The one.
+        old: String,
+        /// The other.
+        new: String,
+    },
+}
+
+/// Field to both values: expected and found, or the old mapping's and the new one's.
+pub type Differences = BTreeMap<String, (Option<String>, Option<String>)>;
+
+/// What was learned from a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Learned {
+    /// The mapping file.
+    pub text: String,
+    /// Fields with a rule of their own.
+    pub own: Vec<String>,
+    /// Fields that the generic mapping reads rightly as it is.
+    pub generic: Vec<String>,
+    /// Expected fields that no rule gives.
+    pub missed: Vec<String>,
+    /// Cells of the lines that come out as expected, and how many there are.
+    pub cells: (usize, usize),
+}
+
+/// Answers a question about a document.
+pub(super) fn study(registry: &Registry, study: Study, bytes: Vec<u8>) -> Result<Json, Failure> {
+    let document = ode_pdf::read_here(bytes, &ode_pdf::Limits::default()).map_err(refused)?;
+    if Sheet::new(&document).is_empty() {
+        return Err(unmapped(ExtractError::NoText));
+    }
+    let answer = match study {
+        Study::Preview { mapping } => {
+            let choice = mapping.as_deref().map_or(Choice::Auto, Choice::Named);
+            let read = extract(&document, registry, choice).map_err(unmapped)?;
+            Ok(preview::preview(&document, &read).into())
+        }
+        Study::Learn { name, file, expected } => {
+            let lesson = Lesson { document: &document, file: &file, expected: &expected, name: &name };
+            let learned = learn::learn(lesson, registry).map_err(unmapped)?;
+            let learn::Learned { text, own, generic, missed, cells } = learned;
+            serde_json::to_value(Learned { text, own, generic, missed, cells })
+        }
+        Study::Test { mapping, expected } => {
+            let read = extract(&document, registry, Choice::Named(&mapping)).map_err(unmapped)?;
+            let expected = expected.iter().map(|(name, expected)| (name.as_str(), expected.as_str()));
+            let misses = tools::misses(&read.record, expected).into_iter();
+            let both = |(name, (expected, found)): (String, (String, _))| (name, (Some(expected), found));
+            serde_json::to_value(misses.map(both).collect::<Differences>())
+        }
+        Study::Diff { old, new } => serde_json::to_value(diff(registry, &document, &old, &new)?),
+    };
+    answer.map_err(|error| failed(ErrorCode::Unknown, error))
+}
+
+fn diff(registry: &Registry, document: &Document, old: &str, new: &str) -> Result<Differences, Failure> {
+    let loaded = registry.current();
+    let mapping = |name| loaded.get(name).map_err(unmapped);
+    let mut differences = tools::diff(mapping(old)?, mapping(new)?, std::iter::once(("", document)));
+    Ok(differences.remove("").unwrap_or_default())
+}

@@ -1,0 +1,95 @@
+//! The form that a document comes in: read within bounds, and refused as soon as it is known to be wrong.
+
+use super::Order;
+use crate::problem::Problem;
+use axum::extract::multipart::{Field, Multipart, MultipartError};
+use axum::extract::{FromRequest as _, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use bytes::{Bytes, BytesMut};
+use ode_job::{ErrorCode, Failure};
+
+/// What a form holds besides its document: other fields, and the lines between them.
+pub(super) const FRAME_BYTES_MAX: u64 = 64 << 10;
+/// A mapping's name is the longest of the other fields.
+const TEXT_BYTES_MAX: usize = 200;
+
+const FIELDS: &str = "It takes file, mapping, output and provenance, each once.";
+
+/// Reads the form.
+pub(super) async fn read(request: Request, bytes_max: u64) -> Result<Order, Problem> {
+    if declared_bytes(request.headers()).is_some_and(|bytes| bytes > bytes_max + FRAME_BYTES_MAX) {
+        return Err(too_large(bytes_max));
+    }
+    let mut form = Multipart::from_request(request, &()).await.map_err(|_| {
+        Problem::invalid("Send the document as multipart/form-data with a boundary, in a field named file.")
+    })?;
+    let (mut document, mut mapping, mut output, mut provenance) = (None, None, None, None);
+    // No field comes twice, so that there are no more rounds than fields.
+    while let Some(mut field) = form.next_field().await.map_err(|error| unread(&error, bytes_max))? {
+        let name = field.name().unwrap_or_default().to_owned();
+        let is_first = match name.as_str() {
+            "file" => document.replace(file(&mut field, bytes_max).await?).is_none(),
+            "mapping" => mapping.replace(text(&mut field, bytes_max).await?).is_none(),
+            "output" => output.replace(text(&mut field, bytes_max).await?).is_none(),
+            "provenance" => provenance.replace(flag(&text(&mut field, bytes_max).await?)?).is_none(),
+            _ => return Err(Problem::invalid(format!("The form has a field that is not known. {FIELDS}"))),
+        };
+        if !is_first {
+            return Err(Problem::invalid(format!("The form has the field {name} twice. {FIELDS}")));
+        }
+    }
+    let document =
+        document.ok_or_else(|| Problem::invalid("The form has no field named file, which holds the PDF."))?;
+    Ok(Order { document, mapping, output, provenance: provenance.unwrap_or(false) })
+}
+
+fn declared_bytes(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+async fn file(field: &mut Field<'_>, bytes_max: u64) -> Result<Bytes, Problem> {
+    let mut document = BytesMut::new();
+    while let Some(chunk) = field.chunk().await.map_err(|error| unread(&error, bytes_max))? {
+        if (document.len() + chunk.len()) as u64 > bytes_max {
+            return Err(too_large(bytes_max));
+        }
+        document.extend_from_slice(&chunk);
+    }
+    Ok(document.freeze())
+}
+
+async fn text(field: &mut Field<'_>, bytes_max: u64) -> Result<String, Problem> {
+    let mut text = Vec::new();
+    while let Some(chunk) = field.chunk().await.map_err(|error| unread(&error, bytes_max))? {
+        if text.len() + chunk.len() > TEXT_BYTES_MAX {
+            return Err(Problem::invalid(format!(
+                "A field besides file is longer than {TEXT_BYTES_MAX} characters. {FIELDS}"
+            )));
+        }
+        text.extend_from_slice(&chunk);
+    }
+    String::from_utf8(text).map_err(|_| Problem::invalid("A field besides file is not text in UTF-8."))
+}
+
+fn flag(text: &str) -> Result<bool, Problem> {
+    match text {
+        "true" => Ok(true),
+        "false" | "" => Ok(false),
+        _ => Err(Problem::invalid("The field provenance is either true or false.")),
+    }
+}
+
+fn unread(error: &MultipartError, bytes_max: u64) -> Problem {
+    match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => too_large(bytes_max),
+        _ => Problem::invalid("The form is damaged or ends early. Send it again."),
+    }
+}
+
+fn too_large(bytes_max: u64) -> Problem {
+    let message = format!(
+        "This file is larger than {} MB, which is the limit. Split it, or save it with smaller pictures.",
+        bytes_max >> 20
+    );
+    Failure::rejected(ErrorCode::TooLarge, message).into()
+}
