@@ -319,7 +319,7 @@ mod tests {
             ErrorCode::ALL.iter().filter(|code| code.is_retryable()).map(|code| code.as_str()).collect();
         assert_eq!(
             retryable,
-            ["GW_5XX", "GW_TIMEOUT", "IO_ERROR", "UNKNOWN", "TIMED_OUT", "DATABASE_UNAVAILABLE"]
+            ["GW_5XX", "GW_TIMEOUT", "IO_ERROR", "BUSY", "UNKNOWN", "TIMED_OUT", "DATABASE_UNAVAILABLE"]
         );
     }
 

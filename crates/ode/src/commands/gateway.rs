@@ -13,7 +13,6 @@ use ode_extract::{ExtractError, Mapping, Registry};
 use ode_job::{ErrorCode, Failure};
 use ode_pipelines::xml::{Ask, Converter, Options, To};
 use ode_web::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order};
-use std::convert::Infallible;
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -122,10 +121,13 @@ pub(super) async fn start(
             // An error means that the sender is gone, which says the same.
             let _ = stopped.await;
         };
-        tokio::select! {
-            () = ode_web::serve_gateway(listener, service.clone(), limits, stopped) => {}
-            never = watch(&service) => match never {},
-        }
+        let (serving, served) = oneshot::channel::<()>();
+        let serve = async {
+            ode_web::serve_gateway(listener, service.clone(), limits, stopped).await;
+            drop(serving);
+        };
+        // Neither is cut off: a look at the folder that is under way holds a copy, which is to be gone at the end.
+        tokio::join!(serve, watch(&service, served));
     });
     Ok(Running { address, stop, task })
 }
@@ -235,12 +237,16 @@ fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 /// How often the folder is looked at. Looking beats being told: it also works on network drives.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Loads the mappings anew whenever the folder has changed.
-async fn watch(service: &Arc<Service>) -> Infallible {
-    let Some(folder) = service.folder.clone() else { return std::future::pending().await };
+/// Loads the mappings anew whenever the folder has changed, until the gateway has ended.
+async fn watch(service: &Arc<Service>, mut served: oneshot::Receiver<()>) {
+    let Some(folder) = service.folder.clone() else { return };
     let mut seen = Some(service.first_look.clone());
     loop {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            // Only ever ends with the sender being dropped.
+            _ = &mut served => return,
+        }
         let (service, folder, before) = (service.clone(), folder.clone(), seen.take());
         let look = move || {
             let now = look(&folder);

@@ -85,14 +85,17 @@ fn metric(serving: &Serving, name: &str) -> u64 {
     value.map_or(0, |value| value.parse().unwrap())
 }
 
-/// A living process whose parent this is.
+/// A living process whose parent this is, once it has become the converter: to halt it earlier would also halt the
+/// thread that starts it.
 fn child_of(serving: &Serving) -> Option<Pid> {
     let parent = serving.child.id().to_string();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()).find_map(|id| {
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{id}/{name}")).ok();
+        let stat = read("stat")?;
         let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-        (fields.next()? != "Z" && fields.next()? == parent).then(|| Pid::from_raw(id))?
+        let is_child = fields.next()? != "Z" && fields.next()? == parent;
+        (is_child && read("cmdline")?.contains("\0child\0")).then(|| Pid::from_raw(id))?
     })
 }
 
