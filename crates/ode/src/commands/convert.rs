@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use futures_util::StreamExt as _;
 use ode_child::Sandbox;
 use ode_job::{ErrorCode, Failure};
-use ode_pipelines::xml::{Ask, Converted, Converter, Options, Output, To};
+use ode_pipelines::xml::{Ask, Converted, Converter, Options, Output, To, too_large};
 use std::collections::HashSet;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -160,7 +160,7 @@ impl Convert {
             })?;
             let name = Path::new(name).with_extension(ending);
             Ok(match given {
-                Some(given) if is_single && !given.is_dir() => Some(given.to_owned()),
+                Some(given) if is_single && !is_folder(given) => Some(given.to_owned()),
                 Some(given) => Some(given.join(name)),
                 None if is_single => None,
                 None => Some(file.with_file_name(name)),
@@ -184,12 +184,18 @@ impl Convert {
             }
             tasks.push(Task { file: file.clone(), out, provenance });
         }
-        for given in [&self.out, &self.provenance].into_iter().flatten().filter(|_| !is_single) {
+        let folders = [&self.out, &self.provenance].into_iter().flatten();
+        for given in folders.filter(|given| !is_single || is_folder(given)) {
             std::fs::create_dir_all(given)
                 .with_context(|| format!("Cannot make the directory {}", given.display()))?;
         }
         Ok(tasks)
     }
+}
+
+/// Whether a place is meant as a directory: it is one, or is written like one.
+fn is_folder(given: &Path) -> bool {
+    given.is_dir() || given.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
 /// Why a document has no result.
@@ -199,6 +205,10 @@ enum Trouble {
 }
 
 async fn one(converter: &Converter, ask: &Ask, task: &Task) -> Result<(), Trouble> {
+    let size = std::fs::metadata(&task.file).map_or(0, |file| file.len());
+    if size > converter.bytes_max() {
+        return Err(Trouble::Refused(too_large(size, converter.bytes_max())));
+    }
     let document = read(&task.file, converter.bytes_max()).map_err(Trouble::Io)?;
     let converted = converter.convert(ask, document.into()).await.map_err(Trouble::Refused)?;
     for finding in converted.summary.findings.iter().filter(|finding| finding.severity != "info") {
@@ -236,9 +246,23 @@ pub(crate) fn put(path: &Path, contents: &[u8]) -> anyhow::Result<()> {
     if path.exists() && !path.is_file() {
         return std::fs::write(path, contents).with_context(cannot);
     }
+    if is_pdf(path) {
+        bail!("{} is a PDF, which is not replaced. Choose another place.", path.display());
+    }
     let beside = path.with_extension(format!("part-{}", std::process::id()));
-    std::fs::write(&beside, contents).with_context(cannot)?;
-    std::fs::rename(&beside, path).with_context(cannot)
+    let written = std::fs::write(&beside, contents).and_then(|()| std::fs::rename(&beside, path));
+    if written.is_err() {
+        // It may not even be there; what went wrong first is what is told.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written.with_context(cannot)
+}
+
+/// Whether a PDF is in this place, whatever it is called: most likely the one that was to be read.
+fn is_pdf(path: &Path) -> bool {
+    use std::io::Read as _;
+    let mut start = [0; 5];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"%PDF-"
 }
 
 fn tell_failure(file: &Path, trouble: &Trouble) {

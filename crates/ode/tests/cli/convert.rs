@@ -376,3 +376,31 @@ fn the_corpus_converts_or_says_why_not() {
         assert!(desk.read(&format!("results/{name}")).starts_with("<?xml"), "{name}");
     }
 }
+
+#[test]
+fn a_pdf_is_never_replaced_by_a_result_however_it_is_spelled() {
+    let desk = Desk::with("a.pdf", "A-1");
+    desk.put("b.pdf", invoice("B-2"));
+    std::os::unix::fs::symlink(desk.path("a.pdf"), desk.path("link.pdf")).unwrap();
+    let before = (fs::read(desk.path("a.pdf")).unwrap(), fs::read(desk.path("b.pdf")).unwrap());
+    for args in [
+        &["convert", "a.pdf", "--out", "./a.pdf"][..],
+        &["convert", "link.pdf", "--out", "a.pdf"],
+        &["convert", "a.pdf", "--out", "b.pdf"],
+        &["convert", "a.pdf", "--out", "a.xml", "--provenance", "b.pdf"],
+        &["mapping", "preview", "a.pdf", "--out", "a.pdf"],
+    ] {
+        let ran = desk.run(args);
+        assert_ne!(ran.code, Some(0), "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains("is not replaced") || ran.stderr.contains("overwritten"), "{ran:?}");
+    }
+    assert_eq!((fs::read(desk.path("a.pdf")).unwrap(), fs::read(desk.path("b.pdf")).unwrap()), before);
+    assert_eq!(desk.names("."), ["a.pdf", "a.xml", "b.pdf", "link.pdf"], "nothing else is left behind");
+}
+
+#[test]
+fn a_place_with_a_slash_at_its_end_is_a_directory() {
+    let desk = Desk::with("a.pdf", "A-1");
+    desk.ok(["convert", "a.pdf", "--out", "results/"]);
+    assert_eq!(desk.names("results"), ["a.xml"]);
+}

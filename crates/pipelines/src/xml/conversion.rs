@@ -30,15 +30,18 @@ pub fn convert(registry: &Registry, ask: &Ask, bytes: Vec<u8>) -> Result<Convert
         None => (None, Vec::new()),
     };
     let converted = match (found, page) {
-        (Some(invoice), page) => {
-            let written = invoice.write(format(ask), shown(ask));
-            findings.extend(written.findings);
-            findings.extend(invoice.record.findings.iter().cloned());
+        (Some(mut invoice), page) => {
             match page {
-                Ok(page) => findings.extend(compare::compare(&page.record, &invoice.record)),
+                Ok(page) => {
+                    let differences = compare::compare(&page.record, &invoice.record);
+                    invoice.record.findings.extend(differences);
+                }
                 // What the file says is not doubted because the page cannot be read; a name that is wrong is.
                 Err(error) => mapping_exists(error)?,
             }
+            let written = invoice.write(format(ask), shown(ask));
+            findings.extend(written.findings);
+            findings.extend(invoice.record.findings.iter().cloned());
             told(&document, ask, &invoice.record, written.bytes)
         }
         (None, page) => {

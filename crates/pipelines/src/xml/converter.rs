@@ -172,7 +172,8 @@ fn artifact(report: &Report, name: &str) -> Result<Option<Vec<u8>>, Failure> {
     found.map(|artifact| report.read(artifact).map_err(broken)).transpose()
 }
 
-fn too_large(bytes: u64, bytes_max: u64) -> Failure {
+/// A document larger than may be converted.
+pub fn too_large(bytes: u64, bytes_max: u64) -> Failure {
     const MB: f64 = 1_048_576.0;
     let (size, limit) = (bytes as f64 / MB, bytes_max as f64 / MB);
     Failure::rejected(

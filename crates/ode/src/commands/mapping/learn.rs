@@ -31,6 +31,9 @@ pub(super) struct Learn {
 }
 
 pub(super) async fn learn(folder: Option<&Path>, args: Learn) -> anyhow::Result<ExitCode> {
+    if args.out.canonicalize().is_ok_and(|out| args.expect.canonicalize().is_ok_and(|expect| expect == out)) {
+        bail!("{} holds the expected values and is not replaced. Choose another place.", args.out.display());
+    }
     if args.out.is_file() && !args.force {
         bail!("{} is there already. Choose another place, or replace it with --force.", args.out.display());
     }
@@ -51,7 +54,9 @@ pub(super) async fn learn(folder: Option<&Path>, args: Learn) -> anyhow::Result<
 
 fn tell(name: &str, out: &Path, learned: &Learned) {
     let out = out.display();
-    output::tell(format!("{name}_v1 is in {out}, as a draft. Try it with `ode mapping test {out}`."));
+    output::tell(format!(
+        "{name}_v1 is in {out}, as a draft. Try it with `ode mapping test`, and set its status to live to have `auto` use it."
+    ));
     let list = |what: &str, fields: &[String]| {
         if !fields.is_empty() {
             output::tell(format!("{what}: {}", fields.join(", ")));
