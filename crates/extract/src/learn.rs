@@ -33,7 +33,7 @@ const STEM_LETTERS: usize = 5;
 const STRONG_RULE: f32 = 1.0;
 
 /// What was learned.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Learned {
     /// The mapping file.
     pub text: String,

@@ -13,4 +13,4 @@ pub use ask::{Ask, Converted, Output, Summary, To};
 pub use client::{ClientLimits, GatewayAddressError, GatewayClient};
 pub use conversion::{convert, serve};
 pub use converter::{Converter, Options, too_large};
-pub use study::{Differences, Learned, Study};
+pub use study::{Differences, Study};

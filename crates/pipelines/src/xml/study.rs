@@ -21,7 +21,7 @@ pub enum Study {
         /// The mapping; the one that fits best where none is named.
         mapping: Option<String>,
     },
-    /// A new mapping: [`Learned`].
+    /// A new mapping: [`learn::Learned`].
     Learn {
         /// Its name.
         name: String,
@@ -49,21 +49,6 @@ pub enum Study {
 /// Field to both values: expected and found, or the old mapping's and the new one's.
 pub type Differences = BTreeMap<String, (Option<String>, Option<String>)>;
 
-/// What was learned from a document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Learned {
-    /// The mapping file.
-    pub text: String,
-    /// Fields with a rule of their own.
-    pub own: Vec<String>,
-    /// Fields that the generic mapping reads rightly as it is.
-    pub generic: Vec<String>,
-    /// Expected fields that no rule gives.
-    pub missed: Vec<String>,
-    /// Cells of the lines that come out as expected, and how many there are.
-    pub cells: (usize, usize),
-}
-
 /// Answers a question about a document.
 pub(super) fn study(registry: &Registry, study: Study, bytes: Vec<u8>) -> Result<Json, Failure> {
     let document = ode_pdf::read_here(bytes, &ode_pdf::Limits::default()).map_err(refused)?;
@@ -78,9 +63,7 @@ pub(super) fn study(registry: &Registry, study: Study, bytes: Vec<u8>) -> Result
         }
         Study::Learn { name, file, expected } => {
             let lesson = Lesson { document: &document, file: &file, expected: &expected, name: &name };
-            let learned = learn::learn(lesson, registry).map_err(unmapped)?;
-            let learn::Learned { text, own, generic, missed, cells } = learned;
-            serde_json::to_value(Learned { text, own, generic, missed, cells })
+            serde_json::to_value(learn::learn(lesson, registry).map_err(unmapped)?)
         }
         Study::Test { mapping, expected } => {
             let read = extract(&document, registry, Choice::Named(&mapping)).map_err(unmapped)?;

@@ -13,6 +13,9 @@ pub(super) const FRAME_BYTES_MAX: u64 = 64 << 10;
 /// A mapping's name is the longest of the other fields.
 const TEXT_BYTES_MAX: usize = 200;
 
+/// Of a name that is not known, so much is repeated.
+const NAME_SHOWN_MAX: usize = 40;
+
 const FIELDS: &str = "It takes file, mapping, output and provenance, each once.";
 
 /// Reads the form.
@@ -32,7 +35,12 @@ pub(super) async fn read(request: Request, bytes_max: u64) -> Result<Order, Prob
             "mapping" => mapping.replace(text(&mut field, bytes_max).await?).is_none(),
             "output" => output.replace(text(&mut field, bytes_max).await?).is_none(),
             "provenance" => provenance.replace(flag(&text(&mut field, bytes_max).await?)?).is_none(),
-            _ => return Err(Problem::invalid(format!("The form has a field that is not known. {FIELDS}"))),
+            _ => {
+                let shown: String = name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_MAX).collect();
+                return Err(Problem::invalid(format!(
+                    "The form has a field \"{shown}\" that is not known. {FIELDS}"
+                )));
+            }
         };
         if !is_first {
             return Err(Problem::invalid(format!("The form has the field {name} twice. {FIELDS}")));

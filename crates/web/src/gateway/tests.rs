@@ -187,6 +187,7 @@ fn a_form_that_is_wrong_is_refused_with_what_is_wrong() {
     for (parts, detail) in [
         (vec![], "no field named file"),
         (vec![("mapping", "a")], "no field named file"),
+        (vec![("file", "a"), ("maping", "auto")], "a field \"maping\" that is not known"),
         (vec![("file", "a"), ("file", "b")], "the field file twice"),
         (vec![("file", "a"), ("colour", "blue")], "It takes file, mapping, output and provenance"),
         (vec![("file", "a"), ("", "blue")], "It takes file, mapping, output and provenance"),
