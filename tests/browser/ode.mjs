@@ -1,7 +1,6 @@
 // Starts the real program for a test, opens real Chromium on it, and writes the PDFs that are sent to it.
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
-import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -9,9 +8,7 @@ import { chromium } from "playwright-core";
 
 const root = new URL("../..", import.meta.url).pathname;
 const program = process.env.ODE_TEST_PROGRAM ?? join(root, "target/debug/ode");
-const browserPath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) =>
-  existsSync(process.env.ODE_TEST_CHROMIUM ?? path),
-);
+const chromiumPath = process.env.ODE_TEST_CHROMIUM ?? "/usr/bin/chromium";
 
 /** Runs `ode serve` on a data directory of its own until the test ends. */
 export async function serve(test, ...args) {
@@ -35,7 +32,7 @@ export async function serve(test, ...args) {
 /** One browser for a file of tests. */
 export async function browser(test) {
   const launched = await chromium.launch({
-    executablePath: process.env.ODE_TEST_CHROMIUM ?? browserPath,
+    executablePath: chromiumPath,
     args: ["--no-sandbox"],
   });
   test.after(() => launched.close());
