@@ -40,6 +40,7 @@ async function draw() {
   const answer = await fetch(location.href, { headers: { accept: "text/html" }, cache: "no-store" });
   if (!answer.ok) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  times(fresh);
   const now = $("queue");
   const next = fresh.getElementById("queue");
   if (!next || !now) return;
@@ -154,12 +155,23 @@ async function send({ file, line }) {
     }
     if (answer.status >= 200 && answer.status < 300) {
       line.done();
-      $("news").textContent = `${file.name} was sent`;
+      const before = answer.body.files?.[0]?.is_duplicate;
+      $("news").textContent = before ? `${file.name} was sent before, it is in the list` : `${file.name} was sent`;
+      if (before) show(answer.body.job?.id);
       return;
     }
     line.fail(answer.detail);
     return;
   }
+}
+
+// A file that was sent before is pointed at.
+async function show(id) {
+  await refresh();
+  const row = $(`job-${id}`);
+  row?.scrollIntoView({ block: "nearest" });
+  row?.classList.add("known");
+  setTimeout(() => row?.classList.remove("known"), 3000);
 }
 
 function post(file, line) {
@@ -188,6 +200,7 @@ function read(request) {
     // Not ours; the status says enough.
   }
   return {
+    body,
     status: request.status,
     retryAfter: request.getResponseHeader("retry-after"),
     detail: body.detail ?? body.title ?? `The server answered ${request.status}. Try again.`,
@@ -283,7 +296,7 @@ function deeds() {
 function times(root = document) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
-    if (!Number.isNaN(at.valueOf())) time.title = at.toLocaleString();
+    if (!Number.isNaN(at.valueOf())) time.textContent = at.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
   }
 }
 
