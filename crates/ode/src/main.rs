@@ -41,6 +41,9 @@ enum Command {
     /// Look at jobs, and act on them
     #[command(subcommand, after_long_help = commands::jobs::EXAMPLES)]
     Jobs(commands::jobs::Jobs),
+    /// Make, list and revoke API keys
+    #[command(subcommand, after_long_help = commands::keys::EXAMPLES)]
+    Keys(commands::keys::Keys),
     /// List the workers and what they hold
     Workers(commands::workers::Workers),
     /// Bring the database's schema up to date, take it away, or show it
@@ -113,6 +116,7 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Convert(args) => commands::convert::run(args).await,
         Command::Mapping(args) => commands::mapping::run(args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
+        Command::Keys(command) => commands::keys::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
         Command::Migrate(command) => commands::migrate::run(&settings, command).await,
         Command::Doctor(args) => commands::doctor::run(&settings, &args).await,

@@ -11,25 +11,33 @@ mod db;
 mod dialect;
 mod enqueue;
 mod error;
+mod feed;
 mod finish;
 mod health;
 mod hints;
+mod keys;
+mod limiter;
 mod migrate;
 mod mint;
+mod owned;
 mod people;
 mod read;
 mod wake;
 mod workers;
 
-pub use blobs::{Blobs, BlobsConfig};
+pub use blobs::{Blobs, BlobsConfig, Incoming, Stored};
 pub use claim::ClaimRequest;
 pub use dialect::Dialect;
 pub use enqueue::{BornClaimed, Enqueued, Slots};
 pub use error::Error;
+pub use feed::Told;
 pub use finish::{Finish, Finished};
 pub use health::Finding;
 pub use hints::ping_redis;
+pub use keys::{ApiKey, KeyText, NewKey, OwnerKind, Principal};
+pub use limiter::{Limiter, Rate};
 pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus};
+pub use owned::{OwnedFilter, OwnedJob, OwnedPage};
 pub use read::{ListFilter, Page};
 pub use wake::{Wake, Wakes};
 pub use workers::{Look, Renewed};
@@ -38,6 +46,7 @@ use db::Db;
 use mint::Mint;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -85,6 +94,8 @@ struct Inner {
     wake: wake::Hub,
     hints: hints::Hints,
     group: enqueue::Group,
+    /// Bumped with every write of this process.
+    told: watch::Sender<()>,
 }
 
 impl Store {
@@ -111,6 +122,7 @@ impl Store {
             silence_max: config.silence_max,
             url: config.database_url,
             group,
+            told: watch::Sender::new(()),
             db,
         };
         let store = Store { inner: Arc::new(inner) };
