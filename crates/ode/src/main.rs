@@ -28,7 +28,7 @@ enum Command {
     /// Run only the web side
     Web(commands::serve::Serve),
     /// Run only a worker
-    Worker(commands::serve::Drain),
+    Worker(commands::serve::WorkerOnly),
     /// Run only the gateway: PDFs in over HTTP, XML out, with no database
     #[command(after_long_help = commands::gateway::EXAMPLES)]
     Gateway(commands::gateway::Gateway),

@@ -186,6 +186,13 @@ impl Row {
         }
     }
 
+    pub(crate) fn opt_real(&self, column: &str) -> Result<Option<f64>, Error> {
+        match self {
+            Row::Postgres(row) => Ok(row.try_get(column)?),
+            Row::Sqlite(row) => Ok(row.try_get(column)?),
+        }
+    }
+
     pub(crate) fn text(&self, column: &str) -> Result<String, Error> {
         self.opt_text(column)?.ok_or_else(|| missing(column))
     }

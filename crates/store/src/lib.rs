@@ -6,6 +6,7 @@
 
 mod blobs;
 mod bulk;
+mod checks;
 mod claim;
 mod db;
 mod dialect;

@@ -31,6 +31,8 @@ pub struct Config {
     pub beat_every: Duration,
     /// How long it waits for running attempts when it stops.
     pub grace: Duration,
+    /// A job waits for something that is away no longer than this; then it fails, and a person may retry it.
+    pub away_max: Duration,
     /// The name of this machine.
     pub host: String,
 }
@@ -42,6 +44,7 @@ impl Default for Config {
             renew_every: Duration::from_secs(30),
             beat_every: Duration::from_secs(2),
             grace: Duration::from_secs(30),
+            away_max: Duration::from_hours(1),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         }
     }
