@@ -5,6 +5,7 @@
 
 pub mod breaker;
 pub mod check;
+pub mod estimate;
 pub mod failure;
 pub mod id;
 pub mod lease;

@@ -200,6 +200,7 @@ impl Event {
             Event::Succeeded => "completed",
             Event::TimedOut => "timed out",
             Event::Retried => "retried",
+            Event::Expired => "removed",
             Event::Created
             | Event::Queued
             | Event::Failed
@@ -209,8 +210,7 @@ impl Event {
             | Event::Rescued
             | Event::Advanced
             | Event::Delivered
-            | Event::Downloaded
-            | Event::Expired => self.as_str(),
+            | Event::Downloaded => self.as_str(),
         }
     }
 }

@@ -43,6 +43,12 @@ enum Command {
     Jobs(commands::jobs::Jobs),
     /// List the workers and what they hold
     Workers(commands::workers::Workers),
+    /// Remove what was kept long enough; a worker does so once a day by itself
+    #[command(after_long_help = commands::cleanup::EXAMPLES)]
+    Cleanup(commands::cleanup::Cleanup),
+    /// Write what was learned here for other programs
+    #[command(subcommand)]
+    Export(commands::export::Export),
     /// Bring the database's schema up to date, take it away, or show it
     #[command(subcommand)]
     Migrate(commands::migrate::Migrate),
@@ -114,6 +120,8 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Mapping(args) => commands::mapping::run(args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
+        Command::Cleanup(args) => commands::cleanup::run(&settings, &args).await,
+        Command::Export(command) => commands::export::run(&settings, command).await,
         Command::Migrate(command) => commands::migrate::run(&settings, command).await,
         Command::Doctor(args) => commands::doctor::run(&settings, &args).await,
         Command::Explain(args) => commands::explain::run(&args),

@@ -215,6 +215,18 @@ impl Row {
         }
     }
 
+    /// The journal's list of ids.
+    pub(crate) fn ids(&self, column: &str) -> Result<Vec<Uuid>, Error> {
+        match self {
+            Row::Postgres(row) => Ok(row.try_get(column)?),
+            Row::Sqlite(row) => {
+                let bytes: Vec<u8> = row.try_get(column)?;
+                let ids = bytes.chunks(16).map(|id| Uuid::from_slice(id).map_err(|_| missing(column)));
+                ids.collect()
+            }
+        }
+    }
+
     pub(crate) fn job(&self, column: &str) -> Result<JobId, Error> {
         self.uuid(column).map(JobId)
     }
@@ -372,6 +384,24 @@ impl Tx {
         match self {
             Tx::Postgres(tx) => fetch_postgres(&mut **tx, sql, params).await,
             Tx::Sqlite(tx) => fetch_sqlite(&mut **tx, sql, params).await,
+        }
+    }
+
+    /// Lets this transaction remove what is otherwise append-only.
+    pub(crate) async fn begin_retention(&mut self) -> Result<(), Error> {
+        let sql = match self.dialect() {
+            Dialect::Postgres => "SELECT set_config('ode.retention', 'on', TRUE)",
+            Dialect::Sqlite => "INSERT INTO retention_pass (open) VALUES (1)",
+        };
+        self.run(sql, params![]).await.map(drop)
+    }
+
+    /// Ends it.
+    pub(crate) async fn end_retention(&mut self) -> Result<(), Error> {
+        match self.dialect() {
+            // The setting ends with the transaction.
+            Dialect::Postgres => Ok(()),
+            Dialect::Sqlite => self.run("DELETE FROM retention_pass", params![]).await.map(drop),
         }
     }
 

@@ -7,11 +7,17 @@
 mod blobs;
 mod bulk;
 mod checks;
+mod chore;
 mod claim;
+#[doc(hidden)]
+pub mod crash;
 mod db;
 mod dialect;
+pub mod disk;
+mod documents;
 mod enqueue;
 mod error;
+mod estimate;
 mod finish;
 mod health;
 mod hints;
@@ -19,12 +25,16 @@ mod migrate;
 mod mint;
 mod people;
 mod read;
+mod retention;
+mod revisions;
+mod sweep;
 mod wake;
 mod workers;
 
 pub use blobs::{Blobs, BlobsConfig};
 pub use claim::ClaimRequest;
 pub use dialect::Dialect;
+pub use documents::{Document, Download};
 pub use enqueue::{BornClaimed, Enqueued, Slots};
 pub use error::Error;
 pub use finish::{Finish, Finished};
@@ -32,6 +42,8 @@ pub use health::Finding;
 pub use hints::ping_redis;
 pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus};
 pub use read::{ListFilter, Page};
+pub use retention::{Cleaned, Retention};
+pub use revisions::{Revision, TrainingSample};
 pub use wake::{Wake, Wakes};
 pub use workers::{Look, Renewed};
 
@@ -86,6 +98,7 @@ struct Inner {
     wake: wake::Hub,
     hints: hints::Hints,
     group: enqueue::Group,
+    speeds: estimate::Speeds,
 }
 
 impl Store {
@@ -112,6 +125,7 @@ impl Store {
             silence_max: config.silence_max,
             url: config.database_url,
             group,
+            speeds: estimate::Speeds::default(),
             db,
         };
         let store = Store { inner: Arc::new(inner) };

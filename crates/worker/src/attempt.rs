@@ -1,13 +1,13 @@
 //! One attempt: the handler under its deadline, what it tells while it runs, and how it ends.
 
+use crate::Shared;
 use crate::lane::{Interrupt, LaneState};
-use crate::{Shared, crash};
 use async_trait::async_trait;
 use ode_job::pipeline::{File, Source};
 use ode_job::{
     Artifact, Check, Claimed, Context, Ended, ErrorCode, Failure, JobId, Lease, Limits, LogLevel, Progress,
 };
-use ode_store::{Blobs, Finish, Store};
+use ode_store::{Blobs, Finish, Store, crash};
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! A lane in this process: the slots, what runs in them, what waits for one, and the dispatcher that claims.
 
-use crate::{Shared, attempt, crash};
+use crate::{Shared, attempt};
 use jiff::Timestamp;
 use ode_job::{Claimed, Ended, Handler, JobId, Lane, Limits, Readiness, WorkerId};
-use ode_store::{BornClaimed, ClaimRequest, Slots};
+use ode_store::{BornClaimed, ClaimRequest, Slots, crash};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};

@@ -2,11 +2,11 @@
 //! line and gives the jobs of lost workers to others.
 
 use crate::lane::Interrupt;
-use crate::{STRAY_AFTER, Shared, crash};
+use crate::{STRAY_AFTER, Shared};
 use jiff::Timestamp;
 use ode_job::record::About;
 use ode_job::{ErrorCode, Failure, JobId, Lease, Readiness};
-use ode_store::{Error, Wake};
+use ode_store::{Error, Wake, crash};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! `ode serve`, `ode web`, `ode worker`: the long-running parts, together or alone.
 
 use super::gateway;
+use super::keep::Keep;
 use crate::config::{Schema, Settings};
 use crate::output;
 use anyhow::Context as _;
@@ -10,7 +11,7 @@ use ode_pipelines::Handlers;
 use ode_pipelines::xml::{BREAKER, ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
 use ode_store::{Blobs, Store};
 use ode_web::Web;
-use ode_worker::Worker;
+use ode_worker::{Chores, Worker};
 use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -74,6 +75,8 @@ pub(crate) struct Work {
     gateway_away_max: u64,
     #[command(flatten)]
     conversions: gateway::Conversions,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 impl Work {
@@ -141,7 +144,7 @@ pub(crate) async fn everything(settings: &Settings, args: &Everything) -> anyhow
             None => None,
         };
         // On the same connections: a job that is asked for here can then start here, without being claimed.
-        let worker = start_worker(store, blobs, &args.work, &args.web.drain).await?;
+        let worker = start_worker(settings, (store, blobs), &args.work, &args.web.drain).await?;
         Ok(Some(Beside { worker, gateway }))
     })
     .await
@@ -204,7 +207,8 @@ async fn end_beside(beside: Option<Beside>) -> anyhow::Result<()> {
 pub(crate) async fn worker(settings: &Settings, args: &WorkerOnly) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let store = settings.store("worker", Schema::Migrate).await?;
-    let worker = start_worker(store, settings.blobs()?, &args.work, &args.drain).await?;
+    let parts = (store, settings.blobs()?);
+    let worker = start_worker(settings, parts, &args.work, &args.drain).await?;
     announce(format!("Worker {} is running. Stop it with ctrl-C.", worker.id()));
     signals.asked().await;
     signals.wait_for(async { Ok(worker.stop().await?) }, args.drain.grace()).await
@@ -229,10 +233,22 @@ pub(super) async fn listen(address: &str, option: &str) -> anyhow::Result<TcpLis
     })
 }
 
-async fn start_worker(store: Store, blobs: Blobs, work: &Work, drain: &Drain) -> anyhow::Result<Worker> {
+async fn start_worker(
+    settings: &Settings,
+    (store, blobs): (Store, Blobs),
+    work: &Work,
+    drain: &Drain,
+) -> anyhow::Result<Worker> {
+    work.keep.apply(&store).await?;
+    let chores = Chores {
+        cleanup_every: work.keep.cleanup_every(),
+        watermark: settings.watermark(),
+        ..Chores::default()
+    };
     let config = ode_worker::Config {
         grace: drain.grace(),
         away_max: Duration::from_secs(work.gateway_away_max),
+        chores: Some(chores),
         ..ode_worker::Config::default()
     };
     Ok(Worker::start(store, Some(blobs), work.registry().await?, config).await?)
