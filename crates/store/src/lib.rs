@@ -6,11 +6,18 @@
 
 mod blobs;
 mod bulk;
+mod checks;
+mod chore;
 mod claim;
+#[doc(hidden)]
+pub mod crash;
 mod db;
 mod dialect;
+pub mod disk;
+mod documents;
 mod enqueue;
 mod error;
+mod estimate;
 mod feed;
 mod finish;
 mod health;
@@ -22,12 +29,16 @@ mod mint;
 mod owned;
 mod people;
 mod read;
+mod retention;
+mod revisions;
+mod sweep;
 mod wake;
 mod workers;
 
 pub use blobs::{Blobs, BlobsConfig, Incoming, Stored};
 pub use claim::ClaimRequest;
 pub use dialect::Dialect;
+pub use documents::{Document, Download};
 pub use enqueue::{BornClaimed, Enqueued, Slots};
 pub use error::Error;
 pub use feed::Told;
@@ -39,6 +50,8 @@ pub use limiter::{Limiter, Rate};
 pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus};
 pub use owned::{OwnedFilter, OwnedJob, OwnedPage};
 pub use read::{ListFilter, Page};
+pub use retention::{Cleaned, Retention};
+pub use revisions::{Revision, TrainingSample};
 pub use wake::{Wake, Wakes};
 pub use workers::{Look, Renewed};
 
@@ -96,6 +109,7 @@ struct Inner {
     group: enqueue::Group,
     /// Bumped with every write of this process.
     told: watch::Sender<()>,
+    speeds: estimate::Speeds,
 }
 
 impl Store {
@@ -123,6 +137,7 @@ impl Store {
             url: config.database_url,
             group,
             told: watch::Sender::new(()),
+            speeds: estimate::Speeds::default(),
             db,
         };
         let store = Store { inner: Arc::new(inner) };

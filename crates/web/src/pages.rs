@@ -13,8 +13,8 @@ use crate::App;
 use crate::problem::Problem;
 use askama::Template;
 use axum::Router;
-use axum::http::{HeaderMap, header};
-use axum::response::{Html, IntoResponse as _, Response};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{Html, Response};
 use axum::routing::{get, post};
 use std::sync::Arc;
 
@@ -47,8 +47,8 @@ pub(crate) fn is_for_people(path: &str, headers: &HeaderMap) -> bool {
     accepted.contains("text/html") && !is_program
 }
 
-/// A problem as a page.
-pub(crate) fn trouble(problem: &Problem) -> Response {
+/// The answer that told a problem, as a page.
+pub(crate) fn trouble(problem: &Problem, told: Response) -> Response {
     #[derive(Template)]
     #[template(path = "trouble.html")]
     struct Trouble {
@@ -57,7 +57,12 @@ pub(crate) fn trouble(problem: &Problem) -> Response {
     }
     let document = problem.document();
     match draw(&Trouble { title: document.title, detail: document.detail }) {
-        Ok(page) => (problem.status(), page).into_response(),
-        Err(problem) => problem.into_response(),
+        Ok(page) => {
+            let (mut head, _) = told.into_parts();
+            head.headers.remove(header::CONTENT_LENGTH);
+            head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+            Response::from_parts(head, page.0.into())
+        }
+        Err(_) => told,
     }
 }

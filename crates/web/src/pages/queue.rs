@@ -81,7 +81,7 @@ pub(super) async fn upload(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let outcomes = upload::take(&app, &caller, request).await?;
+    let (outcomes, _) = upload::take(&app, &caller, request).await?;
     let notices: Vec<Notice> = outcomes
         .into_iter()
         .filter_map(|outcome| {
