@@ -41,6 +41,9 @@ enum Command {
     /// Look at jobs, and act on them
     #[command(subcommand, after_long_help = commands::jobs::EXAMPLES)]
     Jobs(commands::jobs::Jobs),
+    /// Make, list and revoke API keys
+    #[command(subcommand, after_long_help = commands::keys::EXAMPLES)]
+    Keys(commands::keys::Keys),
     /// List the workers and what they hold
     Workers(commands::workers::Workers),
     /// Remove what was kept long enough; a worker does so once a day by itself
@@ -119,6 +122,7 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Convert(args) => commands::convert::run(args).await,
         Command::Mapping(args) => commands::mapping::run(args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
+        Command::Keys(command) => commands::keys::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
         Command::Cleanup(args) => commands::cleanup::run(&settings, &args).await,
         Command::Export(command) => commands::export::run(&settings, command).await,

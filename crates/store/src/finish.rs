@@ -139,6 +139,9 @@ impl Store {
                 answer => written.extend(answer?),
             }
         }
+        if !written.is_empty() {
+            self.nudge();
+        }
         Ok(written)
     }
 

@@ -60,6 +60,7 @@ impl Store {
             tx.run(REOPEN_ENTRY, params).await?;
         }
         tx.commit().await?;
+        self.nudge();
         if let Some(lane) = lane {
             self.wake_everyone(lane).await;
         }

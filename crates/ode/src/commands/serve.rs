@@ -2,6 +2,7 @@
 
 use super::gateway;
 use super::keep::Keep;
+use super::site::SiteArgs;
 use crate::config::{Schema, Settings};
 use crate::output;
 use anyhow::Context as _;
@@ -10,7 +11,7 @@ use ode_job::Registry;
 use ode_pipelines::Handlers;
 use ode_pipelines::xml::{BREAKER, ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
 use ode_store::{Blobs, Store};
-use ode_web::Web;
+use ode_web::Site;
 use ode_worker::{Chores, Worker};
 use std::num::NonZeroUsize;
 use std::pin::pin;
@@ -20,7 +21,6 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 /// How to serve.
 #[derive(Debug, Args)]
@@ -28,6 +28,8 @@ pub(crate) struct Serve {
     /// Address to listen on; port 0 takes any that is free
     #[arg(long, env = "ODE_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     listen: String,
+    #[command(flatten)]
+    site: SiteArgs,
     #[command(flatten)]
     drain: Drain,
 }
@@ -165,10 +167,11 @@ async fn serve(
     let address = listener.local_addr()?;
     let store = settings.store("web", Schema::Migrate).await?;
     let blobs = settings.blobs()?;
-    let beside = beside(store.clone(), blobs.clone()).await?;
+    let site = args.site.settings(settings, args.drain.grace());
+    let site = Site::open(store.clone(), blobs.clone(), site).await?;
+    let beside = beside(store.clone(), blobs).await?;
     let (stop, stopped) = oneshot::channel::<()>();
-    let web = Web { store: store.clone(), blobs };
-    let mut web = tokio::spawn(ode_web::serve(listener, web, async {
+    let mut web = tokio::spawn(site.serve(listener, async {
         // An error means that the sender is gone, which says the same.
         let _ = stopped.await;
     }));
@@ -179,13 +182,16 @@ async fn serve(
     announce("Stop it with ctrl-C.".into());
     tokio::select! {
         () = signals.asked() => {}
-        ended = &mut web => ended?.context("The web side ended unexpectedly")?,
+        ended = &mut web => {
+            ended.context("The web side ended unexpectedly")?;
+            anyhow::bail!("The web side ended unexpectedly. The log says why.");
+        }
     }
     drop(stop);
     let drained = async {
-        let (web, beside) = tokio::join!(end_web(web, args.drain.grace()), end_beside(beside));
+        let (web, beside) = tokio::join!(web, end_beside(beside));
         store.close().await;
-        web.and(beside)
+        web.context("The web side ended unexpectedly").and(beside)
     };
     signals.wait_for(drained, args.drain.grace()).await
 }
@@ -254,21 +260,6 @@ async fn start_worker(
     Ok(Worker::start(store, Some(blobs), work.registry().await?, config).await?)
 }
 
-/// Lets requests that are under way end, but not for ever: a client may never finish sending one.
-async fn end_web(mut web: JoinHandle<std::io::Result<()>>, grace: Duration) -> anyhow::Result<()> {
-    // Also when the grace period is zero, requests that need no waiting get their answer.
-    match tokio::time::timeout(grace.max(WEB_GRACE_MIN), &mut web).await {
-        Ok(ended) => ended?.context("The web side ended unexpectedly"),
-        Err(_) => {
-            tracing::warn!("some requests did not end in time and were cut off");
-            web.abort();
-            Ok(())
-        }
-    }
-}
-
-/// Enough for an answer that is ready to be sent.
-const WEB_GRACE_MIN: Duration = Duration::from_millis(100);
 /// Stopping for longer than this asks for a word.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
