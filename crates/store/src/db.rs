@@ -225,21 +225,16 @@ impl Row {
         }
     }
 
-    /// The journal's list of ids.
-    pub(crate) fn ids(&self, column: &str) -> Result<Vec<Uuid>, Error> {
-        match self {
-            Row::Postgres(row) => Ok(row.try_get(column)?),
-            Row::Sqlite(row) => {
-                let bytes: Vec<u8> = row.try_get(column)?;
-                let ids = bytes.chunks(16).map(|id| Uuid::from_slice(id).map_err(|_| missing(column)));
-                ids.collect()
-            }
-        }
-    }
-
     /// A list of jobs as the journal keeps it.
     pub(crate) fn jobs(&self, column: &str) -> Result<Vec<JobId>, Error> {
-        Ok(self.ids(column)?.into_iter().map(JobId).collect())
+        let ids: Vec<Uuid> = match self {
+            Row::Postgres(row) => row.try_get(column)?,
+            Row::Sqlite(row) => {
+                let bytes: Vec<u8> = row.try_get(column)?;
+                bytes.chunks_exact(16).filter_map(|id| Uuid::from_slice(id).ok()).collect()
+            }
+        };
+        Ok(ids.into_iter().map(JobId).collect())
     }
 
     pub(crate) fn job(&self, column: &str) -> Result<JobId, Error> {

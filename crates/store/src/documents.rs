@@ -112,6 +112,7 @@ impl Store {
             give_up(&mut tx, &files, LAST_READ).await?;
         }
         tx.commit().await?;
+        self.nudge();
         Ok(Download { count: u32::try_from(count).unwrap_or(u32::MAX), is_last })
     }
 

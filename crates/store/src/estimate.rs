@@ -6,7 +6,7 @@ use crate::db::{Row, params};
 use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::estimate::{Place, SAMPLES_MAX, Sample, Speed, Stage, times_left};
-use ode_job::{JobId, JobRecord, Lane, Phase, Pipeline};
+use ode_job::{JobId, Lane, Pipeline};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -51,11 +51,8 @@ impl Speeds {
 impl Store {
     /// How long each of these jobs will still take. One that has ended, or of which nothing can be said yet, is not in
     /// the answer.
-    pub async fn times_left(&self, jobs: &[JobRecord]) -> Result<HashMap<JobId, Duration>, Error> {
-        let is_asked = |job: &&JobRecord| {
-            job.pipeline == Pipeline::Xml && matches!(job.phase, Phase::Held | Phase::Ready | Phase::Running)
-        };
-        if !jobs.iter().any(|job| is_asked(&job)) {
+    pub async fn times_left(&self, jobs: &[JobId]) -> Result<HashMap<JobId, Duration>, Error> {
+        if jobs.is_empty() {
             return Ok(HashMap::new());
         }
         let params = params![Lane::Xml.as_str(), LINE_MAX, Pipeline::Xml.as_str()];
@@ -71,7 +68,7 @@ impl Store {
         }
         let line = rows.iter().map(|row| place(row, &speeds)).collect::<Result<Vec<_>, _>>()?;
         let mut left = times_left(&line, self.slots(Lane::Xml).await?);
-        let asked: BTreeSet<JobId> = jobs.iter().filter(is_asked).map(|job| job.id).collect();
+        let asked: BTreeSet<&JobId> = jobs.iter().collect();
         left.retain(|id, _| asked.contains(id));
         Ok(left)
     }

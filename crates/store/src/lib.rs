@@ -107,9 +107,9 @@ struct Inner {
     wake: wake::Hub,
     hints: hints::Hints,
     group: enqueue::Group,
+    speeds: estimate::Speeds,
     /// Bumped with every write of this process.
     told: watch::Sender<()>,
-    speeds: estimate::Speeds,
 }
 
 impl Store {
@@ -136,8 +136,8 @@ impl Store {
             silence_max: config.silence_max,
             url: config.database_url,
             group,
-            told: watch::Sender::new(()),
             speeds: estimate::Speeds::default(),
+            told: watch::Sender::new(()),
             db,
         };
         let store = Store { inner: Arc::new(inner) };

@@ -212,6 +212,7 @@ impl Store {
             let file_ids: Vec<Uuid> = files.iter().map(|file| file.id).collect();
             give_up(&mut tx, &file_ids, Duration::ZERO).await?;
             tx.commit().await?;
+            self.nudge();
             crash::point("after-expire");
             files.iter().for_each(|file| file.count_in(cleaned));
             count += files.len() as u64;
@@ -332,7 +333,7 @@ impl Archive {
         let line = json!({
             "seq": seq, "at": row.moment("at")?, "event": row.text("event")?,
             "from_state": row.opt_text("from_state")?, "to_state": row.text("to_state")?,
-            "actor": row.text("actor")?, "jobs": row.ids("jobs")?, "details": row.opt_json("details")?,
+            "actor": row.text("actor")?, "jobs": row.jobs("jobs")?, "details": row.opt_json("details")?,
         });
         self.text.push_str(&line.to_string());
         self.text.push('\n');
