@@ -138,8 +138,8 @@ async fn read_list(app: &App, filter: &OwnedFilter) -> Result<Listed, Problem> {
 
 /// Jobs as they are shown.
 pub(crate) async fn views(app: &App, jobs: &[OwnedJob]) -> Result<Vec<JobView>, Problem> {
-    let records: Vec<JobRecord> = jobs.iter().map(|job| job.record.clone()).collect();
-    let left = app.store.times_left(&records).await?;
+    let ids: Vec<JobId> = jobs.iter().map(|job| job.record.id).collect();
+    let left = app.store.times_left(&ids).await?;
     Ok(jobs.iter().map(|job| JobView::new(job, left.get(&job.record.id).copied())).collect())
 }
 

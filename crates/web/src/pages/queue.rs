@@ -1,7 +1,6 @@
 //! The queue: send files, see what becomes of them, fetch what they became.
 
 use super::row::Row;
-use super::words;
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs;
@@ -113,7 +112,7 @@ async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> 
     let rows = jobs::views(app, &page.jobs).await?.iter().map(Row::new).collect();
     Ok(Queue {
         notices,
-        limit: words::size(app.settings.upload_bytes_max.try_into().unwrap_or(i64::MAX)),
+        limit: format!("{} MB", app.settings.upload_bytes_max >> 20),
         mappings: mappings(app),
         active: page.active_count,
         filters: filters(show),
