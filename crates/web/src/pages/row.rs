@@ -19,6 +19,7 @@ pub(super) struct Row {
     pub(super) told: Option<String>,
     pub(super) why: Option<String>,
     pub(super) can_download: bool,
+    pub(super) can_review: bool,
     pub(super) acts: Vec<Act>,
 }
 
@@ -46,6 +47,7 @@ impl Row {
             told: told(job),
             why: why(job),
             can_download: job.is_downloadable,
+            can_review: job.is_downloadable,
             acts: acts(job.phase, &name),
             name,
         }
