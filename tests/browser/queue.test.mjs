@@ -107,6 +107,17 @@ test("a text file with the name of a PDF is refused in a sentence", async (t) =>
   await page.getByText("Only PDF files are supported").first().waitFor();
 });
 
+test("files beyond the limit wait for their turn and none is lost", async (t) => {
+  const slow = await serve(t, "--uploads-a-minute", "30");
+  const { page } = await visitor(t, browser, slow);
+  await page.goto("/");
+  const names = Array.from({ length: 33 }, (_, at) => `many-${at}.pdf`);
+  await page.locator("#files").setInputFiles(names.map((name) => file(name, invoice(`INV/M/${name}`))));
+  await page.getByText("Waiting its turn").first().waitFor();
+  for (const name of names) await row(page, name).first().waitFor();
+  await page.waitForFunction(() => document.getElementById("sending").hidden);
+});
+
 test("a job has a page with its history", async (t) => {
   const { page } = await visitor(t, browser, address);
   await page.goto("/");

@@ -82,7 +82,7 @@ fn acts(phase: Phase, name: &str) -> Vec<Act> {
     match phase {
         Phase::Held | Phase::Ready => vec![act("cancel", "Cancel", "quiet")],
         Phase::Running => vec![act("stop", "Stop", "quiet")],
-        Phase::Failed => vec![act("retry", "Retry", "main"), delete()],
+        Phase::Failed => vec![act("retry", "Retry", ""), delete()],
         Phase::Done | Phase::Cancelled => vec![delete()],
     }
 }
