@@ -165,6 +165,11 @@ pub enum FailureKind {
         /// retry policy decides.
         after: Option<Duration>,
     },
+    /// Something that the attempt needs is away. The input was not tried, so no try of its is used up.
+    Away {
+        /// Not before this long from now.
+        after: Duration,
+    },
 }
 
 /// Why an attempt failed: a line for the person, and a detail for the operator.
@@ -203,6 +208,12 @@ impl Failure {
     #[must_use]
     pub fn retryable_after(code: ErrorCode, message: impl AsRef<str>, after: Duration) -> Self {
         Self::new(code, message.as_ref(), FailureKind::Retryable { after: Some(after) })
+    }
+
+    /// Something that the attempt needs is away: to be tried again as if this try had not been.
+    #[must_use]
+    pub fn away(code: ErrorCode, message: impl AsRef<str>, after: Duration) -> Self {
+        Self::new(code, message.as_ref(), FailureKind::Away { after })
     }
 
     /// Adds what an operator needs to find the cause. The start is kept if it is too long.

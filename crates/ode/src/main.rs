@@ -28,7 +28,7 @@ enum Command {
     /// Run only the web side
     Web(commands::serve::Serve),
     /// Run only a worker
-    Worker(commands::serve::Drain),
+    Worker(commands::serve::WorkerOnly),
     /// Run only the gateway: PDFs in over HTTP, XML out, with no database
     #[command(after_long_help = commands::gateway::EXAMPLES)]
     Gateway(commands::gateway::Gateway),
@@ -46,6 +46,12 @@ enum Command {
     Keys(commands::keys::Keys),
     /// List the workers and what they hold
     Workers(commands::workers::Workers),
+    /// Remove what was kept long enough; a worker does so once a day by itself
+    #[command(after_long_help = commands::cleanup::EXAMPLES)]
+    Cleanup(commands::cleanup::Cleanup),
+    /// Write what was learned here for other programs
+    #[command(subcommand)]
+    Export(commands::export::Export),
     /// Bring the database's schema up to date, take it away, or show it
     #[command(subcommand)]
     Migrate(commands::migrate::Migrate),
@@ -118,6 +124,8 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
         Command::Keys(command) => commands::keys::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
+        Command::Cleanup(args) => commands::cleanup::run(&settings, &args).await,
+        Command::Export(command) => commands::export::run(&settings, command).await,
         Command::Migrate(command) => commands::migrate::run(&settings, command).await,
         Command::Doctor(args) => commands::doctor::run(&settings, &args).await,
         Command::Explain(args) => commands::explain::run(&args),

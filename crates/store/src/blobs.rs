@@ -7,7 +7,8 @@
 
 use crate::error::Error;
 use bytes::{Bytes, BytesMut};
-use futures_util::{Stream, TryStreamExt as _};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use jiff::Timestamp;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt as _};
@@ -63,6 +64,8 @@ impl Blobs {
                 std::fs::create_dir_all(root)
                     .map_err(|error| Error::Blob(format!("{} cannot be made: {error}", root.display())))?;
                 let store = LocalFileSystem::new_with_prefix(root)?.with_fsync(true);
+                // A job has a directory of its own; it goes with its last file.
+                let store = store.with_automatic_cleanup(true);
                 Ok(Blobs { store: Arc::new(store), storage: "local", root: Some(root.clone()) })
             }
             BlobsConfig::S3 { bucket, endpoint } => {
@@ -145,6 +148,41 @@ impl Blobs {
         } else {
             Err(Error::Blob("what was written reads differently".into()))
         }
+    }
+
+    /// Stores a file under a name of ours. When this returns, the file survives a crash.
+    pub(crate) async fn put_at(&self, path: &str, content: Vec<u8>) -> Result<(), Error> {
+        self.store.put(&Path::from(path), Bytes::from(content).into()).await?;
+        Ok(())
+    }
+
+    /// Whether a file is there.
+    pub(crate) async fn exists(&self, path: &str) -> Result<bool, Error> {
+        match self.store.head(&Path::from(path)).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Every file there is, with the moment it was written, in parts of up to `count`.
+    pub(crate) fn list(
+        &self,
+        count: usize,
+    ) -> impl Stream<Item = Result<Vec<(String, Timestamp)>, Error>> + use<> {
+        let entry = |meta: object_store::ObjectMeta| {
+            let written = Timestamp::from_microsecond(meta.last_modified.timestamp_micros());
+            (meta.location.to_string(), written.unwrap_or(Timestamp::MAX))
+        };
+        let part = move |part: Vec<object_store::Result<object_store::ObjectMeta>>| {
+            part.into_iter().map(|meta| Ok(entry(meta?))).collect::<Result<Vec<_>, Error>>()
+        };
+        self.store.list(None).chunks(count).map(part)
+    }
+
+    /// `local` or `s3`.
+    pub(crate) fn storage(&self) -> &'static str {
+        self.storage
     }
 
     /// The local directory, where there is one.

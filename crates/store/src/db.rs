@@ -189,6 +189,13 @@ impl Row {
         }
     }
 
+    pub(crate) fn opt_real(&self, column: &str) -> Result<Option<f64>, Error> {
+        match self {
+            Row::Postgres(row) => Ok(row.try_get(column)?),
+            Row::Sqlite(row) => Ok(row.try_get(column)?),
+        }
+    }
+
     pub(crate) fn text(&self, column: &str) -> Result<String, Error> {
         self.opt_text(column)?.ok_or_else(|| missing(column))
     }
@@ -387,6 +394,24 @@ impl Tx {
         match self {
             Tx::Postgres(tx) => fetch_postgres(&mut **tx, sql, params).await,
             Tx::Sqlite(tx) => fetch_sqlite(&mut **tx, sql, params).await,
+        }
+    }
+
+    /// Lets this transaction remove what is otherwise append-only.
+    pub(crate) async fn begin_retention(&mut self) -> Result<(), Error> {
+        let sql = match self.dialect() {
+            Dialect::Postgres => "SELECT set_config('ode.retention', 'on', TRUE)",
+            Dialect::Sqlite => "INSERT INTO retention_pass (open) VALUES (1)",
+        };
+        self.run(sql, params![]).await.map(drop)
+    }
+
+    /// Ends it.
+    pub(crate) async fn end_retention(&mut self) -> Result<(), Error> {
+        match self.dialect() {
+            // The setting ends with the transaction.
+            Dialect::Postgres => Ok(()),
+            Dialect::Sqlite => self.run("DELETE FROM retention_pass", params![]).await.map(drop),
         }
     }
 

@@ -6,11 +6,18 @@
 
 mod blobs;
 mod bulk;
+mod checks;
+mod chore;
 mod claim;
+#[doc(hidden)]
+pub mod crash;
 mod db;
 mod dialect;
+pub mod disk;
+mod documents;
 mod enqueue;
 mod error;
+mod estimate;
 mod feed;
 mod finish;
 mod health;
@@ -22,12 +29,16 @@ mod mint;
 mod owned;
 mod people;
 mod read;
+mod retention;
+mod revisions;
+mod sweep;
 mod wake;
 mod workers;
 
 pub use blobs::{Blobs, BlobsConfig, Incoming, Stored};
 pub use claim::ClaimRequest;
 pub use dialect::Dialect;
+pub use documents::{Document, Download};
 pub use enqueue::{BornClaimed, Enqueued, Slots};
 pub use error::Error;
 pub use feed::Told;
@@ -39,6 +50,8 @@ pub use limiter::{Limiter, Rate};
 pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus};
 pub use owned::{OwnedFilter, OwnedJob, OwnedPage};
 pub use read::{ListFilter, Page};
+pub use retention::{Cleaned, Retention};
+pub use revisions::{Revision, TrainingSample};
 pub use wake::{Wake, Wakes};
 pub use workers::{Look, Renewed};
 
@@ -94,6 +107,7 @@ struct Inner {
     wake: wake::Hub,
     hints: hints::Hints,
     group: enqueue::Group,
+    speeds: estimate::Speeds,
     /// Bumped with every write of this process.
     told: watch::Sender<()>,
 }
@@ -122,6 +136,7 @@ impl Store {
             silence_max: config.silence_max,
             url: config.database_url,
             group,
+            speeds: estimate::Speeds::default(),
             told: watch::Sender::new(()),
             db,
         };

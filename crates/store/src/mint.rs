@@ -37,6 +37,11 @@ impl Mint {
         JobId::build(Timestamp::now(), mixed(self.seed.wrapping_add(u64::from(counter))), counter)
     }
 
+    /// The least number that an entry of this moment can have.
+    pub(crate) fn seq_at(&self, moment: Timestamp) -> i64 {
+        (moment.as_millisecond() - SEQ_EPOCH_MILLIS).max(0) << SEQ_BITS
+    }
+
     /// The number of a new journal entry: grows with time, differs between processes, fits SQL's bigint.
     ///
     /// Two processes may meet; the journal's primary key then refuses the second, which is written again with a

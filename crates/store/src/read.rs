@@ -5,8 +5,8 @@ use crate::db::{Row, params, without_nul};
 use crate::enqueue::owner_columns;
 use crate::error::Error;
 use ode_job::{
-    Artifact, EventRecord, JobId, JobRecord, JobRef, LogLevel, LogLine, Owner, Phase, Pipeline, Progress,
-    State, WorkerId,
+    Artifact, EventRecord, JobId, JobRecord, JobRef, Lease, LogLevel, LogLine, Owner, Phase, Pipeline,
+    Progress, State, WorkerId,
 };
 
 /// Which jobs to list.
@@ -66,6 +66,10 @@ const LOGS: &str = "SELECT id, job_id, attempt, level, message, at FROM job_log
     WHERE job_id = $1 AND id > $2 ORDER BY id LIMIT $3";
 const ARTIFACTS: &str = "SELECT role, name, storage, path, content_type, bytes, sha256 FROM job_artifact
     WHERE job_id = $1 ORDER BY role, name";
+/// The document of a job, for the one who holds it.
+const SOURCE: &str = "SELECT a.role, a.name, a.storage, a.path, a.content_type, a.bytes, a.sha256
+    FROM job_artifact a JOIN job_live l ON l.id = a.job_id
+    WHERE a.job_id = $1 AND a.role = 'source' AND l.fence = $2 AND l.worker = $3 ORDER BY a.name LIMIT 1";
 const COUNTS: &str =
     "SELECT pipeline, state, phase, count(*) AS jobs FROM jobs GROUP BY pipeline, state, phase
     ORDER BY pipeline, state, phase";
@@ -153,6 +157,13 @@ impl Store {
     /// A job's files.
     pub async fn artifacts(&self, job: JobId) -> Result<Vec<Artifact>, Error> {
         self.db().read(ARTIFACTS, params![job]).await?.iter().map(artifact).collect()
+    }
+
+    /// The document that was stored with a job, for the worker that holds it. None if there is none, or if the lease
+    /// is lost.
+    pub async fn source(&self, lease: &Lease) -> Result<Option<Artifact>, Error> {
+        let params = params![lease.job(), lease.fence(), lease.worker()];
+        self.db().read(SOURCE, params).await?.first().map(artifact).transpose()
     }
 
     /// How many jobs have not ended.

@@ -37,10 +37,12 @@ pub(crate) struct SiteArgs {
 }
 
 impl SiteArgs {
-    pub(super) fn settings(&self, settings: &Settings, grace: Duration) -> WebSettings {
+    pub(super) fn settings(&self, settings: &Settings, mappings: Vec<String>, grace: Duration) -> WebSettings {
         WebSettings {
             upload_bytes_max: self.upload_max << 20,
             mapping_default: self.mapping.clone(),
+            mappings,
+            watermark: settings.watermark(),
             limits: WebLimits {
                 uploads_a_minute: self.uploads_a_minute,
                 polls_a_minute: self.polls_a_minute,
