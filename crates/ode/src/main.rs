@@ -28,7 +28,7 @@ enum Command {
     /// Run only the web side
     Web(commands::serve::Serve),
     /// Run only a worker
-    Worker(commands::serve::Drain),
+    Worker(commands::serve::WorkerOnly),
     /// Run only the gateway: PDFs in over HTTP, XML out, with no database
     #[command(after_long_help = commands::gateway::EXAMPLES)]
     Gateway(commands::gateway::Gateway),
@@ -41,8 +41,17 @@ enum Command {
     /// Look at jobs, and act on them
     #[command(subcommand, after_long_help = commands::jobs::EXAMPLES)]
     Jobs(commands::jobs::Jobs),
+    /// Make, list and revoke API keys
+    #[command(subcommand, after_long_help = commands::keys::EXAMPLES)]
+    Keys(commands::keys::Keys),
     /// List the workers and what they hold
     Workers(commands::workers::Workers),
+    /// Remove what was kept long enough; a worker does so once a day by itself
+    #[command(after_long_help = commands::cleanup::EXAMPLES)]
+    Cleanup(commands::cleanup::Cleanup),
+    /// Write what was learned here for other programs
+    #[command(subcommand)]
+    Export(commands::export::Export),
     /// Bring the database's schema up to date, take it away, or show it
     #[command(subcommand)]
     Migrate(commands::migrate::Migrate),
@@ -113,7 +122,10 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Convert(args) => commands::convert::run(args).await,
         Command::Mapping(args) => commands::mapping::run(args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
+        Command::Keys(command) => commands::keys::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
+        Command::Cleanup(args) => commands::cleanup::run(&settings, &args).await,
+        Command::Export(command) => commands::export::run(&settings, command).await,
         Command::Migrate(command) => commands::migrate::run(&settings, command).await,
         Command::Doctor(args) => commands::doctor::run(&settings, &args).await,
         Command::Explain(args) => commands::explain::run(&args),

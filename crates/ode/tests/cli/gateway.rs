@@ -257,7 +257,8 @@ fn our_own_client_and_it_understand_each_other() {
     let client =
         GatewayClient::new(&format!("http://{}", serving.address()), ClientLimits::default()).unwrap();
     let process = |document: &[u8], mapping: &str, output| {
-        block_on(client.process(document.to_vec().into(), mapping, output))
+        let call = block_on(client.process(document.to_vec().into(), mapping, output));
+        call.outcome.map(|processed| processed.xml)
     };
     let xml = process(&invoice("INV-7"), "auto", None).unwrap();
     assert!(String::from_utf8(xml).unwrap().contains(">INV-7</invoice_number>"));

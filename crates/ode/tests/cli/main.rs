@@ -14,4 +14,5 @@ mod mapping;
 mod migrate;
 mod places;
 mod serve;
+mod web;
 mod words;

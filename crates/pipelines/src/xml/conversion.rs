@@ -119,11 +119,9 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
     let code = match refusal {
         Refusal::NotPdf => ErrorCode::NotPdf,
         Refusal::TooLarge { .. } | Refusal::TooManyPages { .. } => ErrorCode::TooLarge,
-        Refusal::Encrypted
-        | Refusal::UnknownEncryption
-        | Refusal::NoPages
-        | Refusal::Damaged
-        | Refusal::Failed => ErrorCode::Unreadable,
+        Refusal::Encrypted | Refusal::UnknownEncryption => ErrorCode::Encrypted,
+        Refusal::NoPages => ErrorCode::NoPages,
+        Refusal::Damaged | Refusal::Failed => ErrorCode::Unreadable,
     };
     failed(code, refusal)
 }

@@ -1,16 +1,20 @@
 //! PDF to XML: what is asked for, the conversion itself, and the child process it runs in.
 //!
 //! [`convert`] is the whole conversion as a function of bytes. Nobody calls it on a document from outside but the
-//! child, which [`Converter`] starts for each one and [`serve`] is inside.
+//! child, which [`Converter`] starts for each one and [`serve`] is inside. [`XmlHandler`] is what the worker knows of it.
 
 mod ask;
 mod client;
 mod conversion;
 mod converter;
+mod gateways;
+mod handler;
 mod study;
 
-pub use ask::{Ask, Converted, Output, Summary, To};
-pub use client::{ClientLimits, GatewayAddressError, GatewayClient};
+pub use ask::{Ask, Converted, Finding, Output, Summary, To};
+pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
 pub use conversion::{convert, serve};
 pub use converter::{Converter, Options, too_large};
+pub use gateways::{BREAKER, Gateways};
+pub use handler::{Engine, Route, XmlHandler};
 pub use study::{Differences, Study};
