@@ -48,7 +48,8 @@ enum Command {
     Migrate(commands::migrate::Migrate),
     /// Check what ODE stands on: the database's durability, storage, Redis, disk space, the clock
     Doctor(commands::doctor::Doctor),
-    /// Say what an error code means and what to do about it
+    /// Say what the code of an error or a finding means, and what to do about it
+    #[command(after_long_help = commands::explain::EXAMPLES)]
     Explain(commands::explain::Explain),
     /// Measure this machine with ODE on it
     #[command(subcommand)]

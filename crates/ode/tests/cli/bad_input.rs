@@ -93,10 +93,7 @@ fn what_was_mistyped_is_named_with_what_may_be_typed() {
     check(&["jobs", "list", "--log", "!!="], &["--log \"!!=\" is not understood", "ode_worker=debug"]);
     check(&["jobs", "list", "--connections", "1"], &["2..=1000"]);
     check(&["migrate", "down"], &["--to"]);
-    check(
-        &["explain", "NOTPDF"],
-        &["There is no error code", "`ode explain` lists", "Did you mean NOT_PDF?"],
-    );
+    check(&["explain", "NOTPDF"], &["There is no code", "`ode explain` lists", "Did you mean NOT_PDF?"]);
     check(&["serve", "--storage", "gs://files"], &["--storage gs://files", "s3://bucket"]);
     check(&["serve", "--listen", "8080"], &["Cannot listen on 8080", "such as 127.0.0.1:8080"]);
     check(&["serve", "--listen", "192.0.2.1:8080"], &["Cannot listen on 192.0.2.1:8080", "of this machine"]);
