@@ -2,6 +2,7 @@
 
 mod commands;
 mod config;
+mod files;
 mod names;
 mod output;
 mod telemetry;
@@ -90,7 +91,7 @@ fn main() -> ExitCode {
     }
     start(cli).unwrap_or_else(|error| {
         output::error(&error);
-        ExitCode::FAILURE
+        output::exit_code(&error)
     })
 }
 

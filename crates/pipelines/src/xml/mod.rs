@@ -9,7 +9,7 @@ mod conversion;
 mod converter;
 mod study;
 
-pub use ask::{Ask, Converted, Output, Summary, To};
+pub use ask::{Ask, Converted, Finding, Output, Summary, To};
 pub use client::{ClientLimits, GatewayAddressError, GatewayClient};
 pub use conversion::{convert, serve};
 pub use converter::{Converter, Options, too_large};

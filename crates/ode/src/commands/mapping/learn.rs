@@ -1,8 +1,8 @@
 //! A mapping from one document and what it says.
 
 use super::Reader;
-use crate::commands::convert::put;
-use crate::output;
+use crate::files::{self, Existing, Place};
+use crate::output::{self, WrongUse};
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use ode_extract::learn::Learned;
@@ -23,40 +23,44 @@ pub(super) struct Learn {
     /// Name of the mapping: a-z, 0-9 and _ [default: the name of the file that is written]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The mapping file to write
+    /// The mapping file to write, or - for standard output
     #[arg(long, value_name = "PATH")]
     out: PathBuf,
-    /// Write it even if there is a file already
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    existing: Existing,
 }
 
 pub(super) async fn learn(folder: Option<&Path>, args: Learn) -> anyhow::Result<ExitCode> {
     if args.out.canonicalize().is_ok_and(|out| args.expect.canonicalize().is_ok_and(|expect| expect == out)) {
         bail!("{} holds the expected values and is not replaced. Choose another place.", args.out.display());
     }
-    if args.out.is_file() && !args.force {
-        bail!("{} is there already. Choose another place, or replace it with --force.", args.out.display());
-    }
-    let name = match args.name {
-        Some(name) => checked(name)?,
-        None => name_of(&args.out),
+    let place = files::one_file("--out", &args.out)?;
+    let name = match (args.name, &place) {
+        (Some(name), _) => checked(name)?,
+        (None, Place::File(path)) => name_of(path),
+        (None, Place::Stdout) => {
+            bail!(WrongUse("A mapping on standard output needs a name. Give it one with --name.".into()))
+        }
     };
+    args.existing.check(&place)?;
     super::registry(folder)?;
     let expected = expected(&args.expect)?;
     let file = path_from(&args.out, &args.pdf)?;
     let study = Study::Learn { name: name.clone(), file, expected };
     let learned: Learned =
         Reader::new(folder)?.ask(&args.pdf, study).await.with_context(|| args.pdf.display().to_string())?;
-    put(&args.out, learned.text.as_bytes())?;
-    tell(&name, &args.out, &learned);
+    files::write(&place, learned.text.as_bytes(), args.existing)?;
+    tell(&name, &place, &learned);
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(name: &str, out: &Path, learned: &Learned) {
-    let out = out.display();
+fn tell(name: &str, place: &Place, learned: &Learned) {
+    let next = match place {
+        Place::File(path) => format!("Try it with `ode mapping test {}`", path.display()),
+        Place::Stdout => "Keep it in a file".to_owned(),
+    };
     output::tell(format!(
-        "{name}_v1 is in {out}, as a draft. Try it with `ode mapping test`, and set its status to live to have `auto` use it."
+        "{name}_v1 was written to {place}, as a draft. {next}, and set its status to live to have `auto` use it."
     ));
     let list = |what: &str, fields: &[String]| {
         if !fields.is_empty() {
@@ -74,7 +78,7 @@ fn tell(name: &str, out: &Path, learned: &Learned) {
 fn checked(name: String) -> anyhow::Result<String> {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if name.is_empty() || !name.chars().all(is_plain) {
-        bail!("--name \"{name}\" may only hold a-z, 0-9 and _.");
+        bail!(WrongUse(format!("--name \"{name}\" may only hold a-z, 0-9 and _.")));
     }
     Ok(name)
 }
