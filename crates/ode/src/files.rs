@@ -56,7 +56,8 @@ impl Existing {
 
 /// What the system said, without the name of a file beside it that nobody asked for.
 fn reason(error: &std::io::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+    let said = error.to_string();
+    said.rsplit_once(" at path ").map_or(said.clone(), |(reason, _)| reason.to_owned())
 }
 
 fn taken(path: &Path) -> anyhow::Error {
@@ -121,6 +122,15 @@ pub(crate) fn one_file(option: &str, given: &Path) -> anyhow::Result<Place> {
         bail!(WrongUse(format!("{option} {} is a directory. Name the file to write.", given.display())));
     }
     Ok(Place::of(given))
+}
+
+/// Something said about a file, with its name in front unless it is about reading it and has the name already.
+pub(crate) fn about(path: &Path, said: &str) -> String {
+    let path = path.display();
+    match said.starts_with(&format!("Cannot read {path}: ")) {
+        true => said.to_owned(),
+        false => format!("{path}: {said}"),
+    }
 }
 
 /// Reads a file, but not more of it than could be of use.

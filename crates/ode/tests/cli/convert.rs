@@ -2,6 +2,7 @@
 
 use crate::builder::Builder;
 use crate::harness::{Ran, bare};
+use crate::places::{SmallDisk, set_mode, unprivileged};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
@@ -354,6 +355,7 @@ fn results_that_would_meet_are_refused_before_anything_is_written() {
     check(&["convert", "x/a.pdf", "x/a.pdf"], &["Two results would go to x/a.xml"]);
     check(&["convert", "x/a.pdf", "--out", "b", "--provenance", "b"], &["Two results would go to b"]);
     check(&["convert", "x/a.pdf", "--out", "x/a.pdf"], &["x/a.pdf would be overwritten"]);
+    check(&["convert", "x", "--out", "y/a.pdf"], &["--out y/a.pdf is a file, and several documents go into"]);
     assert_eq!((desk.names("."), desk.names("x")), (vec!["x".into(), "y".into()], vec!["a.pdf".into()]));
 }
 
@@ -370,18 +372,81 @@ fn what_cannot_be_read_or_written_is_told_with_the_reason() {
         }
         assert!(!ran.stderr.contains("os error") && ran.stdout.is_empty(), "{ran:?}");
     };
-    check(&["convert", "gone.pdf"], &["gone.pdf: Cannot read gone.pdf: No such file"]);
+    check(&["convert", "gone.pdf"], &["Cannot read gone.pdf: No such file or directory\n"]);
     check(&["convert", "empty.pdf"], &["(NOT_PDF)"]);
     check(
         &["convert", "a.pdf", "--out", "no/such/place.xml"],
-        &["Cannot write no/such/place.xml: No such file"],
+        &["a.pdf: Cannot write no/such/place.xml: No such file or directory\n"],
     );
     check(&["convert", "a.pdf", "--out", "file/a.xml"], &["Cannot write file/a.xml: Not a directory"]);
-    check(&["convert", "a.pdf", "empty.pdf", "--out", "file"], &["Cannot make the directory file"]);
+    check(&["convert", "a.pdf", "empty.pdf", "--out", "file/x"], &["Cannot make the directory file/x"]);
     check(&["convert", "a.pdf", "--out", "/dev/full"], &["Cannot write /dev/full: No space left on device"]);
     desk.run(["convert", "a.pdf", "--mappings", "nowhere"])
         .assert_wrong_use(&["mappings of nowhere cannot be loaded", "No such file"]);
     assert_eq!(desk.names("."), ["a.pdf", "empty.pdf", "file"]);
+}
+
+#[test]
+fn what_may_not_be_read_or_written_is_told_for_each_file() {
+    let desk = Desk::with("in/a.pdf", "INV-1");
+    desk.put("in/locked.pdf", invoice("INV-2"));
+    desk.put("in/below/b.pdf", invoice("INV-3"));
+    std::os::unix::fs::symlink("nowhere", desk.path("in/vanished.pdf")).unwrap();
+    fs::create_dir(desk.path("out")).unwrap();
+    for (place, mode) in [("", 0o755), ("in/locked.pdf", 0), ("in/below", 0), ("out", 0o777)] {
+        set_mode(&desk.path(place), mode);
+    }
+    let convert = || unprivileged(desk.command(["convert", "in", "--recursive", "--out", "out"]));
+    let Some(ran) = convert() else { return };
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let mut said: Vec<&str> = ran.stderr.lines().collect();
+    said.sort_unstable();
+    assert_eq!(
+        said,
+        [
+            "1 of 4 converted",
+            "Cannot read in/below: Permission denied",
+            "Cannot read in/locked.pdf: Permission denied",
+            "Cannot read in/vanished.pdf: No such file or directory",
+        ]
+    );
+    fs::remove_file(desk.path("out/a.xml")).unwrap();
+    set_mode(&desk.path("out"), 0o555);
+    let ran = convert().unwrap();
+    assert!(ran.stderr.contains("in/a.pdf: Cannot write out/a.xml: Permission denied\n"), "{ran:?}");
+    // So that they can be removed.
+    ["in/below", "out"].iter().for_each(|place| set_mode(&desk.path(place), 0o755));
+}
+
+#[test]
+fn a_full_disk_is_told_and_leaves_nothing_behind() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    let Some(_disk) = SmallDisk::mount(desk.path("disk")) else { return };
+    fs::write(desk.path("disk/ballast"), vec![0; 8_000_000]).unwrap_err();
+    let ran = desk.run(["convert", "a.pdf", "--out", "disk/"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.stderr, "a.pdf: Cannot write disk/a.xml: No space left on device\n");
+    assert_eq!(desk.names("disk"), ["ballast"]);
+}
+
+#[test]
+fn a_person_who_watches_sees_how_far_it_is() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    desk.put("b.pdf", invoice("INV-2"));
+    let watch = |terminal: &str| {
+        let mut command = Command::new("script");
+        let line = format!("'{}' convert a.pdf b.pdf --force", env!("CARGO_BIN_EXE_ode"));
+        command.args(["-qec", &line, "/dev/null"]).current_dir(desk.path("")).stdin(Stdio::null());
+        command.env("TERM", terminal).env("NO_COLOR", "1").output()
+    };
+    let Ok(seen) = watch("xterm") else { return eprintln!("SKIPPED: there is no `script` here") };
+    let seen = String::from_utf8(seen.stdout).unwrap();
+    let steps = ["░ 0/2", "█░", "░ 1/2", "█ 2/2", "\x1b[K2 of 2 converted"];
+    let found: Vec<Option<usize>> = steps.iter().map(|step| seen.find(step)).collect();
+    assert!(found.iter().all(Option::is_some) && found.is_sorted(), "{found:?} {seen:?}");
+    assert!(!seen.contains("\x1b[3"), "there are no colours: {seen:?}");
+    let seen = String::from_utf8(watch("dumb").unwrap().stdout).unwrap();
+    assert_eq!(seen.trim_end(), "2 of 2 converted");
 }
 
 #[test]
@@ -433,6 +498,8 @@ fn xml_inside_goes_before_the_page_unless_only_the_page_is_wanted() {
     assert_eq!((both.code, &both.json()["invoice_number"]), (Some(0), &"INV-7".into()), "{both:?}");
     assert_eq!(both.json()["source"], "embedded:factur-x.xml");
     assert!(both.stderr.contains("INV-8"), "the page says otherwise, which is told: {both:?}");
+    let placed = desk.run(["convert", "hybrid.pdf", "--provenance", "places.json"]);
+    assert!(placed.code == Some(0) && placed.stderr.contains("--page-only reads the page."), "{placed:?}");
     let page = desk.run(["convert", "hybrid.pdf", "--to", "json", "--page-only"]);
     assert_eq!((page.code, &page.json()["invoice_number"]), (Some(0), &"INV-8".into()), "{page:?}");
 }

@@ -32,6 +32,18 @@ fn help_is_short_or_long() {
         assert!(all.contains(&format!("\n  {command} ")), "{command}: {all}");
     }
     assert!(all.contains("ode serve   "), "{all}");
+    let at = |word: &str| all.find(word).unwrap_or_else(|| panic!("{word} is not in {all}"));
+    assert!(
+        at("Documents:\n  convert ") < at("Services:\n  serve ") && at("Upkeep:\n") < at("Help:\n"),
+        "{all}"
+    );
+    assert!(alone(&["-h"]).stdout.contains("\nServices:\n"), "the short help has the groups too");
+    let convert = alone(&["convert", "--help"]).stdout;
+    assert!(
+        !convert.contains("--database") && convert.contains("--log"),
+        "only what matters here: {convert}"
+    );
+    assert!(!alone(&["mapping", "learn", "--help"]).stdout.contains("--database"));
     assert_eq!(alone(&["--version"]).stdout, format!("ode {}\n", env!("CARGO_PKG_VERSION")));
 }
 

@@ -88,16 +88,16 @@ enum Form {
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  ode convert invoice.pdf                          XML on standard output, by the mapping that fits best
-  ode convert invoice.pdf --to json                the values as JSON
-  ode convert invoice.pdf --out invoice.xml        into a file, which must not be there yet
-  ode convert invoices --output ubl --out ubl/     every PDF of a folder, as UBL 2.1 into another
-  ode convert *.pdf --force                        beside each document, replacing what is there
+  ode convert invoice.pdf                       XML on standard output, by the mapping that fits
+  ode convert invoice.pdf --to json             the values as JSON
+  ode convert invoice.pdf --out invoice.xml     into a file, which must not be there yet
+  ode convert invoices --output ubl --out ubl/  every PDF of a folder, as UBL 2.1 into another
+  ode convert *.pdf --force                     beside each document, replacing what is there
   ode convert invoice.pdf --mapping generic_invoice_v1 --provenance places.json
   curl -s https://example.com/invoice.pdf | ode convert -
 
-Results go to standard output or to files; findings, failures and a progress bar go to standard error.
-`ode explain CODE` says more about a code in brackets.
+Results go to standard output or to files; findings, failures and a progress bar go to
+standard error. `ode explain CODE` says more about a code in brackets.
 
 Exit codes:
   0  all were converted
@@ -208,13 +208,15 @@ enum Trouble {
     Refused(Failure),
 }
 
+/// What is to be known about a result.
+struct News {
+    findings: Vec<Finding>,
+    /// Places were asked for, but the values come from XML inside the PDF and have none.
+    is_placeless: bool,
+}
+
 /// Converts one document. What is to be known about its result is told by the caller, when nothing else is.
-async fn one(
-    converter: &Converter,
-    ask: &Ask,
-    task: &Task,
-    existing: Existing,
-) -> Result<Vec<Finding>, Trouble> {
+async fn one(converter: &Converter, ask: &Ask, task: &Task, existing: Existing) -> Result<News, Trouble> {
     let bytes_max = converter.bytes_max();
     let document = if task.is_stdin() {
         files::read_stdin(bytes_max).map_err(Trouble::Io)?
@@ -230,15 +232,21 @@ async fn one(
     if let (Some(place), Some(provenance)) = (&task.provenance, &converted.provenance) {
         files::write(place, provenance, existing).map_err(Trouble::Io)?;
     }
-    Ok(converted.summary.findings)
+    let is_placeless = ask.provenance && converted.summary.source.starts_with("embedded:");
+    Ok(News { findings: converted.summary.findings, is_placeless })
 }
 
-fn tell_outcome(file: &Path, outcome: Result<Vec<Finding>, Trouble>) {
+fn tell_outcome(file: &Path, outcome: Result<News, Trouble>) {
     match outcome {
-        Ok(found) => {
-            for finding in findings::worth_telling(&found) {
+        Ok(news) => {
+            for finding in findings::worth_telling(&news.findings) {
                 let said = format!("{}: {} ({})", finding.severity, finding.message, finding.code);
                 tell_about(file, &said);
+            }
+            if news.is_placeless {
+                let said =
+                    "Its values are from the XML inside it, which has no places. --page-only reads the page.";
+                tell_about(file, said);
             }
         }
         Err(Trouble::Io(error)) => tell_about(file, &output::sentence(&error)),
@@ -253,7 +261,7 @@ fn tell_outcome(file: &Path, outcome: Result<Vec<Finding>, Trouble>) {
 
 /// Says something about a file. Its name and what is in it come from outside.
 pub(crate) fn tell_about(file: &Path, said: &str) {
-    output::tell(output::printable(&format!("{}: {said}", file.display())));
+    output::tell(output::printable(&files::about(file, said)));
 }
 
 #[cfg(test)]

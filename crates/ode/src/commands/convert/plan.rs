@@ -65,6 +65,7 @@ impl Plan {
             .map(|document| task(args, document, is_single))
             .collect::<anyhow::Result<_>>()?;
         refuse_meeting(&tasks)?;
+        refuse_files(args, is_single)?;
         let mut plan = Plan {
             count: tasks.len() + unread.len(),
             folders: folders(args, &tasks, is_single),
@@ -188,6 +189,18 @@ fn task(args: &Convert, document: Document, is_single: bool) -> anyhow::Result<T
     };
     let provenance = args.provenance.as_deref().map(|given| place(given, "places.json")).transpose()?;
     Ok(Task { file, out, provenance })
+}
+
+/// Several results do not go into a file.
+fn refuse_files(args: &Convert, is_single: bool) -> anyhow::Result<()> {
+    let given = [("--out", &args.out), ("--provenance", &args.provenance)];
+    for (option, path) in given.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?))) {
+        if path.is_file() && !is_single {
+            let path = path.display();
+            bail!(WrongUse(format!("{option} {path} is a file, and several documents go into a directory.")));
+        }
+    }
+    Ok(())
 }
 
 fn refuse_meeting(tasks: &[Task]) -> anyhow::Result<()> {

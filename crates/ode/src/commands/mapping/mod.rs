@@ -9,7 +9,7 @@ use crate::output::WrongUse;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use ode_extract::registry::Loaded;
-use ode_extract::{MappingError, Registry};
+use ode_extract::{ExtractError, MappingError, Registry};
 use ode_job::{ErrorCode, Failure};
 use ode_pipelines::xml::{Converter, Options, Study};
 use std::path::{Path, PathBuf};
@@ -43,17 +43,19 @@ enum Verb {
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  ode mapping list                                               what there is
-  ode mapping preview invoice.pdf --out page.html                what is read from where, and why
-  ode convert a.pdf --to json > a.json                           what is read now; put right what is wrong in it,
-  ode mapping learn --pdf a.pdf --expect a.json --out acme.toml  and have it learned
-  ode mapping lint acme.toml                                     whether a file is as it should be
-  ode mapping test acme.toml                                     whether it still reads its documents
-  ode mapping diff generic_invoice_v1 acme_v1 *.pdf --mappings . what would change
+  ode mapping list                                     what there is
+  ode mapping preview invoice.pdf --out page.html      what is read from where, and why
+  ode mapping lint mappings/                           whether files are as they should be
+  ode mapping test acme.toml                           whether it still reads its documents
+
+A new layout, from one document:
+  ode convert a.pdf --to json --page-only --out a.json what is read now; correct it by hand, then
+  ode mapping learn --pdf a.pdf --expect a.json --out acme.toml
+  ode mapping diff generic_invoice_v1 acme_v1 *.pdf --mappings .
 
 Exit codes:
   0  all is well
-  1  something is not: a mistake in a file, a failed test, a difference, a document that cannot be read
+  1  something is not: a mistake, a failed test, a difference, a document that cannot be read
   2  the command line is wrong, or the mappings that it names cannot be loaded";
 
 pub(crate) async fn run(Mapping { verb, mappings }: Mapping) -> anyhow::Result<ExitCode> {
@@ -84,8 +86,11 @@ pub(crate) fn named<'a>(loaded: &'a Loaded, name: &str) -> anyhow::Result<&'a od
     match loaded.get(name) {
         Ok(mapping) => Ok(mapping),
         Err(error) => {
-            let said = error.to_string();
-            bail!(WrongUse(format!("{} ({})", said.trim_end_matches('.'), ErrorCode::UnknownMapping)))
+            let list = match error {
+                ExtractError::UnknownMapping { near: None, .. } => " `ode mapping list` shows what there is.",
+                _ => "",
+            };
+            bail!(WrongUse(format!("{error}{list} ({})", ErrorCode::UnknownMapping)))
         }
     }
 }
@@ -126,6 +131,11 @@ fn told(failure: &Failure) -> anyhow::Error {
         ErrorCode::Unknown | ErrorCode::Invalid => anyhow!("{}", failure.message),
         code => anyhow!("{} ({code})", failure.message.trim_end_matches('.')),
     }
+}
+
+/// An error with the document's name.
+fn about(file: &Path, error: &anyhow::Error) -> anyhow::Error {
+    anyhow!(crate::files::about(file, &crate::output::sentence(error)))
 }
 
 /// Largest file of a person's own, such as a mapping, that is read here.

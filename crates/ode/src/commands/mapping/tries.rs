@@ -1,6 +1,6 @@
 //! Mappings tried on documents: their own tests, a page to look at, two of them side by side.
 
-use super::{Reader, home, located};
+use super::{Reader, about, home, located};
 use crate::commands::convert::tell_about;
 use crate::files::{self, Existing};
 use crate::output;
@@ -226,7 +226,7 @@ pub(super) async fn preview(folder: Option<&Path>, args: Preview) -> anyhow::Res
     let html: String = Reader::new(folder)?
         .ask(&args.file, Study::Preview { mapping })
         .await
-        .with_context(|| args.file.display().to_string())?;
+        .map_err(|error| about(&args.file, &error))?;
     files::write(&place, html.as_bytes(), args.existing)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -251,7 +251,11 @@ pub(super) async fn diff(folder: Option<&Path>, args: Diff) -> anyhow::Result<Ex
         match outcome {
             Ok(differences) if differences.is_empty() => output::line(format!("{shown_file}: the same"))?,
             Ok(differences) => {
-                output::line(format!("{shown_file}: {} values differ ({old} → {new})", differences.len()))?;
+                let differ = match differences.len() {
+                    1 => "1 value differs".to_owned(),
+                    count => format!("{count} values differ"),
+                };
+                output::line(format!("{shown_file}: {differ} ({old} → {new})"))?;
                 for (field, (a, b)) in &differences {
                     output::line(format!("  {field}: {} → {}", shown(a.as_deref()), shown(b.as_deref())))?;
                 }
