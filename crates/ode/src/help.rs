@@ -2,12 +2,13 @@
 
 use clap::{Arg, Command};
 
-/// The commands by what people come for. One that is in no group is shown after them.
+/// The commands by what people come for. Those in no group are shown after these, under a heading of their own.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Documents", &["convert", "mapping"]),
     ("Services", &["serve", "web", "worker", "gateway"]),
     ("Jobs", &["jobs", "workers"]),
     ("Upkeep", &["migrate", "doctor", "bench"]),
+    ("Help", &["explain", "completions", "help"]),
 ];
 
 /// Commands that need no installation, so that its settings say nothing to them. They are still accepted there: the
@@ -33,22 +34,31 @@ pub(crate) fn arranged(command: Command) -> Command {
 
 /// The list of commands, a paragraph for each group.
 fn grouped(command: &Command) -> String {
-    let all: Vec<&Command> = command.get_subcommands().filter(|command| !command.is_hide_set()).collect();
-    let width = all.iter().map(|command| command.get_name().len()).max().unwrap_or_default();
-    let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
-    let line = |command: &&Command| {
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        format!("  {:width$}  {about}\n", command.get_name())
-    };
-    let mut text = String::new();
+    let line = |name: &str, about: String| format!("  {name:<NAME_WIDTH$}  {about}\n");
+    let mut others: Vec<(&str, String)> = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .map(|command| (command.get_name(), command.get_about().map(ToString::to_string).unwrap_or_default()))
+        .chain([("help", "Print the help of a command".to_owned())])
+        .collect();
+    let mut groups = Vec::new();
     for (title, names) in GROUPS {
-        let members = names.iter().filter_map(|name| all.iter().find(|command| command.get_name() == *name));
-        text.push_str(&format!("{title}:\n{}\n", members.map(line).collect::<String>()));
+        let members: String = names
+            .iter()
+            .filter_map(|name| Some(others.remove(others.iter().position(|(other, _)| other == name)?)))
+            .map(|(name, about)| line(name, about))
+            .collect();
+        groups.push(format!("{title}:\n{members}\n"));
     }
-    let others: String = all.iter().filter(|command| !is_grouped(command.get_name())).map(line).collect();
-    text.push_str(&format!("Help:\n{others}  {:width$}  Print the help of a command\n\n", "help"));
-    text
+    if !others.is_empty() {
+        let members: String = others.into_iter().map(|(name, about)| line(name, about)).collect();
+        groups.insert(groups.len() - 1, format!("More:\n{members}\n"));
+    }
+    groups.concat()
 }
+
+/// Letters of the longest name.
+const NAME_WIDTH: usize = 11;
 
 #[cfg(test)]
 mod tests {
@@ -63,7 +73,7 @@ mod tests {
         let command = crate::Cli::command();
         let list = grouped(&command);
         for name in command.get_subcommands().filter(|one| !one.is_hide_set()).map(Command::get_name) {
-            assert_eq!(list.matches(&format!("\n  {name} ")).count(), 1, "{name}: {list}");
+            assert_eq!(list.matches(&format!("\n  {name:<NAME_WIDTH$}  ")).count(), 1, "{name}: {list}");
         }
         assert!(list.lines().all(|line| line.chars().count() <= COLUMNS), "{list}");
     }
@@ -71,7 +81,8 @@ mod tests {
     #[test]
     fn every_group_and_exception_is_about_a_command_that_exists() {
         let command = crate::Cli::command();
-        for name in GROUPS.iter().flat_map(|(_, names)| *names).chain(ALONE) {
+        let named = GROUPS.iter().flat_map(|(_, names)| *names).chain(ALONE);
+        for name in named.filter(|name| **name != "help") {
             assert!(command.find_subcommand(name).is_some(), "there is no command {name}");
         }
         for id in EVERYWHERE {
