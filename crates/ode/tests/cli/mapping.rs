@@ -2,9 +2,12 @@
 //! comparing.
 
 use crate::convert::{Desk, blank, invoice};
-use crate::harness::headings;
+use crate::harness::{Ran, headings};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 /// A mapping for the invoices of these tests; `rest` is added at its end.
 fn mapping(name: &str, rest: &str) -> String {
@@ -352,4 +355,45 @@ fn the_cost_of_a_document_is_one_line_of_json() {
     desk.run(["bench", "extract", "docs", "--mapping", "x"]).assert_refused(&["There is no mapping named x"]);
     std::fs::remove_file(desk.path("docs/a.pdf")).unwrap();
     desk.run(["bench", "extract", "docs"]).assert_refused(&["None of the 1 PDFs in docs can be mapped"]);
+}
+
+/// Commands that a document or a help text shows, without what it says about them.
+fn shown(text: &str) -> Vec<String> {
+    let is_ours = |line: &&str| line.starts_with("ode convert ") || line.starts_with("ode mapping ");
+    let command = |line: &str| line.split("  ").next().unwrap().split(" #").next().unwrap().trim().to_owned();
+    text.lines().map(str::trim).filter(is_ours).map(command).collect()
+}
+
+#[test]
+fn examples_in_the_help_and_the_readme_run() {
+    let help = |args: &[&str]| Desk::new().ok(args);
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let texts = [
+        fs::read_to_string(readme).unwrap(),
+        help(&["convert", "--help"]),
+        help(&["mapping", "--help"]),
+        help(&["mapping", "learn", "--help"]),
+        help(&["mapping", "test", "--help"]),
+        help(&["mapping", "preview", "--help"]),
+        help(&["mapping", "diff", "--help"]),
+    ];
+    let commands: BTreeSet<String> = texts.iter().flat_map(|text| shown(text)).collect();
+    assert!(commands.len() > 15, "{commands:?}");
+    for command in commands {
+        let desk = Desk::with("invoice.pdf", "INV-1");
+        desk.put("a.pdf", invoice("INV-2"));
+        desk.put("invoices/b.pdf", invoice("INV-3"));
+        let tests = "[[tests]]\nfile = \"../a.pdf\"\nexpect = { lines = 2 }\n";
+        desk.put("mappings/acme.toml", mapping("acme", tests));
+        if command.contains(" learn ") {
+            desk.put("a.json", r#"{"invoice_number": "INV-2", "gross_total": "30.00"}"#);
+        } else {
+            desk.put("acme.toml", mapping("acme", ""));
+        }
+        let home = Path::new(env!("CARGO_BIN_EXE_ode")).parent().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("PATH={}:$PATH; {command}", home.display())]).current_dir(desk.path(""));
+        let ran = Ran::of(&mut shell);
+        assert_eq!(ran.code, Some(0), "{command}: {ran:?}");
+    }
 }

@@ -11,8 +11,22 @@ use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
+const EXAMPLES: &str = "\
+Examples:
+  ode mapping learn --pdf a.pdf --expect a.json --out acme.toml
+
+a.json holds what the document says, as `ode convert a.pdf --to json --page-only` prints it, put
+right where it is wrong:
+  {
+    \"invoice_number\": \"INV-1\", \"issue_date\": \"2026-03-05\", \"gross_total\": \"30.00\",
+    \"lines\": [{ \"name\": \"Blue widget\", \"quantity\": \"2\", \"total\": \"20.00\" }]
+  }
+
+The mapping's test names the document by its place beside the mapping: move both together.";
+
 /// From what, and where to.
 #[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(super) struct Learn {
     /// The document
     #[arg(long, value_name = "FILE")]

@@ -43,13 +43,13 @@ enum Verb {
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  ode mapping list                                     what there is
-  ode mapping preview invoice.pdf --out page.html      what is read from where, and why
-  ode mapping lint mappings/                           whether files are as they should be
-  ode mapping test acme.toml                           whether it still reads its documents
+  ode mapping list                                      what there is
+  ode mapping preview invoice.pdf --out page.html       what is read from where, and why
+  ode mapping lint mappings/                            whether files are as they should be
+  ode mapping test acme.toml                            whether it still reads its documents
 
 A new layout, from one document:
-  ode convert a.pdf --to json --page-only --out a.json what is read now; correct it by hand, then
+  ode convert a.pdf --to json --page-only --out a.json  what is read now; correct it by hand, then
   ode mapping learn --pdf a.pdf --expect a.json --out acme.toml
   ode mapping diff generic_invoice_v1 acme_v1 *.pdf --mappings .
 

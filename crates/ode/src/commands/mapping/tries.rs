@@ -15,8 +15,26 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tempfile::TempDir;
 
+const TEST_EXAMPLES: &str = "\
+Examples:
+  ode mapping test acme.toml                  one file, whatever is beside it
+  ode mapping test mappings/                  every file of a folder
+  ode mapping test acme --mappings mappings   one mapping of a folder, by its name";
+
+const PREVIEW_EXAMPLES: &str = "\
+Examples:
+  ode mapping preview invoice.pdf --out page.html
+  ode mapping preview invoice.pdf --mapping generic_invoice_v1 --out page.html";
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  ode mapping diff generic_invoice_v1 acme_v1 *.pdf --mappings mappings
+
+Ends with 0 if both read the same everywhere, with 1 if they do not or a document cannot be read.";
+
 /// Which tests.
 #[derive(Debug, Args)]
+#[command(after_long_help = TEST_EXAMPLES)]
 pub(super) struct Test {
     /// Mappings by name, by file or by folder; all that have tests, if none is given
     #[arg(value_name = "NAME|FILE|DIR")]
@@ -25,6 +43,7 @@ pub(super) struct Test {
 
 /// What to draw, and where.
 #[derive(Debug, Args)]
+#[command(after_long_help = PREVIEW_EXAMPLES)]
 pub(super) struct Preview {
     /// A PDF file
     #[arg(value_name = "FILE")]
@@ -41,6 +60,7 @@ pub(super) struct Preview {
 
 /// What to compare.
 #[derive(Debug, Args)]
+#[command(after_long_help = DIFF_EXAMPLES)]
 pub(super) struct Diff {
     /// A mapping's name
     #[arg(value_name = "MAPPING_A")]
