@@ -107,14 +107,14 @@ Exit codes:
 pub(crate) async fn run(args: Convert) -> anyhow::Result<ExitCode> {
     args.check()?;
     let plan = Plan::of(&args)?;
-    args.check_mappings()?;
-    plan.make_folders()?;
-    let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
     let ask = args.ask();
+    args.check_mappings()?;
+    let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
     let options = Options { mappings: args.mappings, sandbox, ..Options::default() };
     let at_once = options.at_once;
     // Each file has its turn by itself; nobody is told that we are busy.
     let converter = Converter::new(Options { patience: std::time::Duration::MAX, ..options })?;
+    plan.make_folders()?;
     let Plan { tasks, left, unread, count, .. } = plan;
     let mut failures = unread.len();
     unread.iter().for_each(|error| output::tell(output::sentence(error)));
