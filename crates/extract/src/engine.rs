@@ -7,6 +7,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
 use crate::field::{Candidate, Context, candidates};
+use crate::finding::FindingCode;
 use crate::label::Hits;
 use crate::mapping::check::{Equation, Term};
 use crate::mapping::file::{DatesFile, LocaleFile, NumbersFile, OnFail, Pick};
@@ -33,8 +34,6 @@ pub struct Extraction {
     pub shadows: Vec<crate::registry::ShadowReport>,
 }
 
-/// Code of the finding that a required field is not there.
-pub const FIELD_MISSING: &str = "FIELD_MISSING";
 /// Alternatives per field that arithmetic looks at; with three fields that is a thousand sums at most.
 const CHOICES_MAX: usize = 10;
 /// Alternatives that are kept for a person to see.
@@ -99,7 +98,7 @@ fn body_size(sheet: &Sheet<'_>) -> f32 {
 fn missing(name: &str) -> Finding {
     Finding {
         severity: Severity::Review,
-        code: FIELD_MISSING.into(),
+        code: FindingCode::FieldMissing,
         field: Some(name.to_owned()),
         message: format!("{name} was not found on the page."),
     }
@@ -319,7 +318,7 @@ fn failed_checks(checks: &[Check], record: &Record) -> Vec<Finding> {
         .filter(is_failed)
         .map(|check| Finding {
             severity: if check.on_fail == OnFail::Error { Severity::Error } else { Severity::Review },
-            code: "CHECK_FAILED".into(),
+            code: FindingCode::CheckFailed,
             field: check.equation.fields().next().cloned(),
             message: format!("The printed figures do not satisfy {}.", check.equation.text),
         })

@@ -1,7 +1,7 @@
 //! Logs, to standard error: text for people, JSON for machines.
 
 use crate::config::Settings;
-use crate::output;
+use crate::output::{self, WrongUse};
 use tracing_subscriber::EnvFilter;
 
 /// What is logged unless something else is asked for.
@@ -11,10 +11,10 @@ const USUAL: &str = "warn,ode=info,ode_worker=info,ode_web=info,ode_store=info";
 pub(crate) fn start(settings: &Settings) -> anyhow::Result<()> {
     let wanted = settings.log.as_deref().unwrap_or(USUAL);
     let filter = EnvFilter::try_new(wanted).map_err(|error| {
-        anyhow::anyhow!(
+        WrongUse(format!(
             "--log \"{wanted}\" is not understood: {error}. Use error, warn, info, debug, or a filter such as \
              ode_worker=debug."
-        )
+        ))
     })?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)

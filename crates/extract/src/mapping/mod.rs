@@ -41,6 +41,8 @@ pub struct Mapping {
     pub output: Option<String>,
     /// One line for people.
     pub about: String,
+    /// The file it was read from; none for one that comes with the program.
+    pub source: Option<String>,
     /// Which documents it is for.
     pub terms: MatchTerms,
     /// How numbers and dates are written.
@@ -185,7 +187,7 @@ pub fn parse(
     let mapping = parse_trusted(source, text, base)?;
     let rules =
         compile_rules(&mapping.file, Care::Check).map_err(|message| located(source, text, message))?;
-    Ok(Mapping { rules: OnceLock::from(rules), ..mapping })
+    Ok(Mapping { rules: OnceLock::from(rules), source: Some(source.to_owned()), ..mapping })
 }
 
 /// Reads a file's text that is known to be sound.
@@ -307,6 +309,7 @@ fn compile_file(file: MappingFile) -> Result<Mapping, String> {
         kind: file.kind.clone(),
         output: file.output.clone(),
         about: file.about.clone(),
+        source: None,
         terms: compile_match(&file)?,
         locale: file.locale.clone(),
         tests: file.tests.clone(),

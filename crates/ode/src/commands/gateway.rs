@@ -61,8 +61,8 @@ pub(crate) struct Conversions {
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  ode gateway                                        on 127.0.0.1:8000, with the mappings that ship
-  ode gateway --mappings my-mappings --at-once 4     with mappings of your own, four conversions at a time
+  ode gateway                                     on 127.0.0.1:8000, with the mappings that ship
+  ode gateway --mappings my-mappings --at-once 4  with mappings of your own, four at a time
 
   curl -F file=@invoice.pdf -F mapping=auto -F output=ubl http://127.0.0.1:8000/process";
 

@@ -5,7 +5,9 @@ use super::study::study;
 use ode_child::Failure;
 use ode_child::child::Reporter;
 use ode_extract::write::{Format, Provenance, provenance, write};
-use ode_extract::{Choice, ExtractError, Record, Registry, Severity, compare, embedded, extract};
+use ode_extract::{
+    Choice, ExtractError, FindingCode, Record, Registry, Severity, compare, embedded, extract,
+};
 use ode_job::ErrorCode;
 use ode_pdf::{Document, Refusal};
 use std::process::ExitCode;
@@ -71,7 +73,7 @@ fn with_findings(
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let told = findings.into_iter().map(|finding| Finding {
         severity: severity(finding.severity).to_owned(),
-        code: finding.code,
+        code: finding.code.to_string(),
         field: finding.field,
         message: finding.message,
     });
@@ -91,7 +93,7 @@ fn severity(severity: Severity) -> &'static str {
 fn warned(document: &Document) -> Vec<Finding> {
     let warning = |message: &String| Finding {
         severity: "review".into(),
-        code: "DOCUMENT_DAMAGED".into(),
+        code: FindingCode::DocumentDamaged.to_string(),
         field: None,
         message: message.clone(),
     };
