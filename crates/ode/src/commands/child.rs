@@ -10,6 +10,8 @@ use std::process::ExitCode;
 pub(crate) enum Child {
     /// Convert the one document that is handed over
     Convert(Convert),
+    /// Keep the program that is named in the environment, and everything it starts
+    Keep,
 }
 
 /// With what.
@@ -23,6 +25,7 @@ pub(crate) struct Convert {
 /// Does the work. Runs on the main thread with no other beside it: the sandbox binds the thread that enters it.
 pub(crate) fn run(command: Child) -> ExitCode {
     match command {
+        Child::Keep => ode_child::keeper::serve(),
         Child::Convert(args) => {
             xml::serve(ode_extract::Options { folder: args.mappings, ..ode_extract::Options::default() })
         }

@@ -9,5 +9,6 @@ pub(crate) mod gateway;
 pub(crate) mod jobs;
 pub(crate) mod mapping;
 pub(crate) mod migrate;
+pub(crate) mod ocr;
 pub(crate) mod serve;
 pub(crate) mod workers;
