@@ -1,12 +1,16 @@
 //! `ode child`: what this program does as its own child. Not for calling by hand.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Parser};
 use ode_pipelines::xml;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Which work.
-#[derive(Debug, Subcommand)]
+/// The first argument of a child.
+pub(crate) const CHILD: &str = "child";
+
+/// Be this program's own child.
+#[derive(Debug, Parser)]
+#[command(name = CHILD)]
 pub(crate) enum Child {
     /// Convert the one document that is handed over
     Convert(Convert),

@@ -9,6 +9,7 @@ use ode_extract::write::{Format, Provenance, provenance, write};
 use ode_extract::{Choice, ExtractError, Record, Registry, Severity, compare, embedded, extract};
 use ode_job::ErrorCode;
 use ode_pdf::{Document, Refusal};
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 /// Names of what the child hands back.
@@ -171,7 +172,10 @@ pub fn serve(options: ode_extract::Options) -> ExitCode {
             failed(ErrorCode::Unknown, format!("The mappings cannot be loaded: {mistakes}"))
         })
     };
-    ode_child::child::serve(prepare, |registry, task: Task, reporter| answer(&registry, task, reporter))
+    // The process ends with the answer: what it holds is not taken apart first.
+    ode_child::child::serve(prepare, |registry, task: Task, reporter| {
+        answer(&ManuallyDrop::new(registry), task, reporter)
+    })
 }
 
 fn answer(registry: &Registry, task: Task, reporter: &mut Reporter) -> Result<Answer, Failure> {
@@ -185,7 +189,7 @@ fn answer(registry: &Registry, task: Task, reporter: &mut Reporter) -> Result<An
         }
     };
     let is_to_tell = scans == Scans::Tell;
-    let reading = Reading::new(bytes, scans).map_err(refused)?;
+    let reading = ManuallyDrop::new(Reading::new(bytes, scans).map_err(refused)?);
     if is_to_tell && !is_told_by_file(&work, &reading.document) {
         let pages = scans::unread_pages(&reading.document);
         if !pages.is_empty() {
