@@ -1,9 +1,10 @@
 //! Labels: the words a rule looks for. All plain labels of a mapping are searched in one pass over the text, so a
 //! long list costs no more than a short one.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::{Regex, RegexBuilder};
@@ -49,7 +50,8 @@ pub(crate) struct Hit {
 #[derive(Debug)]
 pub(crate) struct Pattern {
     text: String,
-    regex: OnceLock<Regex>,
+    /// The same for all who have the same text.
+    regex: Arc<OnceLock<Regex>>,
 }
 
 impl Deref for Pattern {
@@ -75,6 +77,8 @@ pub(crate) enum Care {
 #[derive(Debug, Default)]
 pub(crate) struct LabelsBuilder {
     care: Care,
+    /// Patterns by their text.
+    regexes: RefCell<BTreeMap<String, Arc<OnceLock<Regex>>>>,
     plain: Vec<(String, Group)>,
     plain_ids: BTreeMap<(String, Group), LabelId>,
     patterns: Vec<(Pattern, LabelId)>,
@@ -107,10 +111,13 @@ impl LabelsBuilder {
 
     /// A pattern, checked where it may be wrong.
     pub(crate) fn pattern(&self, text: &str) -> Result<Pattern, String> {
-        let regex = match self.care {
-            Care::Check => OnceLock::from(compile(text)?),
-            Care::Trust => OnceLock::new(),
+        let mut regexes = self.regexes.borrow_mut();
+        let regex = match (regexes.get(text), self.care) {
+            (Some(known), _) => known.clone(),
+            (None, Care::Check) => Arc::new(OnceLock::from(compile(text)?)),
+            (None, Care::Trust) => Arc::default(),
         };
+        regexes.entry(text.to_owned()).or_insert_with(|| regex.clone());
         Ok(Pattern { text: text.to_owned(), regex })
     }
 
@@ -184,18 +191,33 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
         })
 }
 
-/// Digits and blanks as pages print them. In all of Unicode there are some six hundred digits, and an automaton for
-/// them takes longer to build than a page takes to read.
+/// Digits, blanks and letters as pages print them. In all of Unicode there are some six hundred digits and as many ranges
+/// of letters, and an automaton for them takes longer to build than a page takes to read. Far from Latin a whole block counts
+/// as letters, and blocks that know capitals are kept small: each of their letters is looked up.
 fn with_small_classes(pattern: &str) -> String {
     const BLANKS: &str = r" \t\n\r\x{a0}\x{2007}\x{2009}\x{202f}";
+    const LETTERS: &str = concat!(
+        r"A-Za-z\x{aa}\x{b5}\x{ba}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{24f}\x{370}-\x{52f}\x{5d0}-\x{5ea}",
+        r"\x{620}-\x{6ff}\x{900}-\x{e7f}\x{1e00}-\x{1fff}\x{3040}-\x{9fff}\x{ac00}-\x{d7a3}"
+    );
+    // Where case is ignored, capitals are letters like others.
+    let is_letters = |class: &str| class == "{L}" || class == "{Lu}" && !pattern.contains("(?-i");
     let mut out = String::with_capacity(pattern.len());
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         match (c, if c == '\\' { chars.next() } else { None }) {
             ('\\', Some('d')) => out.push_str("[0-9]"),
             ('\\', Some('D')) => out.push_str("[^0-9]"),
+            ('\\', Some('w')) => out.push_str(&format!("[{LETTERS}0-9_\\x{{300}}-\\x{{36f}}]")),
             ('\\', Some('s')) => out.push_str(&format!("[{BLANKS}]")),
             ('\\', Some('S')) => out.push_str(&format!("[^{BLANKS}]")),
+            ('\\', Some('p')) => match chars.as_str().split_inclusive('}').next() {
+                Some(class) if is_letters(class) => {
+                    out.push_str(&format!("[{LETTERS}]"));
+                    chars = chars.as_str()[class.len()..].chars();
+                }
+                _ => out.push_str("\\p"),
+            },
             (c, escaped) => out.extend(std::iter::once(c).chain(escaped)),
         }
     }

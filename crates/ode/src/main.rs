@@ -10,6 +10,7 @@ mod telemetry;
 
 use anyhow::Context as _;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use commands::child::{CHILD, Child};
 use config::Settings;
 use std::process::ExitCode;
 
@@ -73,9 +74,6 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Be this program's own child
-    #[command(subcommand, hide = true)]
-    Child(commands::child::Child),
 }
 
 const EXAMPLES: &str = "\
@@ -99,11 +97,12 @@ Examples:
   ode completions fish > ~/.config/fish/completions/ode.fish       fish";
 
 fn main() -> ExitCode {
+    // A child is started for every document: it does not wait until all other commands are described.
+    if std::env::args_os().nth(1).is_some_and(|first| first == CHILD) {
+        return commands::child::run(Child::parse_from(std::env::args_os().skip(1)));
+    }
     let typed = help::arranged(Cli::command()).get_matches();
     let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|error| error.exit());
-    if let Command::Child(command) = cli.command {
-        return commands::child::run(command);
-    }
     start(cli).unwrap_or_else(|error| {
         output::error(&error);
         output::exit_code(&error)
@@ -137,7 +136,6 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Migrate(command) => commands::migrate::run(&settings, command).await,
         Command::Doctor(args) => commands::doctor::run(&settings, &args).await,
         Command::Explain(args) => commands::explain::run(&args),
-        Command::Child(command) => Ok(commands::child::run(command)),
         Command::Bench(command) => commands::bench::run(command).await,
         Command::Completions { shell } => {
             // By way of memory: written to a closed pipe, it would panic.

@@ -53,6 +53,8 @@ pub(crate) struct Convert {
     /// Folder with mappings beside those that ship
     #[arg(long, env = "ODE_MAPPINGS", value_name = "DIR")]
     mappings: Option<PathBuf>,
+    #[command(flatten)]
+    ocr: super::ocr::Ocr,
     /// Convert without locking the child in. Only to look for a fault, and only with files you trust
     #[arg(long)]
     no_sandbox: bool,
@@ -110,7 +112,7 @@ pub(crate) async fn run(args: Convert) -> anyhow::Result<ExitCode> {
     let ask = args.ask();
     args.check_mappings()?;
     let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
-    let options = Options { mappings: args.mappings, sandbox, ..Options::default() };
+    let options = Options { ocr: args.ocr.options(), mappings: args.mappings, sandbox, ..Options::default() };
     let at_once = options.at_once;
     // Each file has its turn by itself; nobody is told that we are busy.
     let converter = Converter::new(Options { patience: std::time::Duration::MAX, ..options })?;

@@ -111,7 +111,7 @@ fn measure(files: &[PathBuf], registry: &Registry, name: Option<&str>, repeat: u
 /// One document; none where it is refused, which then counts for nothing.
 fn one(bytes: std::sync::Arc<[u8]>, registry: &Registry, choice: Choice<'_>, cost: &mut Cost) -> Option<()> {
     let began = cpu_time(ClockId::ThreadCPUTime);
-    let document = ode_pdf::read_here(bytes, &ode_pdf::Limits::default()).ok()?;
+    let document = ode_pdf::read_here(bytes, &ode_pdf::Limits::default(), &[]).ok()?;
     let read = cpu_time(ClockId::ThreadCPUTime);
     let extraction = ode_extract::extract(&document, registry, choice).ok()?;
     let extracted = cpu_time(ClockId::ThreadCPUTime);
