@@ -340,8 +340,9 @@ pub fn dates(text: &str, style: &DateStyle) -> Vec<Reading> {
     found
 }
 
-/// Whether a document's dates put the month first: some date in figures can be read no other way.
-pub fn order_of<'a>(texts: impl Iterator<Item = &'a str>) -> DateOrder {
+/// Whether a document's dates put the month first: some date in figures can be read no other way. None where all of
+/// them can be read both ways.
+pub fn order_of<'a>(texts: impl Iterator<Item = &'a str>) -> Option<DateOrder> {
     let (mut day_first, mut month_first) = (0, 0);
     for text in texts {
         let parts = parts(text);
@@ -357,7 +358,11 @@ pub fn order_of<'a>(texts: impl Iterator<Item = &'a str>) -> DateOrder {
             }
         }
     }
-    if month_first > day_first { DateOrder::MonthFirst } else { DateOrder::DayFirst }
+    match month_first.cmp(&day_first) {
+        std::cmp::Ordering::Greater => Some(DateOrder::MonthFirst),
+        std::cmp::Ordering::Less => Some(DateOrder::DayFirst),
+        std::cmp::Ordering::Equal => None,
+    }
 }
 
 fn parts(text: &str) -> Vec<(Part, Range<usize>)> {
@@ -580,7 +585,7 @@ mod tests {
 
     #[test]
     fn one_date_that_puts_the_month_first_decides_for_all() {
-        assert_eq!(order_of(["11/03/2017", "11/17/2017"].into_iter()), DateOrder::MonthFirst);
-        assert_eq!(order_of(["11/03/2017"].into_iter()), DateOrder::DayFirst);
+        assert_eq!(order_of(["11/03/2017", "11/17/2017"].into_iter()), Some(DateOrder::MonthFirst));
+        assert_eq!(order_of(["11/03/2017"].into_iter()), None);
     }
 }
