@@ -30,6 +30,8 @@ pub(crate) enum Group {
     Head(usize),
     /// Ends of tables, bounds of sections.
     Bound,
+    /// Words that tell where a document is from.
+    Hint,
 }
 
 /// A label's number within its mapping.
@@ -83,6 +85,8 @@ pub(crate) struct LabelsBuilder {
     plain_ids: BTreeMap<(String, Group), LabelId>,
     patterns: Vec<(Pattern, LabelId)>,
     ids: Vec<usize>,
+    /// Labels of fields, for lists that name a field instead.
+    known: BTreeMap<String, Vec<String>>,
 }
 
 /// All labels of a mapping, ready to be found.
@@ -101,12 +105,25 @@ pub(crate) struct Hits {
     by_label: Vec<Vec<Hit>>,
     /// Anchors that surely are labels, by page and row, to see where one value ends and the next label begins.
     anchors: BTreeMap<(usize, usize), Vec<Range<usize>>>,
+    /// All anchors, also those inside a sentence.
+    all: BTreeMap<(usize, usize), Vec<Range<usize>>>,
 }
 
 impl LabelsBuilder {
     /// An empty one.
     pub(crate) fn new(care: Care) -> Self {
         Self { care, ..Self::default() }
+    }
+
+    /// Tells the labels of fields.
+    pub(crate) fn know(&mut self, fields: BTreeMap<String, Vec<String>>) {
+        self.known = fields;
+    }
+
+    /// Adds the labels of a field.
+    pub(crate) fn add_known(&mut self, field: &str, group: Group) -> Result<Vec<LabelId>, String> {
+        let labels = self.known.get(field).cloned().ok_or_else(|| format!("there is no field {field}"))?;
+        labels.iter().filter(|label| !label.starts_with('@')).map(|label| self.add(label, group)).collect()
     }
 
     /// A pattern, checked where it may be wrong.
@@ -227,12 +244,15 @@ fn with_small_classes(pattern: &str) -> String {
 impl Labels {
     /// Looks for all labels at once.
     pub(crate) fn find(&self, sheet: &Sheet<'_>) -> Hits {
-        let mut hits = Hits { by_label: vec![Vec::new(); self.count], anchors: BTreeMap::new() };
+        let mut hits = Hits { by_label: vec![Vec::new(); self.count], ..Hits::default() };
         for (page, row_at, row) in sheet.rows() {
             let found = self.find_in(row);
             for (group, id, chars) in found {
-                if group == Some(Group::Anchor) && stands_alone(row, &chars) {
-                    hits.anchors.entry((page, row_at)).or_default().push(chars.clone());
+                if group == Some(Group::Anchor) {
+                    hits.all.entry((page, row_at)).or_default().push(chars.clone());
+                    if stands_alone(row, &chars) {
+                        hits.anchors.entry((page, row_at)).or_default().push(chars.clone());
+                    }
                 }
                 hits.by_label[id].push(Hit { page, row: row_at, chars });
             }
@@ -247,7 +267,7 @@ impl Labels {
             if found.len() >= ROW_HITS_MAX {
                 break;
             }
-            if is_word(text, m.start(), m.end()) {
+            if is_word(text, m.start(), m.end()) && !begins_number(&text[m.end()..]) {
                 let (group, id) = self.plain[m.pattern().as_usize()];
                 found.push((Some(group), id, char_range(text, m.start()..m.end())));
             }
@@ -279,6 +299,13 @@ fn stands_alone(row: &TextRow, chars: &Range<usize>) -> bool {
     next.is_none_or(|c| matches!(c, ':' | '\t' | '='))
 }
 
+/// "PO" in "PO-10525" is part of a number, not its label.
+fn begins_number(behind: &str) -> bool {
+    let mut next = behind.chars();
+    next.next().is_some_and(|c| matches!(c, '-' | '/' | '_'))
+        && next.next().is_some_and(|c| c.is_ascii_digit())
+}
+
 /// Whether the match is not part of a longer word.
 pub(crate) fn is_word(text: &str, start: usize, end: usize) -> bool {
     let is_open = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
@@ -305,6 +332,16 @@ impl Hits {
         all.sort_by_key(|h| (h.page, h.row, h.chars.start));
         all.dedup();
         all
+    }
+
+    /// All anchors in a row, whatever follows them.
+    pub(crate) fn all_in(&self, page: usize, row: usize) -> &[Range<usize>] {
+        self.all.get(&(page, row)).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many of the labels stand in the document.
+    pub(crate) fn count(&self, labels: &[LabelId]) -> usize {
+        labels.iter().filter(|id| !self.by_label[**id].is_empty()).count()
     }
 
     /// Anchors in a row.

@@ -81,7 +81,7 @@ pub fn learn(lesson: Lesson<'_>, registry: &Registry) -> Result<Learned, Extract
         return Err(ExtractError::NoText);
     }
     let base = registry.current().get(BASE)?.clone();
-    let locale = engine::locale_of(&base.locale, &sheet);
+    let locale = engine::locale_of(&base.locale, None, &sheet);
     let learner = Learner { sheet, locale, base };
     let expected = expected_fields(lesson.expected);
     if expected.is_empty() {
