@@ -198,7 +198,19 @@ pub(super) fn work(ode: &Ode, makes: Makes) {
         };
         let result = (ended == Ended::Succeeded).then(|| json!({ "pages": 1 }));
         let retry = RetryPolicy::default();
-        store.finish(vec![Finish { job, ended, result, artifacts, retry, jitter: 0.0 }]).await.unwrap();
+        store
+            .finish(vec![Finish {
+                job,
+                ended,
+                result,
+                artifacts,
+                checks: Vec::new(),
+                notes: serde_json::Map::new(),
+                retry,
+                jitter: 0.0,
+            }])
+            .await
+            .unwrap();
     });
 }
 
