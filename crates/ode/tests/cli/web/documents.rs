@@ -115,10 +115,10 @@ fn where_results_are_shared_a_document_is_converted_once_for_all(ode: &Ode) {
     let serving = web_with(ode, &["--dedupe", "everyone"]);
     let (one, two) = (Client::browser(&serving), Client::browser(&serving));
     let first = one.uploaded("a.pdf", &pdf(1));
-    // While it is under way, nobody can wait for what is not theirs.
-    let waiting = two.uploaded("b.pdf", &pdf(1));
-    assert_eq!(waiting["status"], "queued");
     work(ode, Makes::Xml("<a/>"));
+    // While it is under way, nobody can wait for what is not theirs.
+    one.uploaded("b.pdf", &pdf(2));
+    assert_eq!(two.uploaded("b.pdf", &pdf(2))["status"], "queued");
     let three = Client::browser(&serving);
     let done = three.uploaded("c.pdf", &pdf(1));
     assert_eq!((&done["status"], &done["filename"]), (&json!("complete"), &json!("c.pdf")));
