@@ -31,7 +31,7 @@ for (const colorScheme of ["light", "dark"]) {
       await page.getByText("Only PDF files are supported").first().waitFor();
       await check(page, "one ready, one refused");
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), "no sideways scrolling");
-      await page.getByRole("link", { name: "good.pdf" }).click();
+      await page.getByRole("link", { name: "good.pdf", exact: true }).click();
       await page.getByRole("heading", { name: "What happened" }).waitFor();
       await check(page, "a job");
       await page.goto("/jobs/nothing");

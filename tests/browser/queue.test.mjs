@@ -52,7 +52,7 @@ test("everything can be done with the keyboard", async (t) => {
   const { page } = await visitor(t, browser, address);
   await page.goto("/");
   await reach(page, "#files");
-  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.keyboard.press("Enter")]);
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.keyboard.press("Space")]);
   await chooser.setFiles(file("keyboard.pdf", invoice("INV/4")));
   await ready(page, "keyboard.pdf");
   await reach(page, "#queue [data-act=download]");
@@ -90,7 +90,7 @@ test("two visitors do not see each other's files", async (t) => {
   await one.page.goto("/");
   await one.page.locator("#files").setInputFiles(file("mine.pdf", invoice("INV/6")));
   await ready(one.page, "mine.pdf");
-  const link = await row(one.page, "mine.pdf").getByRole("link", { name: "mine.pdf" }).getAttribute("href");
+  const link = await row(one.page, "mine.pdf").getByRole("link", { name: "mine.pdf", exact: true }).getAttribute("href");
   await other.page.goto("/");
   await other.page.getByText("No files yet").waitFor();
   const foreign = await other.page.goto(link);
@@ -107,12 +107,23 @@ test("a text file with the name of a PDF is refused in a sentence", async (t) =>
   await page.getByText("Only PDF files are supported").first().waitFor();
 });
 
+test("files beyond the limit wait for their turn and none is lost", async (t) => {
+  const slow = await serve(t, "--uploads-a-minute", "30");
+  const { page } = await visitor(t, browser, slow);
+  await page.goto("/");
+  const names = Array.from({ length: 33 }, (_, at) => `many-${at}.pdf`);
+  await page.locator("#files").setInputFiles(names.map((name) => file(name, invoice(`INV/M/${name}`))));
+  await page.getByText("Waiting its turn").first().waitFor();
+  for (const name of names) await row(page, name).first().waitFor();
+  await page.waitForFunction(() => document.getElementById("sending").hidden);
+});
+
 test("a job has a page with its history", async (t) => {
   const { page } = await visitor(t, browser, address);
   await page.goto("/");
   await page.locator("#files").setInputFiles(file("story.pdf", invoice("INV/7")));
   await ready(page, "story.pdf");
-  await row(page, "story.pdf").getByRole("link", { name: "story.pdf" }).click();
+  await row(page, "story.pdf").getByRole("link", { name: "story.pdf", exact: true }).click();
   await page.getByRole("heading", { name: "What happened" }).waitFor();
   const told = await page.locator("ol.story li").allTextContents();
   assert.ok(told.length >= 3, told.join("\n"));
@@ -124,7 +135,7 @@ test("a deleted file leaves the list and its page", async (t) => {
   await page.goto("/");
   await page.locator("#files").setInputFiles(file("gone.pdf", invoice("INV/8")));
   await ready(page, "gone.pdf");
-  const link = await row(page, "gone.pdf").getByRole("link", { name: "gone.pdf" }).getAttribute("href");
+  const link = await row(page, "gone.pdf").getByRole("link", { name: "gone.pdf", exact: true }).getAttribute("href");
   await row(page, "gone.pdf").getByRole("button", { name: "Delete" }).click();
   await page.getByText("No files yet").waitFor();
   assert.equal((await page.goto(link)).status(), 404);

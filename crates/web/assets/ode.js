@@ -250,6 +250,7 @@ function dropping() {
   const form = $("upload");
   const files = $("files");
   form.querySelector("button.main").hidden = true;
+  form.classList.add("at-once");
   files.addEventListener("change", () => {
     take(files.files);
     files.value = "";
@@ -296,7 +297,8 @@ function deeds() {
 function times(root = document) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
-    if (!Number.isNaN(at.valueOf())) time.textContent = at.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+    const timeStyle = time.dataset.exact === undefined ? "short" : "medium";
+    if (!Number.isNaN(at.valueOf())) time.textContent = at.toLocaleString([], { dateStyle: "medium", timeStyle });
   }
 }
 

@@ -11,6 +11,7 @@ use askama::Template;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{Html, Redirect};
+use jiff::Timestamp;
 use ode_job::{EventRecord, Phase};
 use serde_json::Value;
 use std::sync::Arc;
@@ -29,7 +30,14 @@ struct Page {
 struct Fact {
     name: &'static str,
     value: String,
-    is_code: bool,
+    kind: Kind,
+}
+
+enum Kind {
+    Plain,
+    Code,
+    /// A moment, as a program writes it.
+    At(String),
 }
 
 struct Finding {
@@ -53,7 +61,8 @@ pub(super) async fn show(
     let events = app.store.events(job.id).await?;
     let view = jobs::shown(&app, job).await?;
     super::draw(&Page {
-        row: Row::new(&view),
+        // This is where one reviews it.
+        row: Row { can_review: false, ..Row::new(&view) },
         is_live: !matches!(view.phase, Phase::Done | Phase::Failed | Phase::Cancelled),
         code: view.error.as_ref().map(|error| error.code.clone()),
         facts: facts(&view),
@@ -91,16 +100,19 @@ pub(super) async fn act(
 }
 
 fn facts(job: &JobView) -> Vec<Fact> {
-    let plain = |name, value: Option<String>| value.map(|value| Fact { name, value, is_code: false });
-    let code = |name, value: Option<String>| value.map(|value| Fact { name, value, is_code: true });
+    let plain = |name, value: Option<String>| value.map(|value| Fact { name, value, kind: Kind::Plain });
+    let code = |name, value: Option<String>| value.map(|value| Fact { name, value, kind: Kind::Code });
+    let moment = |name, at: Option<Timestamp>| {
+        at.map(|at| Fact { name, value: words::moment(at), kind: Kind::At(at.to_string()) })
+    };
     let facts = [
         plain("Mapping", Some(job.mapping.clone())),
         plain("Size", job.bytes.map(words::size)),
         plain("Pages", job.pages.map(|pages| pages.to_string())),
-        plain("Sent", Some(words::moment(job.created_at))),
-        plain("Started", job.started_at.map(words::moment)),
-        plain("Ready", job.completed_at.map(words::moment)),
-        plain("Failed", job.failed_at.map(words::moment)),
+        moment("Sent", Some(job.created_at)),
+        moment("Started", job.started_at),
+        moment("Ready", job.completed_at),
+        moment("Failed", job.failed_at),
         plain("Attempts", (job.attempt_count > 0).then(|| job.attempt_count.to_string())),
         code("Reference", Some(job.reference.clone())),
         code("SHA-256", job.sha256.clone()),

@@ -19,6 +19,7 @@ pub(super) struct Row {
     pub(super) told: Option<String>,
     pub(super) why: Option<String>,
     pub(super) can_download: bool,
+    pub(super) can_review: bool,
     pub(super) acts: Vec<Act>,
 }
 
@@ -46,6 +47,7 @@ impl Row {
             told: told(job),
             why: why(job),
             can_download: job.is_downloadable,
+            can_review: job.is_downloadable,
             acts: acts(job.phase, &name),
             name,
         }
@@ -80,7 +82,7 @@ fn acts(phase: Phase, name: &str) -> Vec<Act> {
     match phase {
         Phase::Held | Phase::Ready => vec![act("cancel", "Cancel", "quiet")],
         Phase::Running => vec![act("stop", "Stop", "quiet")],
-        Phase::Failed => vec![act("retry", "Retry", "main"), delete()],
+        Phase::Failed => vec![act("retry", "Retry", ""), delete()],
         Phase::Done | Phase::Cancelled => vec![delete()],
     }
 }
