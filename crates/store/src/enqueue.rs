@@ -237,9 +237,10 @@ const KNOWN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id
 /// Whether a job still stands for its dedupe key: it does while it is live and after it succeeded.
 const STANDS: &str = "SELECT id FROM jobs WHERE id = $1 AND phase NOT IN ('failed', 'cancelled')";
 /// The same for a job that was made from a file: what it made must still be there to be fetched.
-const STANDS_WITH_RESULT: &str = "SELECT id FROM jobs WHERE id = $1 AND phase NOT IN ('failed', 'cancelled')
+pub(crate) const STANDS_WITH_RESULT: &str =
+    "SELECT id FROM jobs WHERE id = $1 AND phase NOT IN ('failed', 'cancelled')
     AND (phase <> 'done' OR EXISTS (SELECT 1 FROM job_artifact a WHERE a.job_id = $1 AND a.role = 'result'))";
-const KEEP_SOURCE: &str =
+const KEEP_FILE: &str =
     "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 /// Two processes that number an entry alike try again; a third time is as unlikely as it sounds.
@@ -491,7 +492,7 @@ impl Store {
         }
         let id = rows[0].id;
         if let Some(source) = source {
-            keep_source(&mut tx, id, source).await?;
+            keep_file(&mut tx, id, source).await?;
         }
         tx.commit().await?;
         self.tell(rows);
@@ -504,7 +505,7 @@ async fn by_key(tx: &mut Tx, kind: &str, owner: Uuid, key: &str) -> Result<Row, 
     rows.into_iter().next().ok_or_else(|| Error::Unavailable("the key changed hands".into()))
 }
 
-async fn keep_source(tx: &mut Tx, job: JobId, file: &Artifact) -> Result<(), Error> {
+pub(crate) async fn keep_file(tx: &mut Tx, job: JobId, file: &Artifact) -> Result<(), Error> {
     let params = params![
         Uuid::now_v7(),
         job,
@@ -516,11 +517,11 @@ async fn keep_source(tx: &mut Tx, job: JobId, file: &Artifact) -> Result<(), Err
         file.bytes,
         file.sha256.as_str(),
     ];
-    tx.run(KEEP_SOURCE, params).await.map(drop)
+    tx.run(KEEP_FILE, params).await.map(drop)
 }
 
 /// The job that stands for this content already; none if from now on it is `id`.
-async fn find_twin(
+pub(crate) async fn find_twin(
     tx: &mut Tx,
     owner: Uuid,
     key: &str,

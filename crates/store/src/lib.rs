@@ -32,6 +32,7 @@ mod read;
 mod retention;
 mod revisions;
 mod sweep;
+mod twins;
 mod wake;
 mod workers;
 
@@ -52,6 +53,7 @@ pub use owned::{OwnedFilter, OwnedJob, OwnedPage};
 pub use read::{ListFilter, Page};
 pub use retention::{Cleaned, Retention};
 pub use revisions::{Revision, TrainingSample};
+pub use twins::Twin;
 pub use wake::{Wake, Wakes};
 pub use workers::{Look, Renewed};
 

@@ -265,7 +265,7 @@ fn log_line(row: &Row) -> Result<LogLine, Error> {
     })
 }
 
-fn artifact(row: &Row) -> Result<Artifact, Error> {
+pub(crate) fn artifact(row: &Row) -> Result<Artifact, Error> {
     Ok(Artifact {
         role: row.text("role")?,
         name: row.text("name")?,

@@ -102,6 +102,7 @@ function follow() {
   if (!source) {
     source = new EventSource("/api/stream");
     source.addEventListener("job", () => soon());
+    source.addEventListener("resync", () => soon());
     source.onopen = () => soon();
   }
   if (source.readyState !== EventSource.OPEN) {

@@ -290,6 +290,8 @@ pub(crate) async fn delete(
     let job = find(&app, &caller, &id).await?;
     app.store.delete_job(job.id, &app.blobs).await?;
     forget(&app, &job);
+    // Its history is gone with it, so that nothing else would tell other tabs.
+    owners(&job).for_each(|owner| app.hub.resync_of(owner));
     Ok(StatusCode::NO_CONTENT)
 }
 

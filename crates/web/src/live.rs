@@ -168,6 +168,14 @@ impl Hub {
         room.recent.push_back((owner, said));
     }
 
+    /// Tells one owner to read the list again: something happened that is no part of any history.
+    pub(crate) fn resync_of(&self, owner: Owner) {
+        if let Some(sender) = self.room().listeners.get(&owner) {
+            // Nobody may be there any more, and then nobody need know.
+            let _ = sender.send(Said::aside(RESYNC));
+        }
+    }
+
     /// Tells everyone that more happened than is told line by line.
     fn resync(&self) {
         let mut room = self.room();

@@ -42,7 +42,8 @@ fn draw(page: &impl Template) -> Result<Html<String>, Problem> {
 
 /// Whether somebody looks at this answer in a browser: they asked for a page, at an address that is one.
 pub(crate) fn is_for_people(path: &str, headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
+    let accepted =
+        headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
     let is_program = ["/api/", "/v1/"].iter().any(|start| path.starts_with(start));
     accepted.contains("text/html") && !is_program
 }

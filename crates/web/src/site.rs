@@ -25,6 +25,15 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+/// Whose twins of a document are looked for, so that it need not be converted again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dedupe {
+    /// Those of the same owner.
+    Owner,
+    /// Those of anybody, where it is fine that one sees from the speed of it that another had the same document.
+    Everyone,
+}
+
 /// How the site behaves.
 #[derive(Debug, Clone)]
 pub struct WebSettings {
@@ -36,6 +45,8 @@ pub struct WebSettings {
     pub mappings: Vec<String>,
     /// When the disk is too full for uploads.
     pub watermark: WatermarkConfig,
+    /// Whose twins of a document are looked for.
+    pub dedupe: Dedupe,
     /// How often one visitor may ask.
     pub limits: WebLimits,
     /// Redis, to count together with other processes; each counts by itself without.
@@ -62,6 +73,7 @@ impl Default for WebSettings {
             mapping_default: "pt_simon_invoice_v1".into(),
             mappings: Vec::new(),
             watermark: WatermarkConfig::default(),
+            dedupe: Dedupe::Owner,
             limits: WebLimits::default(),
             redis_url: None,
             public_url: None,

@@ -7,6 +7,7 @@
 use crate::App;
 use crate::caller::Caller;
 use crate::door::Door;
+use crate::intake::{self, Received, Wanted};
 use crate::problem::{Problem, ProblemDocument};
 use crate::view::JobView;
 use axum::Json;
@@ -14,10 +15,9 @@ use axum::extract::multipart::{Field, Multipart, MultipartError};
 use axum::extract::{Extension, FromRequest as _, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use ode_job::{Artifact, ErrorCode, NewJob, Phase, Pipeline};
-use ode_store::{Blobs, Enqueued, Stored};
+use ode_job::{ErrorCode, Phase};
+use ode_store::Enqueued;
 use serde::Serialize;
-use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -125,7 +125,14 @@ pub(crate) async fn take(
     for (filename, received) in form.files {
         let outcome = match received {
             Ok(received) => {
-                accept(app, caller, &filename, received, (&form.mapping, form.output.as_deref())).await
+                accept(
+                    app,
+                    caller,
+                    &filename,
+                    received,
+                    Wanted { mapping: &form.mapping, output: form.output.as_deref() },
+                )
+                .await
             }
             Err(problem) => Err(problem),
         };
@@ -163,24 +170,6 @@ struct Form {
     files: Vec<(String, Result<Received, Problem>)>,
     mapping: String,
     output: Option<String>,
-}
-
-/// A file that is stored and has no job yet. Dropped like that, it is removed.
-struct Received {
-    blobs: Blobs,
-    stored: Option<Stored>,
-}
-
-impl Drop for Received {
-    fn drop(&mut self) {
-        let Some(stored) = self.stored.take() else { return };
-        let blobs = self.blobs.clone();
-        tokio::spawn(async move {
-            if let Err(error) = blobs.delete(&stored.path).await {
-                tracing::warn!(%error, "a file that was not taken could not be removed");
-            }
-        });
-    }
 }
 
 impl Form {
@@ -263,7 +252,7 @@ async fn receive(app: &App, caller: &Caller, field: &mut Field<'_>) -> Result<Re
     }
     door.leave()?;
     let stored = incoming.finish().await?;
-    Ok(Received { blobs: app.blobs.clone(), stored: Some(stored) })
+    Ok(Received::new(&app.blobs, stored))
 }
 
 /// Reads past the rest of a file that was refused.
@@ -325,40 +314,16 @@ fn plain_name(name: &str) -> String {
     if plain.is_empty() { "document.pdf".to_owned() } else { plain.to_owned() }
 }
 
-/// Makes the job of a file, or finds the one that its twin has.
+/// Makes the job of a file, and says what became of it.
 async fn accept(
     app: &App,
     caller: &Caller,
     filename: &str,
-    mut received: Received,
-    (mapping, output): (&str, Option<&str>),
+    received: Received,
+    wanted: Wanted<'_>,
 ) -> Result<FileOutcome, Problem> {
-    let stored = received.stored.as_ref().ok_or_else(Problem::our_fault)?;
-    let Stored { storage, path, bytes, sha256 } = stored;
-    let document = json!({ "name": filename, "sha256": sha256, "bytes": bytes, "path": path, "storage": storage, "pages": null });
-    let mut job = NewJob::new(Pipeline::Xml, mapping, json!({ "document": document })).owned_by(caller.owner);
-    // Another output is another result: the twin of a document is asked for in the same form.
-    let form = output.map(|output| format!(":{output}")).unwrap_or_default();
-    job.dedupe_key = Some(format!("{sha256}:{mapping}:{bytes}{form}"));
-    if let Some(output) = output {
-        job.config = json!({ "output": output });
-    }
-    let source = Artifact {
-        role: "source".into(),
-        name: filename.to_owned(),
-        storage: (*storage).into(),
-        path: path.clone(),
-        content_type: "application/pdf".into(),
-        bytes: *bytes,
-        sha256: sha256.clone(),
-    };
-    let enqueued = app.store.enqueue_file(job, source).await?;
+    let enqueued = intake::accept(app, caller, filename, received, wanted).await?;
     let is_duplicate = matches!(enqueued, Enqueued::Existing(_));
-    if !is_duplicate {
-        // From here on the job owns it.
-        received.stored = None;
-        app.lists.forget(caller.owner);
-    }
     let jobs = app.store.jobs_by_id(std::iter::once(enqueued.id())).await?;
     let phase = jobs.first().map(|job| job.record.phase);
     let job = crate::jobs::views(app, &jobs).await?.pop();

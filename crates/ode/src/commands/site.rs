@@ -1,8 +1,8 @@
 //! How the web side behaves, as it can be set.
 
 use crate::config::Settings;
-use clap::Args;
-use ode_web::{WebLimits, WebSettings};
+use clap::{Args, ValueEnum};
+use ode_web::{Dedupe, WebLimits, WebSettings};
 use std::time::Duration;
 
 /// How the web side behaves.
@@ -27,6 +27,9 @@ pub(crate) struct SiteArgs {
     /// Take the word of the proxy in front for visitors' addresses and for TLS (X-Forwarded-For and -Proto)
     #[arg(long, env = "ODE_BEHIND_PROXY")]
     behind_proxy: bool,
+    /// Whose earlier result a document that was sent before is answered with
+    #[arg(long, env = "ODE_DEDUPE", value_name = "SCOPE", value_enum, default_value_t = Scope::Owner)]
+    dedupe: Scope,
     /// Minutes that a link to a result works
     #[arg(long, env = "ODE_LINK_MINUTES", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u64).range(..=10_080))]
@@ -36,13 +39,30 @@ pub(crate) struct SiteArgs {
     mapping: String,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Scope {
+    /// The visitor's own
+    Owner,
+    /// Anybody's: identical documents are converted once for all
+    Everyone,
+}
+
 impl SiteArgs {
-    pub(super) fn settings(&self, settings: &Settings, mappings: Vec<String>, grace: Duration) -> WebSettings {
+    pub(super) fn settings(
+        &self,
+        settings: &Settings,
+        mappings: Vec<String>,
+        grace: Duration,
+    ) -> WebSettings {
         WebSettings {
             upload_bytes_max: self.upload_max << 20,
             mapping_default: self.mapping.clone(),
             mappings,
             watermark: settings.watermark(),
+            dedupe: match self.dedupe {
+                Scope::Owner => Dedupe::Owner,
+                Scope::Everyone => Dedupe::Everyone,
+            },
             limits: WebLimits {
                 uploads_a_minute: self.uploads_a_minute,
                 polls_a_minute: self.polls_a_minute,

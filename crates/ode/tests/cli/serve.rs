@@ -188,7 +188,7 @@ fn what_is_not_there_is_told_as_a_problem_document() {
     assert!(answer.headers.contains("content-type: application/problem+json"), "{answer:?}");
     assert!(answer.headers.contains("allow: get"), "{answer:?}");
     assert_eq!(answer.json()["status"], 405);
-    assert!(serving.get("/").body.starts_with("ODE "));
+    assert!(serving.get("/").body.starts_with("<!doctype html>"));
 }
 
 #[test]

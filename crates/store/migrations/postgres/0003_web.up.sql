@@ -10,3 +10,6 @@ ALTER TABLE web_key ENABLE ROW LEVEL SECURITY;
 
 -- A person or an organisation that gets a second key is the same one.
 CREATE UNIQUE INDEX owner_name ON owner (kind, name) WHERE name IS NOT NULL;
+
+-- Finds content again whoever sent it, where results are shared.
+CREATE INDEX job_key_content ON job_key (key) WHERE kind = 'dedupe';

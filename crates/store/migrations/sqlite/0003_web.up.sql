@@ -7,3 +7,5 @@ CREATE TABLE web_key (
 ) STRICT;
 
 CREATE UNIQUE INDEX owner_name ON owner (kind, name) WHERE name IS NOT NULL;
+
+CREATE INDEX job_key_content ON job_key (key) WHERE kind = 'dedupe';

@@ -17,4 +17,5 @@ mod reading;
 mod requests;
 mod retention;
 mod schema;
+mod web;
 mod workers;

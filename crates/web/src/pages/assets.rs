@@ -16,7 +16,8 @@ const ASSETS: [(&str, &str, &str); 3] = [
 
 /// Asked for again with every page, and answered with nothing while it is the same.
 pub(super) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
-    let (_, kind, content) = ASSETS.iter().find(|(known, ..)| *known == name).ok_or_else(Problem::not_found)?;
+    let (_, kind, content) =
+        ASSETS.iter().find(|(known, ..)| *known == name).ok_or_else(Problem::not_found)?;
     let tag = format!("\"{}\"", hex(&Sha256::digest(content)[..12]));
     let tag = HeaderValue::from_str(&tag).expect("letters and digits are a header");
     let is_known = headers.get_all(header::IF_NONE_MATCH).iter().any(|known| *known == tag);

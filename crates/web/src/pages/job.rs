@@ -92,7 +92,11 @@ pub(super) async fn act(
         .and_then(|from| from.to_str().ok())
         .is_some_and(|from| from.ends_with(&format!("/jobs/{id}")));
     let is_there = deed != "delete";
-    Ok(if is_from_its_page && is_there { Redirect::to(&format!("/jobs/{}", job.id)) } else { Redirect::to("/") })
+    Ok(if is_from_its_page && is_there {
+        Redirect::to(&format!("/jobs/{}", job.id))
+    } else {
+        Redirect::to("/")
+    })
 }
 
 fn facts(job: &JobView) -> Vec<Fact> {
@@ -117,7 +121,8 @@ fn facts(job: &JobView) -> Vec<Fact> {
 }
 
 fn findings(result: Option<&Value>) -> Vec<Finding> {
-    let found = result.and_then(|result| result["findings"].as_array()).map(Vec::as_slice).unwrap_or_default();
+    let found =
+        result.and_then(|result| result["findings"].as_array()).map(Vec::as_slice).unwrap_or_default();
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
     found.iter().map(|one| Finding { code: text(one, "code"), sentence: text(one, "message") }).collect()
 }

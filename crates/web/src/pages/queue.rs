@@ -117,7 +117,11 @@ async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> 
         active: page.active_count,
         filters: filters(show),
         rows,
-        empty: if state.is_none() { "No files yet. Drop PDFs here to convert" } else { "None at the moment." },
+        empty: if state.is_none() {
+            "No files yet. Drop PDFs here to convert"
+        } else {
+            "None at the moment."
+        },
         first: before.map(|_| link(show, None)),
         next: page.next_cursor.map(|cursor| link(show, Some(cursor.to_string()))),
     })

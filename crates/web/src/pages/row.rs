@@ -60,7 +60,9 @@ fn told(job: &JobView) -> Option<String> {
     }
     let left = job.seconds_left.map(words::left);
     match job.phase {
-        Phase::Held | Phase::Ready => job.retry_at.map(|at| format!("Tried again at {}", words::moment(at))).or(left),
+        Phase::Held | Phase::Ready => {
+            job.retry_at.map(|at| format!("Tried again at {}", words::moment(at))).or(left)
+        }
         Phase::Running => match (job.progress.message.clone(), left) {
             (Some(message), Some(left)) => Some(format!("{message}, {left}")),
             (message, left) => message.or(left),
@@ -75,10 +77,8 @@ fn why(job: &JobView) -> Option<String> {
 
 fn acts(phase: Phase, name: &str) -> Vec<Act> {
     let act = |deed, name, class| Act { deed, name, class, ask: None };
-    let delete = || Act {
-        ask: Some(format!("Delete {name} and its result?")),
-        ..act("delete", "Delete", "quiet")
-    };
+    let delete =
+        || Act { ask: Some(format!("Delete {name} and its result?")), ..act("delete", "Delete", "quiet") };
     match phase {
         Phase::Held | Phase::Ready => vec![act("cancel", "Cancel", "quiet")],
         Phase::Running => vec![act("stop", "Stop", "quiet")],

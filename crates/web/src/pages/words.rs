@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn particulars_are_told_where_they_are_known() {
-        let meta = json!({ "gateway": "http://gateway:8000", "status": 502, "duration_ms": 1_250, "worker": "x" });
+        let meta =
+            json!({ "gateway": "http://gateway:8000", "status": 502, "duration_ms": 1_250, "worker": "x" });
         assert_eq!(particulars(&meta).as_deref(), Some("by http://gateway:8000, answered 502, 1.2 s"));
         assert_eq!(particulars(&json!({})), None);
     }

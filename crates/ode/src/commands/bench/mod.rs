@@ -1,7 +1,9 @@
 //! `ode bench`: what this machine does with ODE on it, as one line of JSON for each measurement.
 
+mod client;
 mod extract;
 mod jobs;
+mod web;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -11,6 +13,8 @@ use std::process::ExitCode;
 pub(crate) enum Bench {
     /// The job engine: enqueueing, draining, latency, backlog, fairness
     Jobs(jobs::Jobs),
+    /// The upload service: uploads, polls, listeners, memory
+    Web(web::Web),
     /// Reading PDFs and writing XML: processor time for each document, here and in a child
     Extract(extract::Extract),
 }
@@ -18,6 +22,7 @@ pub(crate) enum Bench {
 pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
     match command {
         Bench::Jobs(args) => jobs::run(&args).await,
+        Bench::Web(args) => web::run(&args).await,
         Bench::Extract(args) => extract::run(args).await,
     }
 }

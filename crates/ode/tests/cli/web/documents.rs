@@ -15,6 +15,7 @@ on_both!(
     a_failed_twin_does_not_stand_in_the_way,
     a_twin_whose_result_is_gone_does_not_stand_in_the_way,
     ten_uploads_of_one_file_at_once_make_one_job,
+    where_results_are_shared_a_document_is_converted_once_for_all,
     many_files_are_each_told_what_became_of_them,
     what_is_refused_leaves_nothing,
     a_failed_job_is_told_in_friendly_words,
@@ -108,6 +109,38 @@ fn ten_uploads_of_one_file_at_once_make_one_job(ode: &Ode) {
     let ids: HashSet<String> = answers.iter().map(|answer| answer.json()["job"]["id"].to_string()).collect();
     assert_eq!((ids.len(), all_jobs(ode).len()), (1, 1));
     until("files of duplicates are removed", || files(ode).len() == 1);
+}
+
+fn where_results_are_shared_a_document_is_converted_once_for_all(ode: &Ode) {
+    let serving = web_with(ode, &["--dedupe", "everyone"]);
+    let (one, two) = (Client::browser(&serving), Client::browser(&serving));
+    let first = one.uploaded("a.pdf", &pdf(1));
+    work(ode, Makes::Xml("<a/>"));
+    // While it is under way, nobody can wait for what is not theirs.
+    one.uploaded("b.pdf", &pdf(2));
+    assert_eq!(two.uploaded("b.pdf", &pdf(2))["status"], "queued");
+    let three = Client::browser(&serving);
+    let done = three.uploaded("c.pdf", &pdf(1));
+    assert_eq!((&done["status"], &done["filename"]), (&json!("complete"), &json!("c.pdf")));
+    assert_ne!(done["id"], first["id"], "it is a job of their own");
+    let download = |client: &Client, job: &Value| {
+        client.get(&format!("/api/jobs/{}/download", job["id"].as_str().unwrap()))
+    };
+    assert_eq!(download(&three, &done).body, "<a/>");
+    download(&three, &first).assert_problem(404, "NOT_FOUND");
+    let shown = ode.json(["jobs", "show", done["id"].as_str().unwrap()]);
+    assert_eq!(shown["input"]["document"]["duplicate_of"], first["id"]);
+    assert_eq!(
+        ode.json(["jobs", "events", done["id"].as_str().unwrap()])[0]["meta"]["duplicate_of"],
+        first["id"]
+    );
+    // It is known again, and it outlives the one it was made from.
+    assert_eq!(three.upload(&[("c.pdf", &pdf(1))], &[]).json()["job"]["id"], done["id"]);
+    assert_eq!(
+        one.send("DELETE", &format!("/api/jobs/{}", first["id"].as_str().unwrap()), "", b"").code(),
+        204
+    );
+    assert_eq!(download(&three, &done).body, "<a/>");
 }
 
 fn many_files_are_each_told_what_became_of_them(ode: &Ode) {

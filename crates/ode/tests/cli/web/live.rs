@@ -14,6 +14,7 @@ on_both!(
     after_a_restart_nothing_is_lost,
     sessions_do_not_hear_each_other,
     what_another_process_does_is_heard_too,
+    who_listens_is_told_that_a_job_was_removed,
 );
 
 /// A stream that is listened to.
@@ -170,4 +171,17 @@ fn what_another_process_does_is_heard_too(ode: &Ode) {
     elsewhere.uploaded("a.pdf", &pdf(1));
     assert_eq!(listener.hear(), ["created", "queued"]);
     assert!(started.elapsed() < PATIENCE / 3, "{:?}", started.elapsed());
+}
+
+fn who_listens_is_told_that_a_job_was_removed(ode: &Ode) {
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let mut listener = Listener::new(&browser);
+    let job = browser.uploaded("a.pdf", &pdf(1));
+    work(ode, Makes::Xml("<a/>"));
+    assert_eq!(listener.hear(), ["created", "queued", "processing", "complete"]);
+    let path = format!("/api/jobs/{}", job["id"].as_str().unwrap());
+    assert_eq!(browser.send("DELETE", &path, "", b"").code(), 204);
+    assert_eq!(listener.next().kind, "resync");
+    assert_eq!(browser.list()["jobs"], Value::Array(Vec::new()));
 }
