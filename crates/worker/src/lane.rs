@@ -256,7 +256,8 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
                 let mut inside = lane.inside();
                 inside.is_dry = inside.calls == calls;
             }
-            Ok(_) => {}
+            // What was claimed starts before the next claim is sent off.
+            Ok(_) => tokio::task::yield_now().await,
             Err(error) => {
                 tracing::warn!(%error, job.lane = %lane.lane, "could not claim; trying again");
                 shared.may_have_strays();
@@ -320,8 +321,11 @@ impl Lanes {
             inside.calls += 1;
             inside.is_dry = false;
             drop(inside);
+            // Only where somebody would have to wait: woken for nothing, it is in the dispatcher's way.
+            if lane.is_busy() {
+                lane.call.notify_one();
+            }
             lane.wake.notify_one();
-            lane.call.notify_one();
         }
     }
 
