@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-pub use gateway::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, serve_gateway};
+pub use gateway::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, Shadow, serve_gateway};
 use ode_store::{Blobs, Dialect, Store};
 use problem::Problem;
 use serde::Serialize;

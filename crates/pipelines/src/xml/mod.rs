@@ -15,7 +15,7 @@ mod ocr;
 mod scans;
 mod study;
 
-pub use ask::{Ask, Converted, Output, Summary, To};
+pub use ask::{Ask, Converted, Output, Shadow, Summary, To};
 pub use client::{ClientLimits, GatewayAddressError, GatewayClient};
 pub use conversion::serve;
 pub use converter::{Converter, Options, too_large};
