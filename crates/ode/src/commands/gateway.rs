@@ -287,13 +287,14 @@ pub(super) struct WorkerEngine {
 }
 
 /// Starts an engine that converts so many documents at a time. Nobody is told that we are busy: slots give the turns.
-/// The mappings that ship and are in use, and the word for letting the document decide.
-pub(super) fn mapping_names() -> Vec<String> {
-    let mut names: Vec<String> =
-        Registry::shipped().current().list().map(|mapping| mapping.id.clone()).collect();
-    names.sort();
-    names.insert(0, "auto".into());
-    names
+/// The mappings that ship and are in use, each with what it is for, and the word for letting the document decide.
+pub(super) fn mappings_offered() -> Vec<(String, String)> {
+    let shipped = Registry::shipped().current();
+    let live = shipped.list().filter(|mapping| mapping.status == Status::Live);
+    let mut offered: Vec<_> = live.map(|mapping| (mapping.id.clone(), mapping.about.clone())).collect();
+    offered.sort();
+    offered.insert(0, ("auto".into(), "The mapping that fits the document best".into()));
+    offered
 }
 
 pub(super) async fn engine(args: &Conversions, at_once: usize) -> anyhow::Result<WorkerEngine> {
