@@ -12,9 +12,9 @@ use crate::facts::plain;
 use crate::mapping::file::{MappingFile, Status};
 use crate::mapping::{self, Mapping};
 use crate::matching::{MatchReport, Matcher};
-use crate::record::Record;
+use crate::record::{Finding, Record, Severity, Value};
 use crate::sheet::Sheet;
-use crate::{rules, shipped, tools};
+use crate::{credit, rules, shipped, tools};
 
 /// Which mapping to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +88,17 @@ impl Registry {
     pub fn new(options: Options) -> Result<Self, Vec<MappingError>> {
         let loaded = load(&options)?;
         Ok(Self { options, current: RwLock::new(Arc::new(loaded)), counts: Mutex::default() })
+    }
+
+    /// Loads what is sound and tells what is not, for tools that look at one file among others.
+    pub fn lenient(options: Options) -> (Self, Vec<MappingError>) {
+        match Self::new(options.clone()) {
+            Ok(registry) => (registry, Vec::new()),
+            Err(errors) => {
+                let loaded = load_sound(&options);
+                (Self { options, current: RwLock::new(Arc::new(loaded)), counts: Mutex::default() }, errors)
+            }
+        }
     }
 
     /// Only the mappings that come with the program.
@@ -172,12 +183,15 @@ pub fn extract(
     }
     let loaded = registry.current();
     let mut extraction = match choice {
-        Choice::Named(name) => engine::run(loaded.get(name)?, &sheet),
+        Choice::Named(name) => run_named(&loaded, name, &sheet)?,
         Choice::Auto => run_best(&loaded, &sheet)?,
     };
     let mapping = loaded.get(&extraction.mapping)?;
+    credit::recognise(&mut extraction.record, &sheet);
     let findings = rules::check(&extraction.record);
+    extraction.record.findings.extend(several_invoices(&extraction));
     extraction.record.findings.extend(findings);
+    tell_once(&mut extraction.record.findings);
     if registry.options.shadow {
         for other in shadows_of(&loaded, mapping) {
             let report = compare(&extraction, &engine::run(other, &sheet));
@@ -187,6 +201,77 @@ pub fn extract(
     }
     Ok(extraction)
 }
+
+/// Code of the finding that a mapping asked for by name does not fit the document.
+pub const MAPPING_DOUBTFUL: &str = "MAPPING_DOUBTFUL";
+/// What is left of the confidence in values that a mapping read which does not fit.
+const DOUBTFUL_FACTOR: f32 = 0.6;
+
+/// The mapping asked for. Where its own words are not on the page, it reads all the same, but says so, and its values
+/// count for less.
+fn run_named(loaded: &Loaded, name: &str, sheet: &Sheet<'_>) -> Result<Extraction, ExtractError> {
+    let mapping = loaded.get(name)?;
+    let mut extraction = engine::run(mapping, sheet);
+    let report = loaded.matcher.report(sheet, std::iter::once(mapping)).into_iter().find(|r| !r.fits);
+    if let Some(report) = report {
+        let record = &mut extraction.record;
+        let cells = record.tables.values_mut().flat_map(|t| &mut t.rows).flat_map(BTreeMap::values_mut);
+        for field in record.fields.values_mut().chain(cells) {
+            field.value.confidence *= DOUBTFUL_FACTOR;
+        }
+        let message = format!(
+            "This does not look like a document for the mapping that was asked for ({report}). Check the values, or let \
+             the mapping be chosen (auto)."
+        );
+        let code = MAPPING_DOUBTFUL.to_owned();
+        record.findings.insert(0, Finding { severity: Severity::Review, code, field: None, message });
+    }
+    Ok(extraction)
+}
+
+/// Says the same about one field once: what a mapping requires, the rules of invoices need too.
+fn tell_once(findings: &mut Vec<Finding>) {
+    let mut told: BTreeSet<(String, String)> = BTreeSet::new();
+    findings.retain(|finding| match &finding.field {
+        Some(field) if finding.code == engine::FIELD_MISSING => {
+            told.insert((finding.code.clone(), field.clone()))
+        }
+        _ => true,
+    });
+}
+
+/// Two invoices in one file: pages with numbers of their own, each with totals of its own.
+fn several_invoices(extraction: &Extraction) -> Option<Finding> {
+    let found = |name: &str| -> Vec<&Value> {
+        let first = extraction.record.fields.get(name).map(|field| &field.value);
+        let others = extraction.others.get(name).into_iter().flatten();
+        first.into_iter().chain(others).filter(|value| value.place.is_some()).collect()
+    };
+    let page = |value: &Value| value.place.map_or(0, |place| place.page);
+    let totals: BTreeSet<u32> = found("gross_total").into_iter().map(page).collect();
+    let mut numbers: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
+    for value in found("invoice_number").into_iter().filter(|value| value.confidence >= SURE_NUMBER) {
+        numbers.entry(page(value)).or_default().insert(plain(&value.typed));
+    }
+    let apart: BTreeSet<&String> = numbers
+        .iter()
+        .filter(|(page, texts)| texts.len() == 1 && totals.contains(page))
+        .flat_map(|(_, texts)| texts)
+        .collect();
+    if apart.len() < 2 {
+        return None;
+    }
+    let list: Vec<&str> = apart.into_iter().map(String::as_str).collect();
+    let message = format!(
+        "The document seems to hold several invoices ({}); only one was read. Split it and convert each by itself.",
+        list.join(", ")
+    );
+    let (code, field) = ("SEVERAL_INVOICES".to_owned(), Some("invoice_number".to_owned()));
+    Some(Finding { severity: Severity::Review, code, field, message })
+}
+
+/// How sure a number must be to count as one of an invoice.
+const SURE_NUMBER: f32 = 0.7;
 
 /// Mappings that are tried in turn on one document.
 const TRIES_MAX: usize = 3;
@@ -248,7 +333,9 @@ fn load(options: &Options) -> Result<Loaded, Vec<MappingError>> {
     let mut mappings = BTreeMap::new();
     parse_all(shipped.collect(), mapping::parse_trusted, &mut mappings)?;
     if let Some(folder) = &options.folder {
-        parse_all(read_folder(folder)?, mapping::parse, &mut mappings)?;
+        let sources = read_folder(folder)?;
+        refuse_twins(&sources)?;
+        parse_all(sources, mapping::parse, &mut mappings)?;
     }
     if let Some(folder) = options.folder.as_ref().filter(|_| options.tested) {
         refuse_failing(&mappings, folder)?;
@@ -261,6 +348,40 @@ fn load(options: &Options) -> Result<Loaded, Vec<MappingError>> {
     let matcher = Matcher::new(mappings.values())
         .map_err(|message| vec![MappingError { source: "all mappings".into(), at: None, message }])?;
     Ok(Loaded { mappings, matcher })
+}
+
+/// The shipped mappings and those of the folder that have no mistake, whatever their neighbours have.
+fn load_sound(options: &Options) -> Loaded {
+    let plain = Options { folder: None, tested: false, ..options.clone() };
+    let mut loaded = load(&plain).expect("the shipped mappings are loaded by a test");
+    let sources = options.folder.as_deref().and_then(|folder| read_folder(folder).ok()).unwrap_or_default();
+    for source in sources {
+        // What is refused was told already; one file's mistake must not take the others away.
+        if parse_all(vec![source], mapping::parse, &mut loaded.mappings).is_err() {
+            continue;
+        }
+    }
+    if let Ok(matcher) = Matcher::new(loaded.mappings.values()) {
+        loaded.matcher = matcher;
+    }
+    loaded
+}
+
+/// Two files of one id cannot both be meant.
+fn refuse_twins(sources: &[Source]) -> Result<(), Vec<MappingError>> {
+    let mut first: BTreeMap<String, &String> = BTreeMap::new();
+    let mut errors = Vec::new();
+    for (name, text) in sources {
+        let Some(id) = mapping::id_of(text) else { continue };
+        if let Some(other) = first.get(&id) {
+            let message =
+                format!("it has the id {id}, and so has {other}; change the name or the version of one");
+            errors.push(MappingError { source: name.clone(), at: mapping::place_of_name(text), message });
+        } else {
+            first.insert(id, name);
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Runs the tests inside the files; the shipped mappings have none that need a folder.

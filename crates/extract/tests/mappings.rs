@@ -204,3 +204,36 @@ fn the_difference_of_two_mappings_is_told_by_document() {
     let changed = tools::diff(old, new, [("memo.pdf", &memo), ("other.pdf", &other)].into_iter());
     assert_eq!(changed.keys().collect::<Vec<_>>(), ["memo.pdf"]);
 }
+
+#[test]
+fn numbers_that_cannot_be_meant_are_refused_with_their_place() {
+    let registry = Registry::shipped();
+    let refusal = |field: &str| {
+        let text = format!("schema = 1\nname = \"note\"\nversion = 1\n[fields.a]\n{field}\n");
+        ode_extract::tools::lint("note.toml", &text, &registry).expect_err(field).to_string()
+    };
+    assert!(refusal("zone = { page = 1, box = [0, 50, 100, 20] }").starts_with("note.toml:5:1: "));
+    assert!(refusal("zone = { page = 1, box = [0, 0, 140, 20] }").contains("in percent"));
+    assert!(refusal("anchor = \"A\"\npage = 0").contains("counted from 1"));
+    assert!(refusal("anchor = \"A\"\nsure = 1.5").contains("between 0 and 1"));
+    assert!(refusal("anchor = \"@b\"").contains("there is no field b"));
+}
+
+#[test]
+fn two_files_of_one_id_are_refused_and_a_neighbour_does_not_take_the_others_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let note = "schema = 1\nname = \"note\"\nversion = 1\n[fields.a]\nvalue = \"1\"\n";
+    std::fs::write(folder.path().join("a.toml"), note).expect("it is written");
+    std::fs::write(folder.path().join("b.toml"), note).expect("it is written");
+    std::fs::write(folder.path().join("c.toml"), note.replace("note", "other")).expect("it is written");
+    std::fs::write(folder.path().join("d.toml"), "schema = 7").expect("it is written");
+    let options = Options { folder: Some(folder.path().to_owned()), ..Options::default() };
+    let errors = Registry::new(options.clone()).expect_err("two files have one id");
+    assert!(
+        errors[0].to_string().contains("b.toml:2:1: it has the id note_v1, and so has a.toml"),
+        "{errors:?}"
+    );
+    let (registry, errors) = Registry::lenient(options);
+    assert!(!errors.is_empty());
+    assert!(registry.current().get("other_v1").is_ok(), "a sound neighbour is loaded");
+}

@@ -17,7 +17,8 @@ pub use own::NAMESPACE;
 
 use complete::Invoice;
 
-use crate::record::{Finding, Record};
+use crate::facts::Ask;
+use crate::record::{Finding, Record, Severity};
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,8 @@ pub struct Written {
 #[must_use]
 pub fn write(record: &Record, format: Format, provenance: Provenance) -> Written {
     let standard = |document: fn(&Invoice) -> Vec<u8>| {
-        let invoice = Invoice::complete(record);
+        let mut invoice = Invoice::complete(record);
+        invoice.findings.extend(not_an_invoice(record));
         Written { bytes: document(&invoice), findings: invoice.findings }
     };
     match format {
@@ -64,6 +66,26 @@ pub fn write(record: &Record, format: Format, provenance: Provenance) -> Written
         Format::Ubl => standard(ubl::document),
         Format::Cii => standard(cii::document),
     }
+}
+
+/// Code of the finding that a record holds nothing an invoice is made of, so that its UBL or CII must not be used.
+pub const NOT_AN_INVOICE: &str = "NOT_AN_INVOICE";
+
+/// Without a number, a total and a day there is no invoice, however valid the file is by its schema.
+fn not_an_invoice(record: &Record) -> Option<Finding> {
+    let has = |names: &[&str]| names.iter().any(|name| record.fields.has(name));
+    let is_invoice = has(&["invoice_number"]) && has(&["gross_total", "payable", "net_total"])
+        || has(&["issue_date"]) && has(&["gross_total", "payable", "net_total"])
+        || has(&["invoice_number"]) && has(&["issue_date"]);
+    let message = "Neither two of number, date and total were found, so this is no invoice that UBL or CII could carry. Ask \
+                   for our own XML or JSON instead, or name the mapping for this document.";
+    let code = NOT_AN_INVOICE.to_owned();
+    (!is_invoice).then(|| Finding {
+        severity: Severity::Error,
+        code,
+        field: None,
+        message: message.to_owned(),
+    })
 }
 
 /// Writes where each value stands: a JSON object of field → `{"page": n, "bbox": [x0, y0, x1, y1], …}`, in points
