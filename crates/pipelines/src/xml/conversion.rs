@@ -34,6 +34,7 @@ pub fn convert(registry: &Registry, ask: &Ask, bytes: Vec<u8>) -> Result<Convert
             match page {
                 Ok(page) => {
                     let differences = compare::compare(&page.record, &invoice.record);
+                    compare::locate(&page.record, &mut invoice.record);
                     invoice.record.findings.extend(differences);
                 }
                 // What the file says is not doubted because the page cannot be read; a name that is wrong is.
