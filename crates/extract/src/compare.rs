@@ -20,6 +20,13 @@ const TABLES: &[&str] = &["lines", "vat"];
 #[must_use]
 pub fn compare(page: &Record, embedded: &Record) -> Vec<Finding> {
     let source = embedded.source.strip_prefix("embedded:").unwrap_or(&embedded.source);
+    if page.findings.iter().any(|finding| finding.code == FindingCode::MappingDoubtful) {
+        let message = format!(
+            "The page was not compared with {source}: the mapping that was asked for does not fit it. Use auto instead."
+        );
+        let code = FindingCode::PageNotCompared;
+        return vec![Finding { severity: Severity::Info, code, field: None, message }];
+    }
     let mut findings = Vec::new();
     for term in terms::HEADER {
         if let (Some(one), Some(other)) = (page.fields.get(term.name), embedded.fields.get(term.name))
@@ -33,6 +40,39 @@ pub fn compare(page: &Record, embedded: &Record) -> Vec<Finding> {
         findings.extend(compare_table(table, page, embedded, source));
     }
     findings
+}
+
+/// Gives values of embedded XML the place where the page prints the same.
+pub fn locate(page: &Record, embedded: &mut Record) {
+    for term in terms::HEADER {
+        if let (Some(one), Some(other)) = (page.fields.get(term.name), embedded.fields.get_mut(term.name)) {
+            borrow_place(term, one, other);
+        }
+    }
+    for table in TABLES {
+        let columns = terms::table(table).map_or(&[][..], |table| table.columns);
+        let (Some(one), Some(other)) = (page.tables.get(*table), embedded.tables.get_mut(*table)) else {
+            continue;
+        };
+        // Rows that do not pair up stand for something else.
+        if one.rows.len() != other.rows.len() {
+            continue;
+        }
+        for (shown, row) in one.rows.iter().zip(&mut other.rows) {
+            for term in columns {
+                if let (Some(shown), Some(cell)) = (shown.get(term.name), row.get_mut(term.name)) {
+                    borrow_place(term, shown, cell);
+                }
+            }
+        }
+    }
+}
+
+fn borrow_place(term: &Term, page: &Field, embedded: &mut Field) {
+    if embedded.value.place.is_none() && is_same(term, page, embedded) {
+        embedded.value.place = page.value.place;
+        embedded.value.printed.clone_from(&page.value.printed);
+    }
 }
 
 fn finding(code: FindingCode, field: &str, message: String) -> Finding {

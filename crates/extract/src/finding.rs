@@ -69,6 +69,13 @@ finding_codes! {
     PageReadByOcr         "PAGE_READ_BY_OCR"        "A page is a scan and was read by OCR, which makes mistakes";
     PageNotRead           "PAGE_NOT_READ"           "A page is a scan and was not read, so what it says is not in the result";
     PageWithoutText       "PAGE_WITHOUT_TEXT"       "A page is a picture in which OCR found no text";
+    MappingDoubtful       "MAPPING_DOUBTFUL"        "The mapping that was asked for does not look made for this document";
+    PageNotCompared       "PAGE_NOT_COMPARED"       "The page was not compared with the invoice inside the PDF";
+    SeveralInvoices       "SEVERAL_INVOICES"        "The document seems to hold several invoices, of which one was read";
+    NotAnInvoice          "NOT_AN_INVOICE"          "Too little was found for this to be an invoice";
+    CreditNegative        "CREDIT_NEGATIVE"         "A credit note states amounts with a minus";
+    NegativeTotal         "NEGATIVE_TOTAL"          "The total is negative, and the document does not call itself a credit note";
+    SignMismatch          "SIGN_MISMATCH"           "Net and tax have different signs";
     DocumentDamaged       "DOCUMENT_DAMAGED"        "Part of the PDF could not be read and is not in the result";
 }
 

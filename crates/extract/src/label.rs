@@ -2,11 +2,10 @@
 //! long list costs no more than a short one.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::{Regex, RegexBuilder};
 
 use crate::sheet::{Sheet, TextRow, fold};
@@ -22,7 +21,7 @@ const LABEL_HITS_MAX: usize = 2_000;
 const ROW_HITS_MAX: usize = 400;
 
 /// Which labels compete: a label inside a longer one of the same group is not meant ("Date" in "Due Date").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Group {
     /// Anchors of fields.
     Anchor,
@@ -82,7 +81,7 @@ pub(crate) struct LabelsBuilder {
     /// Patterns by their text.
     regexes: RefCell<BTreeMap<String, Arc<OnceLock<Regex>>>>,
     plain: Vec<(String, Group)>,
-    plain_ids: BTreeMap<(String, Group), LabelId>,
+    plain_ids: HashMap<(String, Group), LabelId>,
     patterns: Vec<(Pattern, LabelId)>,
     ids: Vec<usize>,
     /// Labels of fields, for lists that name a field instead.
@@ -92,9 +91,11 @@ pub(crate) struct LabelsBuilder {
 /// All labels of a mapping, ready to be found.
 #[derive(Debug)]
 pub(crate) struct Labels {
-    automaton: AhoCorasick,
-    /// By pattern of the automaton: group, and the ids that want it.
-    plain: Vec<(Group, LabelId)>,
+    /// Plain labels by their first word, or by their first mark. Some thousand labels are ready in less than a
+    /// millisecond so; an automaton for them takes longer to build than a page takes to read.
+    starts: HashMap<String, Vec<usize>>,
+    /// Text of each plain label, its group, and its id.
+    plain: Vec<(String, Group, LabelId)>,
     patterns: Vec<(Pattern, LabelId)>,
     count: usize,
 }
@@ -163,19 +164,18 @@ impl LabelsBuilder {
 
     /// Builds the searcher.
     pub(crate) fn build(self) -> Result<Labels, String> {
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::Standard)
-            // A little slower to run than a table of all steps, much quicker to build.
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(self.plain.iter().map(|(text, _)| text))
-            .map_err(|e| format!("the labels are too many: {e}"))?;
-        let mut plain: Vec<(Group, LabelId)> = self.plain.iter().map(|(_, group)| (*group, 0)).collect();
+        let mut plain: Vec<(String, Group, LabelId)> =
+            self.plain.into_iter().map(|(text, group)| (text, group, 0)).collect();
         for (id, at) in self.ids.iter().enumerate() {
             if let Some(entry) = plain.get_mut(*at) {
-                entry.1 = id;
+                entry.2 = id;
             }
         }
-        Ok(Labels { automaton, plain, patterns: self.patterns, count: self.ids.len() })
+        let mut starts: HashMap<String, Vec<usize>> = HashMap::with_capacity(plain.len());
+        for (at, (text, _, _)) in plain.iter().enumerate() {
+            starts.entry(first_word(text).to_owned()).or_default().push(at);
+        }
+        Ok(Labels { starts, plain, patterns: self.patterns, count: self.ids.len() })
     }
 }
 
@@ -263,13 +263,16 @@ impl Labels {
     fn find_in(&self, row: &TextRow) -> Vec<(Option<Group>, LabelId, Range<usize>)> {
         let text = &row.folded;
         let mut found: Vec<(Option<Group>, LabelId, Range<usize>)> = Vec::new();
-        for m in self.automaton.find_overlapping_iter(text.as_bytes()) {
-            if found.len() >= ROW_HITS_MAX {
-                break;
-            }
-            if is_word(text, m.start(), m.end()) && !begins_number(&text[m.end()..]) {
-                let (group, id) = self.plain[m.pattern().as_usize()];
-                found.push((Some(group), id, char_range(text, m.start()..m.end())));
+        for (start, word) in word_starts(text) {
+            for at in self.starts.get(word).into_iter().flatten() {
+                let (label, group, id) = &self.plain[*at];
+                let end = start + label.len();
+                let is_here = text[start..].starts_with(label.as_str())
+                    && is_word(text, start, end)
+                    && !begins_number(&text[end..]);
+                if is_here && found.len() < ROW_HITS_MAX {
+                    found.push((Some(*group), *id, char_range(text, start..end)));
+                }
             }
         }
         let inside =
@@ -297,6 +300,23 @@ impl Labels {
 fn stands_alone(row: &TextRow, chars: &Range<usize>) -> bool {
     let next = row.text.chars().skip(chars.end).find(|c| *c != ' ');
     next.is_none_or(|c| matches!(c, ':' | '\t' | '='))
+}
+
+/// The word that a text begins with, or the mark.
+fn first_word(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
+    let mark = text.chars().next().map_or(0, char::len_utf8);
+    &text[..end.max(mark)]
+}
+
+/// Where words and marks begin in a text, each with itself.
+fn word_starts(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut before: Option<char> = None;
+    text.char_indices().filter_map(move |(at, c)| {
+        let is_inside = before.is_some_and(|b| b.is_alphanumeric() || b == '_') && c.is_alphanumeric();
+        before = Some(c);
+        (!is_inside && !c.is_whitespace()).then(|| (at, first_word(&text[at..])))
+    })
 }
 
 /// "PO" in "PO-10525" is part of a number, not its label.

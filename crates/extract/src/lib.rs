@@ -2,6 +2,7 @@
 //! heard of a job.
 
 pub mod compare;
+mod credit;
 pub mod embedded;
 pub mod engine;
 pub mod error;

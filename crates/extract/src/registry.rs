@@ -13,9 +13,10 @@ use crate::finding::FindingCode;
 use crate::mapping::file::{MappingFile, Status};
 use crate::mapping::{self, Mapping};
 use crate::matching::{MatchReport, Matcher};
-use crate::record::Record;
+use crate::record::{Finding, Record, Severity, Value};
 use crate::sheet::Sheet;
-use crate::{rules, shipped, tools};
+use crate::write::not_an_invoice;
+use crate::{credit, rules, shipped, tools};
 
 /// Which mapping to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,12 +180,18 @@ pub fn extract(
     }
     let loaded = registry.current();
     let mut extraction = match choice {
-        Choice::Named(name) => engine::run(loaded.get(name)?, &sheet),
+        Choice::Named(name) => run_named(&loaded, name, &sheet)?,
         Choice::Auto => run_best(&loaded, &sheet)?,
     };
     let mapping = loaded.get(&extraction.mapping)?;
+    credit::recognise(&mut extraction.record, &sheet);
     let findings = rules::check(&extraction.record);
+    extraction.record.findings.extend(several_invoices(&extraction));
     extraction.record.findings.extend(findings);
+    tell_once(&mut extraction.record.findings);
+    if extraction.record.kind == "invoice" {
+        extraction.record.findings.extend(not_an_invoice(&extraction.record));
+    }
     if registry.options.shadow {
         for other in shadows_of(&loaded, mapping) {
             let report = compare(&extraction, &engine::run(other, &sheet));
@@ -194,6 +201,73 @@ pub fn extract(
     }
     Ok(extraction)
 }
+
+/// What is left of the confidence in values that a mapping read which does not fit.
+const DOUBTFUL_FACTOR: f32 = 0.6;
+
+/// The mapping asked for. Where its own words are not on the page, it reads all the same, but says so, and its values
+/// count for less.
+fn run_named(loaded: &Loaded, name: &str, sheet: &Sheet<'_>) -> Result<Extraction, ExtractError> {
+    let mapping = loaded.get(name)?;
+    let mut extraction = engine::run(mapping, sheet);
+    let report = loaded.matcher.report(sheet, std::iter::once(mapping)).into_iter().find(|r| !r.fits);
+    if let Some(report) = report {
+        let record = &mut extraction.record;
+        let cells = record.tables.values_mut().flat_map(|t| &mut t.rows).flat_map(BTreeMap::values_mut);
+        for field in record.fields.values_mut().chain(cells) {
+            field.value.confidence *= DOUBTFUL_FACTOR;
+        }
+        let message = format!(
+            "This does not look like a document for the mapping that was asked for ({report}). Check the values, or let \
+             the mapping be chosen (auto)."
+        );
+        let code = FindingCode::MappingDoubtful;
+        record.findings.insert(0, Finding { severity: Severity::Review, code, field: None, message });
+    }
+    Ok(extraction)
+}
+
+/// Says the same about one field once: what a mapping requires, the rules of invoices need too.
+fn tell_once(findings: &mut Vec<Finding>) {
+    let mut told: BTreeSet<String> = BTreeSet::new();
+    findings.retain(|finding| match &finding.field {
+        Some(field) if finding.code == FindingCode::FieldMissing => told.insert(field.clone()),
+        _ => true,
+    });
+}
+
+/// Two invoices in one file: pages with numbers of their own, each with totals of its own.
+fn several_invoices(extraction: &Extraction) -> Option<Finding> {
+    let found = |name: &str| -> Vec<&Value> {
+        let first = extraction.record.fields.get(name).map(|field| &field.value);
+        let others = extraction.others.get(name).into_iter().flatten();
+        first.into_iter().chain(others).filter(|value| value.place.is_some()).collect()
+    };
+    let page = |value: &Value| value.place.map_or(0, |place| place.page);
+    let totals: BTreeSet<u32> = found("gross_total").into_iter().map(page).collect();
+    let mut numbers: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
+    for value in found("invoice_number").into_iter().filter(|value| value.confidence >= SURE_NUMBER) {
+        numbers.entry(page(value)).or_default().insert(plain(&value.typed));
+    }
+    let apart: BTreeSet<&String> = numbers
+        .iter()
+        .filter(|(page, texts)| texts.len() == 1 && totals.contains(page))
+        .flat_map(|(_, texts)| texts)
+        .collect();
+    if apart.len() < 2 {
+        return None;
+    }
+    let list: Vec<&str> = apart.into_iter().map(String::as_str).collect();
+    let message = format!(
+        "The document seems to hold several invoices ({}); only one was read. Split it and convert each by itself.",
+        list.join(", ")
+    );
+    let (code, field) = (FindingCode::SeveralInvoices, Some("invoice_number".to_owned()));
+    Some(Finding { severity: Severity::Review, code, field, message })
+}
+
+/// How sure a number must be to count as one of an invoice.
+const SURE_NUMBER: f32 = 0.7;
 
 /// Mappings that are tried in turn on one document.
 const TRIES_MAX: usize = 3;

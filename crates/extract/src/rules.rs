@@ -23,6 +23,9 @@ pub(crate) use identifiers::is_iban_shaped;
 /// Without these nobody can book an invoice.
 const NEEDED: &[&str] = &["invoice_number", "issue_date", "currency", "seller_name", "gross_total"];
 
+/// Codes of documents that give money back.
+const CREDITS: &[&str] = &["381", "396", "261", "262", "308", "458", "532", "81", "83", "296", "420"];
+
 /// Since 2025 Indonesia states a rate of 12 % and takes it of eleven twelfths of the price for most goods.
 const INDONESIAN_BASE: (u32, u32) = (11, 12);
 
@@ -39,6 +42,7 @@ pub fn check(record: &Record) -> Vec<Finding> {
     findings.extend(sums.gross());
     findings.extend(sums.taxes());
     findings.extend(sums.payable());
+    findings.extend(sums.signs());
     findings.extend(days(record));
     findings.extend(identifiers::check(record));
     findings
@@ -251,6 +255,38 @@ impl<'a> Sums<'a> {
         let message =
             format!("The amount to pay is {payable}, which does not follow from the total {gross}{paid}.");
         Some(review(FindingCode::PayableMismatch, "payable", message))
+    }
+
+    /// A credit note gives back positive amounts, an invoice asks for them, and tax has the sign of what it is taken of.
+    fn signs(&self) -> Vec<Finding> {
+        let gross = self.total("gross_total").or_else(|| self.total("payable"));
+        let is_below = |amount: Decimal| amount < Decimal::ZERO;
+        let is_credit =
+            self.record.fields.text("type_code").is_some_and(|code| CREDITS.contains(&code.as_str()));
+        let mut findings = Vec::new();
+        if let Some(gross) = gross.filter(|gross| is_below(*gross)) {
+            let amount = self.money(gross);
+            findings.push(if is_credit {
+                let message = format!(
+                    "The credit note states {amount}; credit notes give back amounts without a minus."
+                );
+                info(FindingCode::CreditNegative, "gross_total", message)
+            } else {
+                let message =
+                    format!("The total is {amount}, but the document does not call itself a credit note.");
+                review(FindingCode::NegativeTotal, "gross_total", message)
+            });
+        }
+        if let (Some(net), Some(tax)) = (self.total("net_total"), self.total("tax_total"))
+            && !net.is_zero()
+            && !tax.is_zero()
+            && is_below(net) != is_below(tax)
+        {
+            let (net, tax) = (self.money(net), self.money(tax));
+            let message = format!("Net {net} and tax {tax} have different signs.");
+            findings.push(review(FindingCode::SignMismatch, "tax_total", message));
+        }
+        findings
     }
 }
 

@@ -287,6 +287,13 @@ const LINE_CHARGE: &[Term] = &[
     term("reason_code", "BT-145", Code, "code of the charge"),
 ];
 
+/// Whether some name answers this business term or group.
+#[must_use]
+pub fn is_known(number: &str) -> bool {
+    let tables = TABLES.iter().flat_map(|t| t.columns.iter().map(|c| c.number).chain([t.number]));
+    HEADER.iter().map(|t| t.number).chain(tables).any(|known| known == number)
+}
+
 /// The header term with this name.
 #[must_use]
 pub fn header(name: &str) -> Option<&'static Term> {

@@ -88,6 +88,10 @@ fn field_remarks(name: &str, field: &FieldFile, kind: &str) -> Vec<String> {
             None => messages.push(format!("has no `to`; this name stands for {}", term.number)),
         }
     }
+    let unknown = |to: &&String| kind == "invoice" && !terms::is_known(to);
+    for to in std::iter::once(field).chain(&field.or).filter_map(|way| way.to.as_ref()).filter(unknown) {
+        messages.push(format!("says to = \"{to}\", which is no term of EN 16931 that we write"));
+    }
     let ways = std::iter::once(field).chain(&field.or);
     for way in ways {
         if way.zone.is_some()

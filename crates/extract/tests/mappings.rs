@@ -233,3 +233,17 @@ fn the_difference_of_two_mappings_is_told_by_document() {
     let changed = tools::diff(old, new, [("memo.pdf", &memo), ("other.pdf", &other)].into_iter());
     assert_eq!(changed.keys().collect::<Vec<_>>(), ["memo.pdf"]);
 }
+
+#[test]
+fn numbers_that_cannot_be_meant_are_refused_with_their_place() {
+    let registry = Registry::shipped();
+    let refusal = |field: &str| {
+        let text = format!("schema = 1\nname = \"note\"\nversion = 1\n[fields.a]\n{field}\n");
+        ode_extract::tools::lint("note.toml", &text, &registry).expect_err(field).to_string()
+    };
+    assert!(refusal("zone = { page = 1, box = [0, 50, 100, 20] }").starts_with("note.toml:5:1: "));
+    assert!(refusal("zone = { page = 1, box = [0, 0, 140, 20] }").contains("in percent"));
+    assert!(refusal("anchor = \"A\"\npage = 0").contains("counted from 1"));
+    assert!(refusal("anchor = \"A\"\nsure = 1.5").contains("between 0 and 1"));
+    assert!(refusal("anchor = \"@b\"").contains("there is no field b"));
+}

@@ -1,6 +1,8 @@
 //! Who sells and who buys, by the shape of the page: blocks that read like postal addresses, what stands over them, and
 //! where letters have their sender and their window.
 
+use std::collections::BTreeMap;
+
 use ode_pdf::Rect;
 
 use super::direction::wrapped;
@@ -13,6 +15,10 @@ use crate::values;
 
 /// Blocks of a page that are looked at; a page with more is a table all over.
 const BLOCKS_MAX: usize = 300;
+/// Places of a party's name that are compared.
+const SOURCES_MAX: usize = 30;
+/// Words that may be headings of parties on a page; where there are more, they are none.
+const HEADINGS_MAX: usize = 100;
 /// Lines of an address.
 const LINES_MAX: usize = 8;
 /// The part of a page that is its head, and where its foot begins.
@@ -67,6 +73,7 @@ pub(super) fn sources(party: &Party, rule: &FieldRule, context: Context<'_>) -> 
             found.extend(sender_lines(page, rule));
             found.extend(heads(&blocks, page, rule, context));
             found.extend(feet(party, rule, context));
+            found.truncate(SOURCES_MAX);
             for source in &mut found {
                 if is_repeated(&source.span.text, context) {
                     source.score = (source.score + REPEATED_BONUS).min(1.0);
@@ -93,7 +100,7 @@ fn labelled(party: &Party, rule: &FieldRule, context: Context<'_>) -> Vec<Source
         Side::Buyer => &party.buyer,
     };
     let mut found = Vec::new();
-    for hit in context.hits.of(own).iter().filter(|hit| hit.page == 0) {
+    for hit in context.hits.of(own).iter().filter(|hit| hit.page == 0).take(HEADINGS_MAX) {
         let page = &context.sheet.pages[hit.page];
         let row = &page.rows[hit.row];
         let Some(at) = row.piece_at(hit.chars.start) else { continue };
@@ -269,25 +276,24 @@ fn is_aligned(a: Rect, b: Rect) -> bool {
 
 /// All blocks of the first page, from top to bottom; `gap` is how far lines may stand apart, in heights.
 fn blocks(party: &Party, page: &SheetPage<'_>, gap: f32, context: Context<'_>) -> Vec<Block> {
-    let headings = |labels: &[usize], side: Side| {
-        context.hits.of(labels).into_iter().filter(|h| h.page == 0).map(move |h| (h.row, h.chars, side))
-    };
-    let headings: Vec<_> =
-        headings(&party.seller, Side::Seller).chain(headings(&party.buyer, Side::Buyer)).collect();
+    let mut headings: BTreeMap<(usize, usize), (Hit, Side)> = BTreeMap::new();
+    for (labels, side) in [(&party.seller, Side::Seller), (&party.buyer, Side::Buyer)] {
+        for hit in context.hits.of(labels).into_iter().filter(|h| h.page == 0).take(HEADINGS_MAX) {
+            headings.insert((hit.row, hit.chars.start), (hit, side));
+        }
+    }
     let mut blocks: Vec<Block> = Vec::new();
     for (at, row) in page.rows.iter().enumerate() {
         let anchors = context.hits.anchors_in(0, at);
         for piece in &row.pieces {
-            let heading = headings.iter().find(|(row_at, chars, _)| {
-                let hit = || Hit { page: 0, row: at, chars: chars.clone() };
-                *row_at == at && chars.start == piece.chars.start && is_heading(row, &hit(), piece, context)
-            });
+            let heading = headings.get(&(at, piece.chars.start));
+            let heading = heading.filter(|(hit, _)| is_heading(row, hit, piece, context));
             let line = Line {
                 row: at,
                 span: row.span(page.page.number, &piece.chars),
                 rect: piece.bbox,
                 is_label: anchors.iter().any(|l| l.start == piece.chars.start),
-                side: heading.map(|(_, _, side)| *side),
+                side: heading.map(|(_, side)| *side),
             };
             let near = blocks.iter().rposition(|block| goes_on(block, &line, gap));
             match near {
@@ -428,8 +434,8 @@ fn feet(party: &Party, rule: &FieldRule, context: Context<'_>) -> Vec<Source> {
 fn is_repeated(name: &str, context: Context<'_>) -> bool {
     let wanted = fold(name.trim());
     let starts = |row: &TextRow| {
-        let pieces = row.pieces.iter().map(|p| fold(&row.slice(&p.chars)));
-        pieces.filter(|text| text.starts_with(&wanted)).count()
+        let begins = |(at, _): &(usize, &str)| *at == 0 || row.folded[..*at].ends_with('\t');
+        row.folded.match_indices(&wanted).filter(begins).count()
     };
     wanted.chars().count() >= 4 && context.sheet.rows().map(|(_, _, row)| starts(row)).sum::<usize>() > 1
 }

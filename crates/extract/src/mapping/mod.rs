@@ -204,6 +204,18 @@ pub fn parse(
     Ok(Mapping { rules: OnceLock::from(rules), source: Some(source.to_owned()), ..mapping })
 }
 
+/// The same for a text whose patterns are known to be sound: they are compiled when they are used.
+pub(crate) fn parse_lazily(
+    source: &str,
+    text: &str,
+    base: &dyn Fn(&str) -> Option<Arc<MappingFile>>,
+) -> Result<Mapping, MappingError> {
+    let mapping = parse_trusted(source, text, base)?;
+    let rules =
+        compile_rules(&mapping.file, Care::Trust).map_err(|message| located(source, text, message))?;
+    Ok(Mapping { rules: OnceLock::from(rules), ..mapping })
+}
+
 /// Reads a file's text that is known to be sound.
 pub(crate) fn parse_trusted(
     source: &str,
@@ -419,6 +431,27 @@ fn compile_within(within: &Option<WithinFile>, labels: &mut LabelsBuilder) -> Re
     }))
 }
 
+/// Numbers that cannot be meant: they would make a rule that never finds anything.
+fn check_ranges(field: &FieldFile) -> Result<(), String> {
+    if !(0.0..=1.0).contains(&field.sure) {
+        return Err(format!("sure is «{}», but it lies between 0 and 1", field.sure));
+    }
+    if field.page == Some(0) || field.zone.is_some_and(|zone| zone.page == 0) {
+        return Err("«page = 0»: pages are counted from 1, or from -1 at the end".into());
+    }
+    if field.reach.is_some_and(|reach| reach <= 0.0) {
+        return Err("«reach» is how many lines down a value may stand, so it is more than 0".into());
+    }
+    if let Some(ZoneFile { r#box: [x0, y0, x1, y1], .. }) = field.zone {
+        let is_inside = [x0, y0, x1, y1].iter().all(|side| (0.0..=100.0).contains(side));
+        if !is_inside || x0 >= x1 || y0 >= y1 {
+            let message = "a «zone» is left, top, right and bottom in percent, the left and top ones smaller";
+            return Err(format!("{message}; this one is [{x0}, {y0}, {x1}, {y1}]"));
+        }
+    }
+    Ok(())
+}
+
 /// How far down a value stands from its label unless the file says otherwise, in lines.
 const REACH_LINES: f32 = 3.0;
 
@@ -428,6 +461,7 @@ fn compile_field(field: &FieldFile, labels: &mut LabelsBuilder) -> Result<FieldR
     if !has_source && field.value.is_none() && field.within.is_none() && field.or.is_empty() {
         return Err("it needs an anchor, a find, a zone, a party, a within or a value".into());
     }
+    check_ranges(field)?;
     let wheres = if field.r#where.0.is_empty() { vec![Where::Right] } else { field.r#where.0.clone() };
     let or = field.or.iter().map(|f| compile_field(f, labels)).collect::<Result<Vec<_>, _>>()?;
     let or = or.into_iter().map(|mut rule| {

@@ -87,8 +87,13 @@ fn without_a_word_about_tax_a_gross_total_cannot_be_judged() {
 }
 
 #[test]
-fn a_credit_note_may_print_its_tax_without_a_minus() {
-    expect(&record(&[("net_total", "-100"), ("tax_total", "19"), ("gross_total", "-119")], &[]), &[]);
+fn a_credit_note_that_prints_its_tax_without_a_minus_adds_up_but_its_signs_are_told() {
+    let credit = &[("net_total", "-100"), ("tax_total", "19"), ("gross_total", "-119")];
+    expect(&record(credit, &[]), &["NEGATIVE_TOTAL", "SIGN_MISMATCH"]);
+    expect(
+        &record(&[&credit[..], &[("type_code", "381")]].concat(), &[]),
+        &["CREDIT_NEGATIVE", "SIGN_MISMATCH"],
+    );
     let fields = &[("net_total", "100"), ("tax_total", "19"), ("gross_total", "81")];
     expect(&record(fields, &[]), &["TOTAL_MISMATCH"]);
 }

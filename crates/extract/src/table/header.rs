@@ -23,7 +23,7 @@ const HEADER_HEIGHT_MAX: f32 = 60.0;
 pub(super) struct Header {
     pub rows: Range<usize>,
     pub heads: Heads,
-    count: usize,
+    pub count: usize,
 }
 
 /// The rows of a page that hold most headings; among equals the fewest rows, then the first.

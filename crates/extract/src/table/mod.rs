@@ -19,7 +19,7 @@ use crate::sheet::{SheetPage, Span, TextRow, union};
 use body::page_rows;
 use cells::{constant, counted, typed_cell};
 use columns::cut_columns;
-use header::find_header;
+use header::{Header, find_header};
 
 /// More rows than this are not an invoice's lines.
 const ROWS_MAX: usize = 5_000;
@@ -85,8 +85,12 @@ fn rows_by_headings(rule: &TableRule, context: Context<'_>) -> Vec<Row> {
     let mut found = Vec::new();
     // Headings that are still in force on pages that repeat none.
     let mut heads: Option<Heads> = None;
-    for (at, page) in context.sheet.pages.iter().enumerate() {
-        let header = find_header(rule, context, at);
+    let pages = 0..context.sheet.pages.len();
+    let headers: Vec<Option<Header>> = pages.map(|at| find_header(rule, context, at)).collect();
+    let most = headers.iter().flatten().map(|h| h.count).max().unwrap_or_default();
+    for ((at, page), header) in context.sheet.pages.iter().enumerate().zip(headers) {
+        // A few of the words elsewhere head another table, of terms or of taxes.
+        let header = header.filter(|h| h.count * 10 >= most * 7);
         let first = match (&header, &heads) {
             (Some(header), _) => header.rows.end,
             (None, Some(_)) if rule.continues => 0,
@@ -117,17 +121,26 @@ fn rows_by_headings(rule: &TableRule, context: Context<'_>) -> Vec<Row> {
 /// The first row that begins with a label of `until`, or the page's end.
 fn end_of_body(rule: &TableRule, context: Context<'_>, page: usize, first: usize) -> usize {
     let is_after = |h: &Hit| h.page == page && h.row >= first && begins_piece(h, context);
-    let ends = context.hits.of(&rule.until).into_iter().filter(&is_after);
-    let totals = context.hits.of(&rule.until_totals).into_iter().filter(&is_after);
-    let totals = totals.filter(|h| is_total(h, context));
-    ends.chain(totals).map(|h| h.row).min().unwrap_or(context.sheet.pages[page].rows.len())
+    let end = context.hits.of(&rule.until).into_iter().find(&is_after);
+    let mut totals = context.hits.of(&rule.until_totals).into_iter().filter(&is_after).take(TOTALS_MAX);
+    let total = totals.find(|h| is_total(h, context));
+    let rows = context.sheet.pages[page].rows.len();
+    end.into_iter().chain(total).map(|h| h.row).min().unwrap_or(rows)
 }
+
+/// Labels of totals that are looked at closely on a page.
+const TOTALS_MAX: usize = 200;
 
 /// Whether a label of a total is followed by nothing but amounts and other labels: "Base 1.234,00", but not "Base
 /// plate, steel".
 fn is_total(label: &Hit, context: Context<'_>) -> bool {
     let row = context.sheet.row(label.page, label.row);
     let labels = context.hits.all_in(label.page, label.row);
+    // A label alone may belong to headings of several lines.
+    let has_amount = row.text.chars().skip(label.chars.end).any(|c| c.is_ascii_digit());
+    if !has_amount && labels.len() < 2 {
+        return false;
+    }
     let mut word = String::new();
     for (at, c) in row.text.chars().enumerate().skip(label.chars.end).chain([(0, ' ')]) {
         let is_covered = labels.iter().any(|l| l.contains(&at)) && at > 0;

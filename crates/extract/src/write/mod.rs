@@ -17,7 +17,9 @@ pub use own::NAMESPACE;
 
 use complete::Invoice;
 
-use crate::record::{Finding, Record};
+use crate::facts::Ask;
+use crate::finding::FindingCode;
+use crate::record::{Finding, Record, Severity};
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,23 @@ pub fn write(record: &Record, format: Format, provenance: Provenance) -> Written
         Format::Ubl => standard(ubl::document),
         Format::Cii => standard(cii::document),
     }
+}
+
+/// Without two of number, total and day there is no invoice, however valid the file would be by its schema.
+#[must_use]
+pub fn not_an_invoice(record: &Record) -> Option<Finding> {
+    let has = |names: &[&str]| names.iter().any(|name| record.fields.has(name));
+    let found =
+        [has(&["invoice_number"]), has(&["issue_date"]), has(&["gross_total", "payable", "net_total"])];
+    let message = "Of number, date and total, two were not found: this does not look like an invoice. Check the document, or \
+                   name the mapping that is made for it.";
+    let is_invoice = found.into_iter().filter(|is_there| *is_there).count() >= 2;
+    (!is_invoice).then(|| Finding {
+        severity: Severity::Error,
+        code: FindingCode::NotAnInvoice,
+        field: None,
+        message: message.to_owned(),
+    })
 }
 
 /// Writes where each value stands: a JSON object of field → `{"page": n, "bbox": [x0, y0, x1, y1], …}`, in points

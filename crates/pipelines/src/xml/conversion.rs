@@ -6,7 +6,7 @@ use super::study::study;
 use ode_child::Failure;
 use ode_child::child::Reporter;
 use ode_extract::registry::ShadowReport;
-use ode_extract::write::{Format, Provenance, provenance, write};
+use ode_extract::write::{Format, Provenance, not_an_invoice, provenance, write};
 use ode_extract::{
     Choice, ExtractError, Extraction, FindingCode, Record, Registry, Severity, compare, embedded, extract,
 };
@@ -43,6 +43,7 @@ fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converte
             match page {
                 Ok(page) => {
                     let differences = compare::compare(&page.record, &invoice.record);
+                    compare::locate(&page.record, &mut invoice.record);
                     invoice.record.findings.extend(differences);
                 }
                 // What the file says is not doubted because the page cannot be read; a name that is wrong is.
@@ -55,6 +56,11 @@ fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converte
         }
         (None, page) => {
             let page = page.map_err(|error| unmapped(error, reading))?;
+            if matches!(format(ask), Format::Ubl | Format::Cii)
+                && let Some(finding) = not_an_invoice(&page.record)
+            {
+                return Err(failed(ErrorCode::NoMapping, finding.message));
+            }
             let written = write(&page.record, format(ask), shown(ask));
             findings.extend(page.record.findings.iter().cloned());
             findings.extend(written.findings);
