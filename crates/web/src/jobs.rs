@@ -289,11 +289,17 @@ pub(crate) async fn delete(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     let job = find(&app, &caller, &id).await?;
-    app.store.delete_job(job.id, &app.blobs).await?;
-    forget(&app, &job);
-    // Its history is gone with it, so that nothing else would tell other tabs.
-    owners(&job).for_each(|owner| app.hub.resync_of(owner));
+    remove(&app, &job).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Removes a job, and tells whoever has it on the screen.
+pub(crate) async fn remove(app: &App, job: &JobRecord) -> Result<(), Problem> {
+    app.store.delete_job(job.id, &app.blobs).await?;
+    forget(app, job);
+    // Its history is gone with it, so that nothing else would tell other tabs.
+    owners(job).for_each(|owner| app.hub.resync_of(owner));
+    Ok(())
 }
 
 /// The job after a change.

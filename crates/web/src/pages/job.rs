@@ -83,7 +83,7 @@ pub(super) async fn act(
         "retry" => app.store.retry(job.id).await.map(drop)?,
         "cancel" => app.store.cancel(job.id).await.map(drop)?,
         "stop" => app.store.stop(job.id).await.map(drop)?,
-        "delete" => app.store.delete_job(job.id, &app.blobs).await.map(drop)?,
+        "delete" => jobs::remove(&app, &job).await?,
         _ => return Err(Problem::not_found()),
     }
     jobs::forget(&app, &job);
