@@ -12,9 +12,9 @@ const USUAL: &str = "warn,ode=info,ode_worker=info,ode_web=info,ode_store=info";
 /// Starts logging as the settings say.
 pub(crate) fn start(settings: &Settings) -> anyhow::Result<()> {
     let wanted = settings.log.as_deref().unwrap_or(USUAL);
-    let filter: Targets = wanted.parse().map_err(|error| {
+    let filter = filter(wanted).ok_or_else(|| {
         WrongUse(format!(
-            "--log \"{wanted}\" is not understood: {error}. Use error, warn, info, debug, or a filter such as \
+            "--log \"{wanted}\" is not understood. Use error, warn, info, debug, or a filter such as \
              ode_worker=debug."
         ))
     })?;
@@ -35,4 +35,14 @@ pub(crate) fn start(settings: &Settings) -> anyhow::Result<()> {
             .init();
     }
     Ok(())
+}
+
+/// Levels for all, or for what is named, such as `warn,ode_worker=debug`.
+fn filter(wanted: &str) -> Option<Targets> {
+    // A word by itself would be taken for a name of which everything is logged.
+    let is_level = |directive: &str| {
+        let (_, level) = directive.rsplit_once('=').unwrap_or(("", directive));
+        !level.trim().is_empty() && level.trim().parse::<LevelFilter>().is_ok()
+    };
+    wanted.split(',').all(is_level).then(|| wanted.parse().ok()).flatten()
 }

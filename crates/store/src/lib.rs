@@ -9,6 +9,7 @@ mod bulk;
 mod checks;
 mod chore;
 mod claim;
+mod connections;
 #[doc(hidden)]
 pub mod crash;
 mod db;
@@ -119,7 +120,8 @@ impl Store {
     pub async fn open(config: Config) -> Result<Self, Error> {
         let url = &config.database_url;
         let db = if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            Db::Postgres(dialect::postgres::open(url, config.connections_max).await?)
+            let pool = dialect::postgres::open(url, config.connections_max).await?;
+            Db::Postgres(connections::Connections::new(pool))
         } else if url.starts_with("sqlite:") {
             let (write, read) = dialect::sqlite::open(url).await?;
             Db::Sqlite { write, read }
@@ -149,12 +151,16 @@ impl Store {
 
     /// Brings the schema to the newest version; answers the versions that were missing.
     pub async fn migrate_up(&self) -> Result<Vec<i64>, Error> {
-        migrate::up(&self.inner.db).await
+        let applied = migrate::up(self.db()).await;
+        self.db().forget_tables();
+        applied
     }
 
     /// Takes schema versions above `target` away, with all they hold.
     pub async fn migrate_down(&self, target: i64) -> Result<Vec<i64>, Error> {
-        migrate::down(&self.inner.db, target).await
+        let taken = migrate::down(self.db(), target).await;
+        self.db().forget_tables();
+        taken
     }
 
     /// Every schema version and whether it is applied.

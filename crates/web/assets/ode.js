@@ -79,12 +79,14 @@ function swap(old, fresh) {
 
 // Which control of which row had the keyboard.
 function keyOf(element) {
-  return { row: element.closest("tr")?.id, act: element.dataset.act };
+  const row = element.closest("tr");
+  return { row: row?.id, act: element.dataset.act, place: row ? row.sectionRowIndex : 0 };
 }
-function regain({ row, act }) {
+function regain({ row, act, place }) {
   if (!row || document.activeElement?.closest("#queue")) return;
-  const place = $(row);
-  const control = place?.querySelector(`[data-act="${act}"]`) ?? place?.querySelector("a, button");
+  const rows = document.querySelectorAll("#queue tbody tr");
+  const kept = $(row) ?? rows[Math.min(place, rows.length - 1)];
+  const control = kept?.querySelector(`[data-act="${act}"]`) ?? kept?.querySelector("a, button");
   (control ?? $("files"))?.focus();
 }
 
@@ -124,10 +126,11 @@ async function update() {
   follow();
 }
 
-// ---- Sending: three at a time; who is told to wait, waits.
+// ---- Sending: three at a time. When the server asks to wait, everything waits, and then goes on one by one.
 const queue = [];
 let sending = 0;
-const SENDING_MAX = 3;
+let atOnce = 3;
+let resume = 0;
 
 function take(files) {
   for (const file of files) queue.push({ file, line: lineFor(file) });
@@ -135,7 +138,7 @@ function take(files) {
 }
 
 function next() {
-  while (sending < SENDING_MAX && queue.length) {
+  while (!resume && sending < atOnce && queue.length) {
     sending += 1;
     send(queue.shift()).finally(() => {
       sending -= 1;
@@ -145,25 +148,34 @@ function next() {
   }
 }
 
-async function send({ file, line }) {
-  for (;;) {
-    const answer = await post(file, line);
-    if (answer.status === 429 || answer.status === 503) {
-      const seconds = Math.max(1, Number(answer.retryAfter) || 5);
-      line.say(`Waiting its turn, goes on in ${seconds} s`);
-      await wait(seconds * 1000);
-      continue;
-    }
-    if (answer.status >= 200 && answer.status < 300) {
-      line.done();
-      const before = answer.body.files?.[0]?.is_duplicate;
-      $("news").textContent = before ? `${file.name} was sent before, it is in the list` : `${file.name} was sent`;
-      if (before) show(answer.body.job?.id);
-      return;
-    }
+// So many at once, too busy, no room: each passes by itself.
+const PASSES = { 429: "Waiting its turn", 503: "The server is busy", 507: "Storage is full" };
+
+async function send(item) {
+  const { file, line } = item;
+  const answer = await post(file, line);
+  if (answer.status in PASSES) {
+    const seconds = Math.max(1, Number(answer.retryAfter) || 5);
+    queue.unshift(item);
+    pause(seconds, PASSES[answer.status]);
+  } else if (answer.status >= 200 && answer.status < 300) {
+    line.done();
+    const isKnown = answer.body.files?.[0]?.is_duplicate;
+    $("news").textContent = isKnown ? `${file.name} was sent before, it is in the list` : `${file.name} was sent`;
+    if (isKnown) show(answer.body.job?.id);
+  } else {
     line.fail(answer.detail);
-    return;
   }
+}
+
+function pause(seconds, why) {
+  atOnce = 1;
+  clearTimeout(resume);
+  resume = setTimeout(() => {
+    resume = 0;
+    next();
+  }, seconds * 1000);
+  for (const { line } of queue) line.say(`${why}, goes on by itself`);
 }
 
 // A file that was sent before is pointed at.
@@ -226,6 +238,7 @@ function lineFor(file) {
       told.textContent = part < 1 ? `Sending, ${Math.floor(part * 100)} %` : "Checking";
     },
     say(text) {
+      bar.value = 0;
       told.textContent = text;
     },
     done() {
@@ -286,7 +299,9 @@ function deeds() {
     const ask = form.dataset.ask;
     if (ask && !confirm(ask)) return;
     const answer = await fetch(form.action, { method: "POST", headers: { accept: "text/html" }, body: new URLSearchParams(new FormData(form)) });
-    if (!answer.ok) {
+    if (answer.ok) {
+      $("news").textContent = form.dataset.done;
+    } else {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       $("news").textContent = page.querySelector("main p")?.textContent ?? "That did not work. Reload the page.";
     }

@@ -64,6 +64,17 @@ pub struct Conversion {
     pub findings: usize,
     /// Pages in the document.
     pub pages: usize,
+    /// How draft and canary versions of the mapping came out beside it.
+    pub shadows: Vec<Shadow>,
+}
+
+/// A version of a mapping that ran beside the one that was used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shadow {
+    /// Its id.
+    pub mapping: String,
+    /// Fields that it reads differently, cells as `lines.0.total`; empty where all is the same.
+    pub different: Vec<String>,
 }
 
 /// The mappings in use.
@@ -165,6 +176,9 @@ async fn process<C: Convert>(State(gateway): State<Arc<Gateway<C>>>, request: Re
     let took = started.elapsed();
     let code = outcome.as_ref().map_or_else(|problem| problem.code().as_str(), |_| "OK");
     gateway.metrics.answered(code, took);
+    if let Ok(conversion) = &outcome {
+        gateway.metrics.shadowed(&conversion.shadows);
+    }
     tracing::info!(code, duration_ms = took.as_millis(), "answered a request to convert: {code}");
     outcome.map_or_else(IntoResponse::into_response, xml)
 }

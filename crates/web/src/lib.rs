@@ -21,7 +21,7 @@ mod site;
 mod upload;
 mod view;
 
-pub use gateway::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, serve_gateway};
+pub use gateway::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, Shadow, serve_gateway};
 pub use limits::WebLimits;
 pub(crate) use site::App;
 pub use site::{Dedupe, Site, WebSettings};

@@ -134,9 +134,11 @@ impl From<ode_store::Error> for Problem {
         use ode_store::Error;
         match &error {
             Error::NotFound(_) | Error::Ambiguous(_) => Problem::no_job(),
-            Error::Invalid(_) | Error::Refused { .. } | Error::Duplicate { .. } | Error::KeyReused => {
-                Problem::new(error.code(), error.to_string())
-            }
+            Error::Invalid(_)
+            | Error::Refused { .. }
+            | Error::Duplicate { .. }
+            | Error::Repeated(_)
+            | Error::KeyReused => Problem::new(error.code(), error.to_string()),
             Error::Busy(_) => Problem::new(ErrorCode::Conflict, sentence(ErrorCode::Conflict.sentence())),
             Error::DiskFull(_) => {
                 tracing::error!(%error, "there is no space left");

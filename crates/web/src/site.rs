@@ -41,8 +41,8 @@ pub struct WebSettings {
     pub upload_bytes_max: u64,
     /// The mapping where none is named.
     pub mapping_default: String,
-    /// The mappings that the page offers; where there are none, it asks for a name.
-    pub mappings: Vec<String>,
+    /// The mappings that the page offers, each with a line about it; where there are none, it asks for a name.
+    pub mappings: Vec<(String, String)>,
     /// When the disk is too full for uploads.
     pub watermark: WatermarkConfig,
     /// Whose twins of a document are looked for.

@@ -282,7 +282,8 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
                 inside.is_dry = inside.calls == calls;
             }
             Ok(_) if readiness == Readiness::Probe => tokio::time::sleep(PROBE_PAUSE).await,
-            Ok(_) => {}
+            // What was claimed starts before the next claim is sent off.
+            Ok(_) => tokio::task::yield_now().await,
             Err(error) => {
                 tracing::warn!(%error, job.lane = %lane.lane, "could not claim; trying again");
                 shared.may_have_strays();
@@ -346,8 +347,11 @@ impl Lanes {
             inside.calls += 1;
             inside.is_dry = false;
             drop(inside);
+            // Only where somebody would have to wait: woken for nothing, it is in the dispatcher's way.
+            if lane.is_busy() {
+                lane.call.notify_one();
+            }
             lane.wake.notify_one();
-            lane.call.notify_one();
         }
     }
 

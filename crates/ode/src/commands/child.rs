@@ -24,6 +24,9 @@ pub(crate) struct Convert {
     /// Folder with mappings beside those that ship
     #[arg(long)]
     mappings: Option<PathBuf>,
+    /// Run draft and canary versions beside the one that is used
+    #[arg(long)]
+    shadow: bool,
 }
 
 /// Does the work. Runs on the main thread with no other beside it: the sandbox binds the thread that enters it.
@@ -31,7 +34,9 @@ pub(crate) fn run(command: Child) -> ExitCode {
     match command {
         Child::Keep => ode_child::keeper::serve(),
         Child::Convert(args) => {
-            xml::serve(ode_extract::Options { folder: args.mappings, ..ode_extract::Options::default() })
+            let options =
+                ode_extract::Options { folder: args.mappings, shadow: args.shadow, ..Default::default() };
+            xml::serve(options)
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) enum Keys {
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ode keys create --user ada --name laptop             a key for a person
-  ode keys create --organisation acme --name billing   a key for an organisation; its jobs are seen by all its keys
+  ode keys create --organisation acme --name billing   a key for an organisation
   ode keys list
   ode keys revoke 3f9a0c51d2b7
 

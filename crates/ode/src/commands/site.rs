@@ -51,7 +51,7 @@ impl SiteArgs {
     pub(super) fn settings(
         &self,
         settings: &Settings,
-        mappings: Vec<String>,
+        mappings: Vec<(String, String)>,
         grace: Duration,
     ) -> WebSettings {
         WebSettings {

@@ -103,6 +103,9 @@ pub(crate) fn open(bytes: Arc<[u8]>, limits: &Limits) -> Result<Pdf, Refusal> {
     if bytes.len() > limits.bytes_max {
         return Err(Refusal::TooLarge { bytes: bytes.len(), bytes_max: limits.bytes_max });
     }
+    if bytes.is_empty() {
+        return Err(Refusal::Empty);
+    }
     let head = &bytes[..bytes.len().min(HEADER_WITHIN_BYTES)];
     let has_header = head.windows(5).any(|window| window == b"%PDF-");
     let pdf = Pdf::new(Arc::new(Bytes(bytes))).map_err(|error| match error {

@@ -133,7 +133,7 @@ pub struct Ask {
 }
 
 /// What a conversion says about itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The mapping that was used, or `embedded:` and the name of the file that was passed on; empty for text.
     pub source: String,
@@ -141,6 +141,17 @@ pub struct Summary {
     pub pages: usize,
     /// What a person should look at, worst first.
     pub findings: Vec<Finding>,
+    /// How draft and canary versions of the mapping came out, where they ran beside it.
+    pub shadows: Vec<Shadow>,
+}
+
+/// A version of a mapping that ran beside the one that was used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shadow {
+    /// Its id.
+    pub mapping: String,
+    /// Fields that it reads differently, cells as `lines.0.total`; empty where all is the same.
+    pub different: Vec<String>,
 }
 
 /// Something a person should know about the result.

@@ -1,13 +1,14 @@
 //! The conversion itself, and the child process around it.
 
-use super::ask::{Answer, Ask, Converted, Finding, Output, Scans, Summary, Task, To, Work};
+use super::ask::{Answer, Ask, Converted, Finding, Output, Scans, Shadow, Summary, Task, To, Work};
 use super::scans::{self, Reading};
 use super::study::study;
 use ode_child::Failure;
 use ode_child::child::Reporter;
+use ode_extract::registry::ShadowReport;
 use ode_extract::write::{Format, Provenance, provenance, write};
 use ode_extract::{
-    Choice, ExtractError, FindingCode, Record, Registry, Severity, compare, embedded, extract,
+    Choice, ExtractError, Extraction, FindingCode, Record, Registry, Severity, compare, embedded, extract,
 };
 use ode_job::ErrorCode;
 use ode_pdf::{Document, Refusal};
@@ -23,7 +24,7 @@ fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converte
     let document = &reading.document;
     if ask.to == To::Text {
         let summary =
-            Summary { source: String::new(), pages: document.pages.len(), findings: warned(reading) };
+            Summary { pages: document.pages.len(), findings: warned(reading), ..Summary::default() };
         return Ok(Converted { document: document.to_text().into_bytes(), provenance: None, summary });
     }
     let choice = ask.mapping.as_deref().map_or(Choice::Auto, Choice::Named);
@@ -36,7 +37,8 @@ fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converte
         Some(attached) => (attached.invoice, attached.findings),
         None => (None, Vec::new()),
     };
-    let converted = match (found, page) {
+    let shadows = page.as_ref().map(shadows).unwrap_or_default();
+    let mut converted = match (found, page) {
         (Some(mut invoice), page) => {
             match page {
                 Ok(page) => {
@@ -59,13 +61,14 @@ fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converte
             told(document, ask, &page.record, written.bytes)
         }
     };
+    converted.summary.shadows = shadows;
     Ok(with_findings(converted, reading, findings))
 }
 
 /// A conversion's answer, before its findings.
 fn told(document: &Document, ask: &Ask, record: &Record, written: Vec<u8>) -> Converted {
     let summary =
-        Summary { source: record.source.clone(), pages: document.pages.len(), findings: Vec::new() };
+        Summary { source: record.source.clone(), pages: document.pages.len(), ..Summary::default() };
     Converted { document: written, provenance: ask.provenance.then(|| provenance(record)), summary }
 }
 
@@ -120,13 +123,22 @@ fn shown(ask: &Ask) -> Provenance {
     if ask.provenance { Provenance::Shown } else { Provenance::Left }
 }
 
+/// How other versions of the mapping came out.
+fn shadows(page: &Extraction) -> Vec<Shadow> {
+    let shadow = |report: &ShadowReport| Shadow {
+        mapping: report.mapping.clone(),
+        different: report.differences.keys().cloned().collect(),
+    };
+    page.shadows.iter().map(shadow).collect()
+}
+
 pub(super) fn failed(code: ErrorCode, message: impl ToString) -> Failure {
     Failure { code: code.to_string(), message: message.to_string(), retryable: code.is_retryable() }
 }
 
 pub(super) fn refused(refusal: Refusal) -> Failure {
     let code = match refusal {
-        Refusal::NotPdf => ErrorCode::NotPdf,
+        Refusal::Empty | Refusal::NotPdf => ErrorCode::NotPdf,
         Refusal::TooLarge { .. } | Refusal::TooManyPages { .. } => ErrorCode::TooLarge,
         Refusal::Encrypted | Refusal::UnknownEncryption => ErrorCode::Encrypted,
         Refusal::NoPages => ErrorCode::NoPages,

@@ -21,6 +21,8 @@ use tokio::time::Instant;
 pub struct Options {
     /// Folder with mappings beside those that ship.
     pub mappings: Option<PathBuf>,
+    /// Whether draft and canary versions of a mapping run beside it, so that their differences can be counted.
+    pub shadow: bool,
     /// Conversions at a time; further ones wait.
     pub at_once: usize,
     /// How long one may wait for its turn before it is told that we are busy.
@@ -38,6 +40,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             mappings: None,
+            shadow: false,
             at_once: std::thread::available_parallelism().map_or(1, usize::from),
             patience: Duration::from_secs(10),
             sandbox: Sandbox::BestEffort,
@@ -54,6 +57,7 @@ pub struct Converter {
     spec: Arc<Spec>,
     turns: Arc<Semaphore>,
     patience: Duration,
+    shadow: bool,
     ocr: Arc<Ocr>,
 }
 
@@ -64,10 +68,10 @@ impl std::fmt::Debug for Converter {
 }
 
 impl Converter {
-    /// Gets ready. The child is this very program, which must answer to `child convert [--mappings DIR]` by calling
+    /// Gets ready. The child is this very program, which must answer to `child convert [--mappings DIR] [--shadow]` by calling
     /// [`super::serve`], and to `child keep` by calling [`ode_child::keeper::serve`].
     pub fn new(options: Options) -> Result<Self, ode_child::Error> {
-        let program = program(options.mappings)?;
+        let program = program(options.mappings, options.shadow)?;
         let limits = Limits { payload_bytes: PAYLOAD_BYTES_MAX, ..options.limits };
         let spec = Spec { sandbox: options.sandbox, limits, ..Spec::own(program) };
         let supervisor = Supervisor::new()?;
@@ -77,12 +81,13 @@ impl Converter {
             spec: Arc::new(spec),
             turns: Arc::new(Semaphore::new(options.at_once.max(1))),
             patience: options.patience,
+            shadow: options.shadow,
         })
     }
 
     /// The same with the mappings of another folder. The turns are shared: both together convert no more at a time.
     pub fn with_mappings(&self, folder: PathBuf) -> Result<Self, ode_child::Error> {
-        let spec = Spec { program: program(Some(folder))?, ..(*self.spec).clone() };
+        let spec = Spec { program: program(Some(folder), self.shadow)?, ..(*self.spec).clone() };
         Ok(Converter { spec: Arc::new(spec), ..self.clone() })
     }
 
@@ -179,13 +184,14 @@ const READ_BYTES_MAX: usize = 12 << 20;
 const PAYLOAD_BYTES_MAX: u64 = 32 << 20;
 
 /// This very program, as the child that converts.
-fn program(mappings: Option<PathBuf>) -> Result<Program, ode_child::Error> {
+fn program(mappings: Option<PathBuf>, shadow: bool) -> Result<Program, ode_child::Error> {
     let mut arguments: Vec<OsString> = vec!["child".into(), "convert".into()];
     if let Some(folder) = mappings {
         // The child starts in a directory of its own.
         let folder = std::path::absolute(folder).map_err(not_started)?;
         arguments.extend(["--mappings".into(), folder.into_os_string()]);
     }
+    arguments.extend(shadow.then(|| "--shadow".into()));
     this_program(arguments)
 }
 

@@ -17,7 +17,7 @@ mod ocr;
 mod scans;
 mod study;
 
-pub use ask::{Ask, Converted, Finding, Output, Summary, To};
+pub use ask::{Ask, Converted, Finding, Output, Shadow, Summary, To};
 pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
 pub use conversion::serve;
 pub use converter::{Converter, Options, too_large};

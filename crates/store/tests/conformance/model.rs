@@ -241,7 +241,9 @@ impl Job {
         for step in &settled.steps {
             self.step(step.event, step.to);
         }
-        (self.holder, self.is_to_stop, self.lane, self.due) = (None, false, None, Due::Never);
+        // A wish that the worker had not heard of yet is for the next one.
+        self.is_to_stop &= matches!(settled.verdict, Verdict::Again { spent: Spent::HandedBack, .. });
+        (self.holder, self.lane, self.due) = (None, None, Due::Never);
         let in_line = self.pipeline.lane(self.state);
         match settled.verdict {
             Verdict::End => {}
@@ -270,7 +272,7 @@ impl Job {
             return false;
         }
         self.step(asks, to);
-        (self.lane, self.due) = (None, Due::Never);
+        (self.lane, self.due, self.is_to_stop) = (None, Due::Never, false);
         match asks {
             Event::Retried => {
                 (self.retries, self.crashes) = (0, 0);

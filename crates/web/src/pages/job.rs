@@ -107,6 +107,7 @@ fn facts(job: &JobView) -> Vec<Fact> {
     };
     let facts = [
         plain("Mapping", Some(job.mapping.clone())),
+        plain("Read by", read_by(job)),
         plain("Size", job.bytes.map(words::size)),
         plain("Pages", job.pages.map(|pages| pages.to_string())),
         moment("Sent", Some(job.created_at)),
@@ -118,6 +119,12 @@ fn facts(job: &JobView) -> Vec<Fact> {
         code("SHA-256", job.sha256.clone()),
     ];
     facts.into_iter().flatten().collect()
+}
+
+/// The mapping that was used, where that is another than was asked for.
+fn read_by(job: &JobView) -> Option<String> {
+    let used = job.result.as_ref()?["mapping"].as_str()?;
+    (used != job.mapping).then(|| used.to_owned())
 }
 
 fn findings(result: Option<&Value>) -> Vec<Finding> {

@@ -40,6 +40,8 @@ struct Notice {
 
 struct Mapping {
     name: String,
+    label: String,
+    about: String,
     is_chosen: bool,
 }
 
@@ -85,7 +87,7 @@ pub(super) async fn upload(
         .into_iter()
         .filter_map(|outcome| {
             let detail = match outcome.problem {
-                Some(problem) => format!("{}. {}", problem.title, problem.detail),
+                Some(problem) => problem.detail,
                 None if outcome.is_duplicate => "You sent this file before: it is in the list below.".into(),
                 None => return None,
             };
@@ -130,7 +132,14 @@ async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> 
 fn mappings(app: &App) -> Vec<Mapping> {
     let chosen = &app.settings.mapping_default;
     let names = app.settings.mappings.iter();
-    names.map(|name| Mapping { name: name.clone(), is_chosen: name == chosen }).collect()
+    names
+        .map(|(name, about)| Mapping {
+            name: name.clone(),
+            label: if name == "auto" { "Whichever fits (auto)".into() } else { name.clone() },
+            about: about.clone(),
+            is_chosen: name == chosen,
+        })
+        .collect()
 }
 
 fn filters(show: &str) -> Vec<Filter> {

@@ -17,6 +17,10 @@ pub(super) struct Row {
     pub(super) label: &'static str,
     pub(super) percent: Option<u8>,
     pub(super) told: Option<String>,
+    /// When it will be tried again: for programs, and for people.
+    pub(super) retry_at: Option<(String, String)>,
+    /// How many findings want to be looked at.
+    pub(super) findings: Option<String>,
     pub(super) why: Option<String>,
     pub(super) can_download: bool,
     pub(super) can_review: bool,
@@ -28,6 +32,8 @@ pub(super) struct Act {
     pub(super) deed: &'static str,
     pub(super) name: &'static str,
     pub(super) class: &'static str,
+    /// What can be said of the file once it is done.
+    pub(super) done: &'static str,
     pub(super) ask: Option<String>,
 }
 
@@ -41,10 +47,12 @@ impl Row {
             created_at: job.created_at.to_string(),
             created: words::moment(job.created_at),
             state: job.status.as_str(),
-            phase: job.phase.as_str(),
-            label: job.label,
+            phase: if job.is_expired { "held" } else { job.phase.as_str() },
+            label: if job.is_expired { "Removed" } else { job.label },
             percent: (job.phase == Phase::Running).then_some(job.progress.percent),
             told: told(job),
+            retry_at: retry_at(job),
+            findings: findings(job),
             why: why(job),
             can_download: job.is_downloadable,
             can_review: job.is_downloadable,
@@ -71,18 +79,35 @@ fn told(job: &JobView) -> Option<String> {
     }
 }
 
+fn retry_at(job: &JobView) -> Option<(String, String)> {
+    let at = job.retry_at.filter(|_| matches!(job.phase, Phase::Held | Phase::Ready))?;
+    Some((at.to_string(), words::moment(at)))
+}
+
+fn findings(job: &JobView) -> Option<String> {
+    let found = job.result.as_ref()?["findings"].as_array()?;
+    let count = found.iter().filter(|finding| finding["severity"] != "info").count();
+    match count {
+        0 => None,
+        1 => Some("1 thing to look at".into()),
+        count => Some(format!("{count} things to look at")),
+    }
+}
+
 fn why(job: &JobView) -> Option<String> {
     job.error.as_ref().map(|error| error.message.clone())
 }
 
 fn acts(phase: Phase, name: &str) -> Vec<Act> {
-    let act = |deed, name, class| Act { deed, name, class, ask: None };
-    let delete =
-        || Act { ask: Some(format!("Delete {name} and its result?")), ..act("delete", "Delete", "quiet") };
+    let act = |deed, name, class, done| Act { deed, name, class, done, ask: None };
+    let delete = || Act {
+        ask: Some(format!("Delete {name} and its result?")),
+        ..act("delete", "Delete", "quiet", "was deleted")
+    };
     match phase {
-        Phase::Held | Phase::Ready => vec![act("cancel", "Cancel", "quiet")],
-        Phase::Running => vec![act("stop", "Stop", "quiet")],
-        Phase::Failed => vec![act("retry", "Retry", ""), delete()],
+        Phase::Held | Phase::Ready => vec![act("cancel", "Cancel", "quiet", "was cancelled")],
+        Phase::Running => vec![act("stop", "Stop", "quiet", "is being stopped")],
+        Phase::Failed => vec![act("retry", "Retry", "", "is tried again"), delete()],
         Phase::Done | Phase::Cancelled => vec![delete()],
     }
 }

@@ -54,20 +54,19 @@ pub(super) fn event(event: Event) -> &'static str {
     }
 }
 
-/// Particulars of an event: only what helps who reads it.
+/// Particulars of an event: only what helps who reads it. Addresses of ours do not.
 pub(super) fn particulars(meta: &Value) -> Option<String> {
     let text = |name: &str| meta[name].as_str().map(str::to_owned);
     let number = |name: &str| meta[name].as_i64();
     let parts = [
-        text("message"),
+        text("message").map(|message| message.trim_end_matches('.').to_owned()),
         text("code"),
-        text("gateway").map(|gateway| format!("by {gateway}")),
         number("status").map(|status| format!("answered {status}")),
         number("duration_ms").map(duration),
         number("attempt").map(|attempt| format!("attempt {attempt}")),
     ];
     let told: Vec<String> = parts.into_iter().flatten().collect();
-    (!told.is_empty()).then(|| told.join(", "))
+    (!told.is_empty()).then(|| told.join(" · "))
 }
 
 /// A duration that was measured.
@@ -110,7 +109,7 @@ mod tests {
     fn particulars_are_told_where_they_are_known() {
         let meta =
             json!({ "gateway": "http://gateway:8000", "status": 502, "duration_ms": 1_250, "worker": "x" });
-        assert_eq!(particulars(&meta).as_deref(), Some("by http://gateway:8000, answered 502, 1.2 s"));
+        assert_eq!(particulars(&meta).as_deref(), Some("answered 502 · 1.2 s"));
         assert_eq!(particulars(&json!({})), None);
     }
 }

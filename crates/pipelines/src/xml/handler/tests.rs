@@ -79,6 +79,7 @@ impl Engine for Says {
             source: ask.mapping.clone().unwrap_or_else(|| "best_v1".into()),
             pages: 3,
             findings: self.0.clone()?,
+            shadows: Default::default(),
         };
         Ok(Converted { document: b"<a/>".to_vec(), provenance: None, summary })
     }
