@@ -69,7 +69,7 @@ impl Default for WebSettings {
     /// 50 MB, ten uploads and a thousand requests a minute, lists for two seconds, links for ten minutes.
     fn default() -> Self {
         WebSettings {
-            upload_bytes_max: 50 << 20,
+            upload_bytes_max: 50_000_000,
             mapping_default: "pt_simon_invoice_v1".into(),
             mappings: Vec::new(),
             watermark: WatermarkConfig::default(),
