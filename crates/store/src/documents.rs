@@ -2,11 +2,12 @@
 
 use crate::Store;
 use crate::blobs::Blobs;
-use crate::db::{Param, Tx, params};
+use crate::db::{Param, Row, Tx, params};
 use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::{Event, JobId, Pipeline, State};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// What is known of a document beside its job.
@@ -51,6 +52,10 @@ const LAST_READ: Duration = Duration::from_secs(60);
 const DOCUMENT: &str =
     "SELECT original_filename, content_type, bytes, sha256, mapping, upload_path, result_path,
     expires_at, download_count, first_downloaded_at, duplicate_of FROM documents WHERE id = $1";
+const DOCUMENTS: &str =
+    "SELECT d.id, d.original_filename, d.content_type, d.bytes, d.sha256, d.mapping, d.upload_path,
+        d.result_path, d.expires_at, d.download_count, d.first_downloaded_at, d.duplicate_of
+    FROM {rows $1: key uuid} JOIN documents d ON d.id = r.key";
 const STANDING: &str = "SELECT pipeline, state FROM job_past WHERE id = $1
     UNION ALL SELECT pipeline, state FROM job_live WHERE id = $1";
 /// Holds the row for the rest of the transaction.
@@ -77,22 +82,17 @@ impl Store {
     /// What is known of a job's document; none where the job is not about one, or there is no such job.
     pub async fn document(&self, id: JobId) -> Result<Option<Document>, Error> {
         let rows = self.db().read(DOCUMENT, params![id]).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let count = u32::try_from(row.int("download_count")?).unwrap_or(u32::MAX);
-        let duplicate_of = row.opt_text("duplicate_of")?.and_then(|id| id.parse().ok());
-        Ok(Some(Document {
-            original_filename: row.opt_text("original_filename")?,
-            content_type: row.text("content_type")?,
-            bytes: row.opt_int("bytes")?,
-            sha256: row.opt_text("sha256")?,
-            mapping: row.text("mapping")?,
-            upload_path: row.opt_text("upload_path")?,
-            result_path: row.opt_text("result_path")?,
-            expires_at: row.opt_moment("expires_at")?,
-            download_count: count,
-            first_downloaded_at: row.opt_moment("first_downloaded_at")?,
-            duplicate_of: duplicate_of.map(JobId),
-        }))
+        rows.first().map(document).transpose()
+    }
+
+    /// The same for many jobs at once.
+    pub(crate) async fn documents(&self, ids: &[JobId]) -> Result<HashMap<JobId, Document>, Error> {
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let keys: Vec<Value> = ids.iter().map(|id| json!({ "key": id })).collect();
+        let rows = self.db().read(DOCUMENTS, &[Param::Rows(Value::Array(keys).to_string())]).await?;
+        rows.iter().map(|row| Ok((row.job("id")?, document(row)?))).collect()
     }
 
     /// Records that a job's result was fetched. If results go with their first download, this one is given up here: its
@@ -177,4 +177,22 @@ async fn ended_state(tx: &mut Tx, id: JobId, event: Event) -> Result<State, Erro
     let row = rows.first().ok_or_else(|| Error::NotFound(id.to_string()))?;
     let (pipeline, state): (Pipeline, State) = (row.name("pipeline")?, row.name("state")?);
     Ok(pipeline.next(state, event)?)
+}
+
+fn document(row: &Row) -> Result<Document, Error> {
+    let count = u32::try_from(row.int("download_count")?).unwrap_or(u32::MAX);
+    let duplicate_of = row.opt_text("duplicate_of")?.and_then(|id| id.parse().ok());
+    Ok(Document {
+        original_filename: row.opt_text("original_filename")?,
+        content_type: row.text("content_type")?,
+        bytes: row.opt_int("bytes")?,
+        sha256: row.opt_text("sha256")?,
+        mapping: row.text("mapping")?,
+        upload_path: row.opt_text("upload_path")?,
+        result_path: row.opt_text("result_path")?,
+        expires_at: row.opt_moment("expires_at")?,
+        download_count: count,
+        first_downloaded_at: row.opt_moment("first_downloaded_at")?,
+        duplicate_of: duplicate_of.map(JobId),
+    })
 }

@@ -3,6 +3,7 @@
 
 use crate::Store;
 use crate::db::{Param, Row, params};
+use crate::documents::Document;
 use crate::error::Error;
 use crate::read::{job_columns, record};
 use jiff::Timestamp;
@@ -26,13 +27,25 @@ pub struct OwnedFilter {
     pub limit: usize,
 }
 
-/// A job, and whether its result can be fetched.
+/// A job, and what is known of its document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnedJob {
     /// The job.
     pub record: JobRecord,
+    /// Its document, where it is about one.
+    pub document: Option<Document>,
+}
+
+impl OwnedJob {
     /// Whether there is a file with its result.
-    pub has_result: bool,
+    pub fn has_result(&self) -> bool {
+        self.document.as_ref().is_some_and(|document| document.result_path.is_some())
+    }
+
+    /// Whether what it is to work on is still there.
+    pub fn has_source(&self) -> bool {
+        self.document.as_ref().is_none_or(|document| document.upload_path.is_some())
+    }
 }
 
 /// A part of an owner's list, newest first.
@@ -57,8 +70,7 @@ macro_rules! of_owner {
         (
             concat!(
                 job_columns!(),
-                ", (SELECT count(*) FROM job_artifact a WHERE a.job_id = jobs.id AND a.role = 'result') AS results
-                FROM jobs WHERE ",
+                " FROM jobs WHERE ",
                 $column,
                 " = $1 AND ($2 IS NULL OR state = $2) AND ($3 IS NULL OR type = $3) AND ($4 IS NULL OR updated_at >= $4)
                     AND ($5 IS NULL OR id < $5) ORDER BY id DESC LIMIT $6"
@@ -71,11 +83,7 @@ macro_rules! of_owner {
 const OF_SESSION: (&str, &str) = of_owner!("session_id");
 const OF_USER: (&str, &str) = of_owner!("user_id");
 const OF_ORGANISATION: (&str, &str) = of_owner!("organisation_id");
-const BY_IDS: &str = concat!(
-    job_columns!(),
-    ", (SELECT count(*) FROM job_artifact a WHERE a.job_id = jobs.id AND a.role = 'result') AS results
-    FROM {rows $1: key uuid} JOIN jobs ON jobs.id = r.key"
-);
+const BY_IDS: &str = concat!(job_columns!(), " FROM {rows $1: key uuid} JOIN jobs ON jobs.id = r.key");
 
 impl Store {
     /// Lists an owner's jobs, newest first. The operator owns none of them.
@@ -98,7 +106,7 @@ impl Store {
         // clock is never ahead of what was read.
         let counts = self.db().read(count, params![filter.owner.key()]).await?;
         let rows = self.db().read(list, params).await?;
-        let jobs = rows.iter().take(limit).map(owned).collect::<Result<Vec<_>, _>>()?;
+        let jobs = self.with_documents(&rows[..rows.len().min(limit)]).await?;
         let next_cursor = jobs.last().map(|job| job.record.id).filter(|_| rows.len() > limit);
         let counted = counts.first().ok_or_else(|| Error::Corrupt("a count without an answer".into()))?;
         Ok(OwnedPage {
@@ -115,15 +123,15 @@ impl Store {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        self.db()
-            .read(BY_IDS, &[Param::Rows(Value::Array(keys).to_string())])
-            .await?
-            .iter()
-            .map(owned)
-            .collect()
+        let rows = self.db().read(BY_IDS, &[Param::Rows(Value::Array(keys).to_string())]).await?;
+        self.with_documents(&rows).await
     }
-}
 
-fn owned(row: &Row) -> Result<OwnedJob, Error> {
-    Ok(OwnedJob { record: record(row)?, has_result: row.int("results")? > 0 })
+    async fn with_documents(&self, rows: &[Row]) -> Result<Vec<OwnedJob>, Error> {
+        let records = rows.iter().map(record).collect::<Result<Vec<_>, _>>()?;
+        let ids: Vec<JobId> = records.iter().map(|record| record.id).collect();
+        let mut documents = self.documents(&ids).await?;
+        let owned = |record: JobRecord| OwnedJob { document: documents.remove(&record.id), record };
+        Ok(records.into_iter().map(owned).collect())
+    }
 }

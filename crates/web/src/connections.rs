@@ -132,7 +132,7 @@ const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
 /// How long and how much is still read, and dropped, after the answer: a peer that is still sending what was refused
 /// would otherwise be reset before it has read why.
 const LINGER_MAX: Duration = Duration::from_millis(500);
-const LINGER_BYTES_MAX: usize = 64 << 20;
+const LINGER_BYTES_MAX: usize = 16 << 20;
 
 /// A stream that gives up on a peer that does not read, and lets one that does not listen finish.
 struct Patient {

@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef, Phase};
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,7 @@ pub(crate) struct Link {
     url: String,
     /// Until when.
     #[schema(value_type = String, format = "date-time")]
+    #[serde(serialize_with = "crate::view::moment")]
     expires_at: Timestamp,
 }
 
@@ -124,15 +126,25 @@ pub(crate) async fn by_link(
 
 /// The file with a job's result, or why there is none.
 async fn result_of(app: &App, job: &JobRecord) -> Result<Artifact, Problem> {
-    if job.phase != Phase::Done {
-        return Err(ErrorCode::NotReady.into());
+    match job.phase {
+        Phase::Done => {}
+        Phase::Failed | Phase::Cancelled => return Err(failed(job)),
+        Phase::Held | Phase::Ready | Phase::Running => return Err(ErrorCode::NotReady.into()),
     }
     let mut files = app.store.artifacts(job.id).await?;
     files.retain(|file| file.role == "result");
     if files.is_empty() { Err(ErrorCode::Expired.into()) } else { Ok(files.swap_remove(0)) }
 }
 
-async fn send(app: &App, job: &JobRecord, headers: &HeaderMap) -> Result<Response, Problem> {
+/// There is no result and will be none, unless it is tried again.
+fn failed(job: &JobRecord) -> Problem {
+    let code = job.error_code.as_deref().and_then(|code| code.parse().ok()).unwrap_or(ErrorCode::Conflict);
+    let why = job.error_message.as_deref().unwrap_or_default().trim_end_matches('.');
+    let detail = format!("This document was not converted: {why}.");
+    Problem::with_status(StatusCode::CONFLICT, code, detail).titled("The conversion failed")
+}
+
+async fn send(app: &Arc<App>, job: &JobRecord, headers: &HeaderMap) -> Result<Response, Problem> {
     let file = result_of(app, job).await?;
     let bytes = u64::try_from(file.bytes).unwrap_or_default();
     let tag = format!("\"{}\"", file.sha256);
@@ -148,9 +160,7 @@ async fn send(app: &App, job: &JobRecord, headers: &HeaderMap) -> Result<Respons
     };
     let (start, end) = range.as_ref().map_or((0, bytes), |range| (range.start, range.end));
     let body = content(app, &file, start..end).await?;
-    if start == 0 {
-        app.store.record_download(job.id).await?;
-    }
+    let body = if range.is_none() { counted(app, job.id, body, bytes) } else { body };
     let mut response = (
         [
             (header::CONTENT_TYPE, text(&file.content_type)),
@@ -181,6 +191,44 @@ async fn content(app: &App, file: &Artifact, range: Range<u64>) -> Result<Body, 
         return Ok(content.slice(at(range.start)..at(range.end)).into());
     }
     Ok(Body::from_stream(app.blobs.stream(&file.path, range).await?))
+}
+
+/// Counts a download once all of it was handed on: a result that goes with its first download must have been one.
+fn counted(app: &Arc<App>, job: JobId, body: Body, bytes: u64) -> Body {
+    let sending = Sending { app: app.clone(), job, left: bytes };
+    let pieces = stream::unfold((body.into_data_stream(), sending), async |(mut pieces, mut sending)| {
+        let piece = pieces.next().await?;
+        if let Ok(piece) = &piece {
+            sending.left = sending.left.saturating_sub(piece.len() as u64);
+        }
+        Some((piece, (pieces, sending)))
+    });
+    Body::from_stream(pieces)
+}
+
+/// A result on its way to somebody.
+struct Sending {
+    app: Arc<App>,
+    job: JobId,
+    left: u64,
+}
+
+impl Drop for Sending {
+    /// The end of it is not asked for once as much was sent as was announced, so this is where it shows.
+    fn drop(&mut self) {
+        if self.left > 0 {
+            return;
+        }
+        let (app, job) = (self.app.clone(), self.job);
+        tokio::spawn(async move {
+            match app.store.record_download(job).await {
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(job.id = %job, %error, "a download of job {job} was not counted")
+                }
+            }
+        });
+    }
 }
 
 fn unsatisfiable(bytes: u64) -> Response {

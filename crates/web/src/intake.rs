@@ -67,6 +67,7 @@ pub(crate) async fn accept(
     wanted: Wanted<'_>,
 ) -> Result<Enqueued, Problem> {
     let source = received.artifact("source", filename, "application/pdf")?;
+    let (bytes, mapping) = (source.bytes, wanted.mapping);
     let job = job(caller, &source, wanted);
     let twin = match (app.settings.dedupe, &job.dedupe_key) {
         (Dedupe::Everyone, Some(key)) => app.store.twin_of_anyone(key).await?,
@@ -76,9 +77,14 @@ pub(crate) async fn accept(
         Some(twin) => accept_done(app, job, source, &twin).await?,
         None => app.store.enqueue_file(job, source).await?,
     };
-    if let Enqueued::New(_) = enqueued {
-        received.hand_over();
-        app.lists.forget(caller.owner);
+    let id = enqueued.id();
+    match enqueued {
+        Enqueued::New(_) => {
+            received.hand_over();
+            app.lists.forget(caller.owner);
+            tracing::info!(job.id = %id, job.kind = mapping, bytes, "accepted job {id} ({bytes} bytes, {mapping})");
+        }
+        Enqueued::Existing(_) => tracing::info!(job.id = %id, "a document was sent again; its job is {id}"),
     }
     Ok(enqueued)
 }

@@ -5,13 +5,13 @@ use crate::caller::Caller;
 use crate::lists::Listed;
 use crate::problem::{Problem, ProblemDocument};
 use crate::session::hex;
-use crate::view::{EventView, JobView};
+use crate::view::{EventView, JobView, why_no_retry};
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use ode_job::{JobId, JobRecord, JobRef, State as JobState};
+use ode_job::{JobId, JobRecord, JobRef, Phase, State as JobState};
 use ode_store::{OwnedFilter, OwnedJob, OwnedPage};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -83,6 +83,7 @@ pub(crate) struct JobList {
     next_cursor: Option<String>,
     /// When this was so: give it as `since` next time. A few seconds early, so that nothing can fall in between.
     #[schema(value_type = String, format = "date-time")]
+    #[serde(serialize_with = "crate::view::moment")]
     as_of: Timestamp,
 }
 
@@ -147,10 +148,11 @@ fn etag(page: &OwnedPage) -> HeaderValue {
     let mut hash = Sha256::new();
     hash.update(page.active_count.to_be_bytes());
     hash.update([u8::from(page.next_cursor.is_some())]);
-    for OwnedJob { record, has_result } in &page.jobs {
+    for job in &page.jobs {
+        let record = &job.record;
         hash.update(record.id.0.as_bytes());
         hash.update(record.updated_at.as_microsecond().to_be_bytes());
-        hash.update([record.progress.percent, u8::from(*has_result)]);
+        hash.update([record.progress.percent, u8::from(job.has_result()), u8::from(job.has_source())]);
         hash.update(record.state.as_str());
         hash.update(record.progress.message.as_deref().unwrap_or_default());
     }
@@ -228,8 +230,20 @@ pub(crate) async fn retry(
     Path(id): Path<String>,
 ) -> Result<Json<JobView>, Problem> {
     let job = find(&app, &caller, &id).await?;
-    app.store.retry(job.id).await?;
+    try_again(&app, &job).await?;
     changed(&app, job).await
+}
+
+/// Tries a job again, unless that cannot help.
+pub(crate) async fn try_again(app: &App, job: &JobRecord) -> Result<(), Problem> {
+    let jobs = app.store.jobs_by_id(std::iter::once(job.id)).await?;
+    let failed = jobs.first().filter(|job| job.record.phase == Phase::Failed);
+    if let Some(code) = failed.and_then(why_no_retry) {
+        let detail = format!("Trying again cannot help: {}.", code.sentence());
+        return Err(Problem::with_status(StatusCode::CONFLICT, code, detail));
+    }
+    app.store.retry(job.id).await?;
+    Ok(())
 }
 
 /// Calls off a job that has not started.
@@ -288,11 +302,17 @@ pub(crate) async fn delete(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     let job = find(&app, &caller, &id).await?;
-    app.store.delete_job(job.id, &app.blobs).await?;
-    forget(&app, &job);
-    // Its history is gone with it, so that nothing else would tell other tabs.
-    owners(&job).for_each(|owner| app.hub.resync_of(owner));
+    remove(&app, &job).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Removes a job, and tells whoever has it on the screen.
+pub(crate) async fn remove(app: &App, job: &JobRecord) -> Result<(), Problem> {
+    app.store.delete_job(job.id, &app.blobs).await?;
+    forget(app, job);
+    // Its history is gone with it, so that nothing else would tell other tabs.
+    owners(job).for_each(|owner| app.hub.resync_of(owner));
+    Ok(())
 }
 
 /// The job after a change.

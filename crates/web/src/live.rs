@@ -69,6 +69,7 @@ pub(crate) struct JobEvent {
     to: JobState,
     /// When.
     #[schema(value_type = String, format = "date-time")]
+    #[serde(serialize_with = "crate::view::moment")]
     at: Timestamp,
     /// The job as it is now.
     job: JobView,

@@ -2,7 +2,7 @@
 
 use crate::problem::ProblemDocument;
 use crate::{download, health, jobs, live, upload, view};
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -54,79 +54,83 @@ pub(crate) async fn document() -> impl IntoResponse {
 
 /// The description, for people.
 pub(crate) async fn page() -> impl IntoResponse {
-    // Its style is part of the page, and named by its digest rather than allowed in general.
-    let policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-    (
-        [(header::CONTENT_SECURITY_POLICY, policy), (header::CACHE_CONTROL, "no-cache")],
-        Html(DOCUMENT.1.as_str()),
-    )
+    ([(header::CACHE_CONTROL, "no-cache")], Html(DOCUMENT.1.as_str()))
 }
 
-const STYLE: &str = "
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 56rem; margin: 2rem auto; padding: 0 1rem; }
-code { font: 0.9em ui-monospace, monospace; }
-section { border-top: 1px solid GrayText; margin-top: 2rem; }
-table { border-collapse: collapse; width: 100%; }
-td, th { text-align: left; vertical-align: top; padding: 0.2rem 1rem 0.2rem 0; }
-.method { font-weight: 700; text-transform: uppercase; }";
+/// What people look for first comes first.
+const ORDER: [&str; 5] = ["/api/upload", "/api/jobs", "/api/stream", "/api/files", "/api/healthz"];
 
-/// Writes the description as a page.
+/// Writes the description as a page, dressed like the others.
 fn describe(api: &utoipa::openapi::OpenApi) -> String {
     let mut page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width\"><title>The API of ODE</title><style>{STYLE}</style><main><h1>The API of \
-         ODE</h1><p>{}</p><p>For programs: <a href=\"/api/openapi.json\">openapi.json</a> (OpenAPI 3.1). Send an API \
-         key as <code>Authorization: Bearer ode_…</code>; a browser is known by its cookie.</p>",
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\">\n<title>The API of ODE</title>\n<link rel=\"icon\" \
+         href=\"/assets/icon.svg\" type=\"image/svg+xml\">\n<link rel=\"stylesheet\" \
+         href=\"/assets/ode.css\">\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n\
+         <header class=\"top\">\n<a class=\"brand\" href=\"/\">ODE</a>\n<nav aria-label=\"Pages\"><a \
+         href=\"/\">Queue</a> <a href=\"/api/docs\" aria-current=\"page\">API</a></nav>\n</header>\n<main \
+         id=\"main\" class=\"docs\">\n<h1>The API</h1>\n<p>{}</p>\n<p>For programs: <a \
+         href=\"/api/openapi.json\">openapi.json</a> (OpenAPI 3.1). Send an API key as <code>Authorization: Bearer \
+         ode_…</code>; a browser is known by its cookie.</p>\n",
         escaped(api.info.description.as_deref().unwrap_or_default())
     );
-    for (path, item) in &api.paths.paths {
-        let operations = [("get", &item.get), ("post", &item.post), ("delete", &item.delete)];
-        for (method, operation) in
-            operations.into_iter().filter_map(|(method, found)| Some((method, found.as_ref()?)))
-        {
-            describe_operation(&mut page, method, path, operation);
+    let place = |path: &str| ORDER.iter().position(|start| path.starts_with(start)).unwrap_or(ORDER.len());
+    let mut paths: Vec<_> = api.paths.paths.iter().collect();
+    paths.sort_by_key(|(path, _)| place(path));
+    for (path, item) in paths {
+        let operations = [("GET", &item.get), ("POST", &item.post), ("DELETE", &item.delete)];
+        for (method, operation) in operations {
+            if let Some(operation) = operation {
+                describe_operation(&mut page, method, path, operation);
+            }
         }
     }
-    page.push_str("</main></html>");
+    page.push_str("</main>\n</body>\n</html>\n");
     page
 }
 
 fn describe_operation(page: &mut String, method: &str, path: &str, operation: &Operation) {
     let summary = escaped(operation.summary.as_deref().unwrap_or_default());
     // Writing to a String cannot fail.
-    let _ = write!(
-        page,
-        "<section><h2><code><span class=\"method\">{method}</span> {}</code></h2><p>{summary}</p>",
-        escaped(path)
-    );
+    let _ = write!(page, "<section>\n<h2><code>{method} {}</code></h2>\n<p>{summary}</p>\n", escaped(path));
     if let Some(description) = operation.description.as_deref() {
-        let _ = write!(page, "<p>{}</p>", escaped(description));
+        let _ = writeln!(page, "<p>{}</p>", escaped(description));
     }
-    let parameters = operation.parameters.iter().flatten();
-    let rows: String = parameters
-        .filter_map(|parameter| match parameter {
-            RefOr::T(parameter) => Some(parameter),
-            RefOr::Ref(_) => None,
-        })
-        .map(|parameter| {
-            let (name, about) =
-                (escaped(&parameter.name), parameter.description.as_deref().unwrap_or_default());
-            format!("<tr><th scope=\"row\"><code>{name}</code><td>{}", escaped(about))
-        })
-        .collect();
-    if !rows.is_empty() {
-        let _ = write!(page, "<h3>Parameters</h3><table>{rows}</table>");
-    }
-    page.push_str("<h3>Answers</h3><table>");
-    for (status, response) in &operation.responses.responses {
+    let parameters = operation.parameters.iter().flatten().filter_map(|parameter| match parameter {
+        RefOr::T(parameter) => {
+            Some((parameter.name.clone(), parameter.description.clone().unwrap_or_default()))
+        }
+        RefOr::Ref(_) => None,
+    });
+    describe_table(page, "Parameters", parameters);
+    let answers = operation.responses.responses.iter().map(|(status, response)| {
         let about = match response {
             RefOr::T(response) => response.description.as_str(),
             RefOr::Ref(_) => "",
         };
-        let _ = write!(page, "<tr><th scope=\"row\"><code>{status}</code><td>{}", escaped(about));
+        let code = status.parse::<u16>().ok().and_then(|code| StatusCode::from_u16(code).ok());
+        let name = code.and_then(|code| code.canonical_reason()).unwrap_or_default();
+        let is_problem = code.is_some_and(|code| code.is_client_error() || code.is_server_error());
+        let about = if about.is_empty() && is_problem { "A problem document says why." } else { about };
+        (format!("{status} {name}"), about.to_owned())
+    });
+    describe_table(page, "Answers", answers);
+    page.push_str("</section>\n");
+}
+
+fn describe_table(page: &mut String, title: &str, rows: impl Iterator<Item = (String, String)>) {
+    let rows: String = rows
+        .map(|(name, about)| {
+            format!(
+                "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td></tr>\n",
+                escaped(&name),
+                escaped(&about)
+            )
+        })
+        .collect();
+    if !rows.is_empty() {
+        let _ = write!(page, "<h3>{title}</h3>\n<table>\n{rows}</table>\n");
     }
-    page.push_str("</table></section>");
 }
 
 fn escaped(text: &str) -> String {

@@ -40,11 +40,13 @@ fn draw(page: &impl Template) -> Result<Html<String>, Problem> {
     })
 }
 
-/// Whether somebody looks at this answer in a browser: they asked for a page, at an address that is one.
+/// Whether somebody looks at this answer in a browser: they asked for a page, at an address that is one or that a page
+/// leads to.
 pub(crate) fn is_for_people(path: &str, headers: &HeaderMap) -> bool {
     let accepted =
         headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
-    let is_program = ["/api/", "/v1/"].iter().any(|start| path.starts_with(start));
+    let is_file = path.ends_with("/download") || path.starts_with("/api/files/");
+    let is_program = !is_file && ["/api/", "/v1/"].iter().any(|start| path.starts_with(start));
     accepted.contains("text/html") && !is_program
 }
 
@@ -53,7 +55,7 @@ pub(crate) fn trouble(problem: &Problem, told: Response) -> Response {
     #[derive(Template)]
     #[template(path = "trouble.html")]
     struct Trouble {
-        title: &'static str,
+        title: String,
         detail: String,
     }
     let document = problem.document();

@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use ode_job::{ErrorCode, Failure};
+use ode_job::{ErrorCode, Event, Failure, Refused};
 use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -12,6 +12,8 @@ use utoipa::ToSchema;
 pub(crate) struct Problem {
     status: StatusCode,
     code: ErrorCode,
+    /// Other than the code's own sentence.
+    title: Option<String>,
     detail: String,
     retry_after: Option<Duration>,
 }
@@ -27,7 +29,7 @@ pub(crate) struct ProblemDocument {
     #[schema(example = "urn:ode:error:NOT_FOUND")]
     r#type: String,
     /// What kind it is, in a sentence.
-    pub(crate) title: &'static str,
+    pub(crate) title: String,
     /// The status of the answer.
     status: u16,
     /// The stable code; `ode explain CODE` says more.
@@ -48,7 +50,7 @@ impl Problem {
 
     pub(crate) fn with_status(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(BUSY_FOR);
-        Problem { status, code, detail: detail.into(), retry_after }
+        Problem { status, code, title: None, detail: detail.into(), retry_after }
     }
 
     pub(crate) fn not_found() -> Self {
@@ -89,6 +91,12 @@ impl Problem {
         )
     }
 
+    /// The same under another title.
+    pub(crate) fn titled(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
     /// The same, to be tried again after so long.
     pub(crate) fn after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
@@ -112,7 +120,7 @@ impl Problem {
     pub(crate) fn document(&self) -> ProblemDocument {
         ProblemDocument {
             r#type: format!("urn:ode:error:{}", self.code),
-            title: self.code.sentence(),
+            title: self.title.clone().unwrap_or_else(|| self.code.sentence().to_owned()),
             status: self.status.as_u16(),
             code: self.code,
             detail: self.detail.clone(),
@@ -134,11 +142,10 @@ impl From<ode_store::Error> for Problem {
         use ode_store::Error;
         match &error {
             Error::NotFound(_) | Error::Ambiguous(_) => Problem::no_job(),
-            Error::Invalid(_)
-            | Error::Refused { .. }
-            | Error::Duplicate { .. }
-            | Error::Repeated(_)
-            | Error::KeyReused => Problem::new(error.code(), error.to_string()),
+            Error::Refused { refused } => Problem::new(ErrorCode::Conflict, refusal(refused)),
+            Error::Invalid(_) | Error::Duplicate { .. } | Error::Repeated(_) | Error::KeyReused => {
+                Problem::new(error.code(), error.to_string())
+            }
             Error::Busy(_) => Problem::new(ErrorCode::Conflict, sentence(ErrorCode::Conflict.sentence())),
             Error::DiskFull(_) => {
                 tracing::error!(%error, "there is no space left");
@@ -160,6 +167,18 @@ impl From<ode_store::Error> for Problem {
             }
         }
     }
+}
+
+/// Why a job's state does not allow what was asked for.
+fn refusal(refused: &Refused) -> String {
+    let may = match refused.event {
+        Event::Retried => "Only a job that failed can be tried again",
+        Event::Cancelled => "Only a job that has not started can be cancelled",
+        Event::Stopped => "Only a job that is running can be stopped",
+        Event::Expired => "Only a job that has ended can be removed; cancel or stop it first",
+        _ => "The job's state does not allow this",
+    };
+    format!("{may}. This one is {}.", refused.from)
 }
 
 impl From<Failure> for Problem {

@@ -69,7 +69,7 @@ impl Default for WebSettings {
     /// 50 MB, ten uploads and a thousand requests a minute, lists for two seconds, links for ten minutes.
     fn default() -> Self {
         WebSettings {
-            upload_bytes_max: 50 << 20,
+            upload_bytes_max: 50_000_000,
             mapping_default: "pt_simon_invoice_v1".into(),
             mappings: Vec::new(),
             watermark: WatermarkConfig::default(),
@@ -245,3 +245,69 @@ const PROTECTIONS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ode_store::{BlobsConfig, Config};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+
+    async fn app(files: &std::path::Path, change: impl FnOnce(&mut WebSettings)) -> Arc<App> {
+        let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
+        store.migrate_up().await.unwrap();
+        let blobs = Blobs::open(&BlobsConfig::Local(files.to_owned())).unwrap();
+        let mut settings = WebSettings::default();
+        change(&mut settings);
+        Site::open(store, blobs, settings).await.unwrap().app
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_told_as_a_problem_and_takes_nothing_along() {
+        let files = tempfile::tempdir().unwrap();
+        let app = app(files.path(), |_| ()).await;
+        let routes = Router::new()
+            .route(
+                "/boom",
+                get(|| async {
+                    if true {
+                        panic!("boom")
+                    }
+                }),
+            )
+            .layer(middleware::from_fn_with_state(app, surround));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let bounds = Bounds { connections: 4, header_read: HEADER_READ, grace: GRACE_MIN };
+        tokio::spawn(connections::serve(listener, routes, bounds, std::future::pending()));
+        for _ in 0..2 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET /boom HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
+            assert!(
+                answer.contains("application/problem+json") && answer.contains("\"code\":\"UNKNOWN\""),
+                "{answer}"
+            );
+            assert!(answer.contains("nosniff") && !answer.contains("boom"), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_proxys_word_is_taken_only_where_there_is_one() {
+        let files = tempfile::tempdir().unwrap();
+        let mut headers = HeaderMap::new();
+        headers.append("x-forwarded-for", HeaderValue::from_static("192.0.2.1, 192.0.2.2"));
+        headers.append("x-forwarded-for", HeaderValue::from_static("192.0.2.3"));
+        headers.append("x-forwarded-proto", HeaderValue::from_static("https"));
+        let peer = Some(Peer("127.0.0.1".parse().unwrap()));
+        let open = app(files.path(), |_| ()).await;
+        assert_eq!((open.address(&headers, peer), open.is_tls(&headers)), ("127.0.0.1".parse().ok(), false));
+        let behind = app(files.path(), |settings| settings.is_behind_proxy = true).await;
+        assert_eq!(
+            (behind.address(&headers, peer), behind.is_tls(&headers)),
+            ("192.0.2.3".parse().ok(), true)
+        );
+    }
+}

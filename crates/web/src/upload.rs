@@ -29,7 +29,9 @@ const TEXT_BYTES_MAX: usize = 200;
 /// Of a name that is not known, so much is repeated.
 const NAME_SHOWN_MAX: usize = 40;
 /// So much of what is refused is read, and dropped, to reach what comes after it.
-const SKIPPED_BYTES_MAX: u64 = 64 << 20;
+const SKIPPED_BYTES_MAX: u64 = 4_000_000;
+/// Longer names of mappings are none.
+const MAPPING_CHARS_MAX: usize = 100;
 /// A sender that is silent for so long is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Names of files are shown, and become part of no path; longer ones are cut.
@@ -187,8 +189,8 @@ impl Form {
                     }
                     let filename = plain_name(field.file_name().unwrap_or_default());
                     let received = receive(app, caller, &mut field).await;
-                    if received.is_err() {
-                        skip(&mut field, &mut skipped).await?;
+                    if let Err(problem) = &received {
+                        skip(&mut field, &mut skipped, problem).await?;
                     }
                     files.push((filename, received));
                     true
@@ -221,12 +223,12 @@ fn unknown_field(name: &str) -> Problem {
 /// Which mappings there are is for the conversion to say: the door only asks for a name.
 fn check_mapping(mapping: &str) -> Result<(), Problem> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if mapping.chars().all(is_plain) {
+    if mapping.len() <= MAPPING_CHARS_MAX && mapping.chars().all(is_plain) {
         return Ok(());
     }
-    Err(Problem::invalid(
-        "The mapping's name holds other characters than letters, digits, and _ - . between them.",
-    ))
+    Err(Problem::invalid(format!(
+        "A mapping's name has up to {MAPPING_CHARS_MAX} letters and digits, with _ - . between them."
+    )))
 }
 
 fn check_output(output: Option<&str>) -> Result<(), Problem> {
@@ -250,17 +252,20 @@ async fn receive(app: &App, caller: &Caller, field: &mut Field<'_>) -> Result<Re
         door.see(&piece)?;
         incoming.write(&piece).await?;
     }
+    if incoming.bytes() == 0 {
+        return Err(empty());
+    }
     door.leave()?;
     let stored = incoming.finish().await?;
     Ok(Received::new(&app.blobs, stored))
 }
 
-/// Reads past the rest of a file that was refused.
-async fn skip(field: &mut Field<'_>, skipped: &mut u64) -> Result<(), Problem> {
+/// Reads past the rest of a file that was refused. If there is too much of it, nothing of the form is taken.
+async fn skip(field: &mut Field<'_>, skipped: &mut u64, problem: &Problem) -> Result<(), Problem> {
     while let Some(piece) = patient(field.chunk()).await? {
         *skipped += piece.len() as u64;
         if *skipped > SKIPPED_BYTES_MAX {
-            return Err(too_large(SKIPPED_BYTES_MAX));
+            return Err(problem.clone());
         }
     }
     Ok(())
@@ -295,23 +300,32 @@ async fn patient<T>(
 }
 
 fn too_large(bytes_max: u64) -> Problem {
-    let limit = bytes_max >> 20;
+    let limit = bytes_max / 1_000_000;
     let detail = format!(
         "This file is larger than {limit} MB, which is the limit. Split it, or save it with smaller pictures."
     );
-    Problem::new(ErrorCode::TooLarge, detail)
+    Problem::new(ErrorCode::TooLarge, detail).titled(format!("File exceeds {limit} MB limit"))
+}
+
+fn empty() -> Problem {
+    Problem::new(ErrorCode::NotPdf, "This file is empty. Export or download it again.")
 }
 
 /// The last part of a file's name, without anything that would change a line or a screen.
 fn plain_name(name: &str) -> String {
+    // Browsers write these three as they stand in a quoted line, and only these.
+    let name = name.replace("%22", "\"").replace("%0D", "").replace("%0A", "");
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let is_odd = |c: &char| {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
     };
     let plain: String = name.chars().filter(|c| !is_odd(c)).take(FILENAME_CHARS_MAX).collect();
-    let plain = plain.trim().trim_start_matches('.');
-    if plain.is_empty() { "document.pdf".to_owned() } else { plain.to_owned() }
+    let plain = plain.trim();
+    // A name that is nothing but an ending is none.
+    let is_name =
+        plain.rsplit_once('.').map_or(plain, |(stem, _)| stem).chars().any(|c| c != '.' && c != ' ');
+    if is_name { plain.trim_start_matches('.').to_owned() } else { "document.pdf".to_owned() }
 }
 
 /// Makes the job of a file, and says what became of it.
@@ -355,6 +369,9 @@ mod tests {
         check("C:\\Users\\ada\\a.pdf", "a.pdf");
         check("a\r\nSet-Cookie: x=1.pdf", "aSet-Cookie: x=1.pdf");
         check("\u{202e}fdp.exe", "fdp.exe");
+        check("a%22b%0D%0A.pdf", "a\"b.pdf");
+        check("100%25.pdf", "100%25.pdf");
+        check(".pdf", "document.pdf");
         check("..", "document.pdf");
         check("", "document.pdf");
         check(&"x".repeat(1000), &"x".repeat(FILENAME_CHARS_MAX));

@@ -1,9 +1,9 @@
 //! Jobs as the API shows them.
 
 use jiff::Timestamp;
-use ode_job::{EventRecord, JobId, JobRecord, Phase, State};
+use ode_job::{ErrorCode, EventRecord, JobId, JobRecord, Phase, State};
 use ode_store::OwnedJob;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -54,28 +54,48 @@ pub(crate) struct JobView {
     pub(crate) is_downloadable: bool,
     /// Whether its result was removed by retention.
     pub(crate) is_expired: bool,
+    /// How often its result was downloaded.
+    pub(crate) download_count: u32,
+    /// When its result was first downloaded.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    #[serde(serialize_with = "moments")]
+    pub(crate) first_downloaded_at: Option<Timestamp>,
+    /// When retention removes its result, or the document where there is no result.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    #[serde(serialize_with = "moments")]
+    pub(crate) expires_at: Option<Timestamp>,
+    /// The job whose result this one has a copy of.
+    #[schema(value_type = Option<String>, format = "uuid")]
+    pub(crate) duplicate_of: Option<JobId>,
     /// How many attempts were made.
     pub(crate) attempt_count: u32,
     /// When the file was accepted.
     #[schema(value_type = String, format = "date-time")]
+    #[serde(serialize_with = "moment")]
     pub(crate) created_at: Timestamp,
     /// When it got in line.
     #[schema(value_type = Option<String>, format = "date-time")]
+    #[serde(serialize_with = "moments")]
     pub(crate) queued_at: Option<Timestamp>,
     /// When its last attempt began.
     #[schema(value_type = Option<String>, format = "date-time")]
+    #[serde(serialize_with = "moments")]
     pub(crate) started_at: Option<Timestamp>,
     /// When it ended well.
     #[schema(value_type = Option<String>, format = "date-time")]
+    #[serde(serialize_with = "moments")]
     pub(crate) completed_at: Option<Timestamp>,
     /// When it ended badly.
     #[schema(value_type = Option<String>, format = "date-time")]
+    #[serde(serialize_with = "moments")]
     pub(crate) failed_at: Option<Timestamp>,
     /// When it will be tried again, where it waits for that.
     #[schema(value_type = Option<String>, format = "date-time")]
+    #[serde(serialize_with = "moments")]
     pub(crate) retry_at: Option<Timestamp>,
     /// When it last changed.
     #[schema(value_type = String, format = "date-time")]
+    #[serde(serialize_with = "moment")]
     pub(crate) updated_at: Timestamp,
     /// Where to go from here. Only what can be done now is named.
     pub(crate) links: Links,
@@ -122,6 +142,37 @@ pub(crate) struct Links {
     /// Ends its attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     stop: Option<String>,
+    /// Removes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delete: Option<String>,
+}
+
+/// A moment, to the millisecond: always as long, so that texts sort as moments do.
+pub(crate) fn moment<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{at:.3}"))
+}
+
+fn moments<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+    match at {
+        Some(at) => moment(at, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Why a failed job cannot be tried again, if it cannot: the document would be the same, or it is gone.
+pub(crate) fn why_no_retry(job: &OwnedJob) -> Option<ErrorCode> {
+    let code = job.record.error_code.as_deref().and_then(|code| code.parse().ok());
+    match code {
+        Some(
+            code @ (ErrorCode::NotPdf
+            | ErrorCode::TooLarge
+            | ErrorCode::Unreadable
+            | ErrorCode::Truncated
+            | ErrorCode::Encrypted
+            | ErrorCode::NoPages),
+        ) => Some(code),
+        _ => (!job.has_source()).then_some(ErrorCode::Expired),
+    }
 }
 
 /// What a page calls a state.
@@ -137,13 +188,19 @@ fn label(state: State) -> &'static str {
 }
 
 impl JobView {
+    /// Whether trying it again may help.
+    pub(crate) fn can_retry(&self) -> bool {
+        self.links.retry.is_some()
+    }
+
     /// Where it is found.
     pub(crate) fn address(&self) -> &str {
         &self.links.job
     }
 
     pub(crate) fn new(job: &OwnedJob, left: Option<Duration>) -> Self {
-        let OwnedJob { record, has_result } = job;
+        let (record, has_result) = (&job.record, job.has_result());
+        let known = job.document.as_ref();
         let document = &record.input["document"];
         let text = |name: &str| document[name].as_str().map(str::to_owned);
         let pages = document["pages"].as_i64().or_else(|| record.result.as_ref()?["pages"].as_i64());
@@ -168,8 +225,12 @@ impl JobView {
             seconds_left: left.map(|left| left.as_secs() + u64::from(left.subsec_nanos() > 0)),
             error: error(record),
             result: record.result.clone(),
-            is_downloadable: record.phase == Phase::Done && *has_result,
+            is_downloadable: record.phase == Phase::Done && has_result,
             is_expired: record.phase == Phase::Done && !has_result,
+            download_count: known.map_or(0, |known| known.download_count),
+            first_downloaded_at: known.and_then(|known| known.first_downloaded_at),
+            expires_at: known.and_then(|known| known.expires_at),
+            duplicate_of: known.and_then(|known| known.duplicate_of),
             attempt_count: record.attempt_count,
             created_at: record.created_at,
             queued_at: record.queued_at,
@@ -178,7 +239,7 @@ impl JobView {
             failed_at,
             retry_at: record.run_at,
             updated_at: record.updated_at,
-            links: links(record, *has_result),
+            links: links(job),
         }
     }
 }
@@ -188,17 +249,20 @@ fn error(record: &JobRecord) -> Option<ErrorView> {
     Some(ErrorView { code, message: record.error_message.clone().unwrap_or_default() })
 }
 
-fn links(record: &JobRecord, has_result: bool) -> Links {
+fn links(job: &OwnedJob) -> Links {
+    let record = &job.record;
     let of = |what: &str| format!("/api/jobs/{}{what}", record.id);
     let when = |is_so: bool, what: &str| is_so.then(|| of(what));
-    let is_waiting = matches!(record.phase, Phase::Ready | Phase::Held);
+    let (is_waiting, is_running) =
+        (matches!(record.phase, Phase::Ready | Phase::Held), record.phase == Phase::Running);
     Links {
         job: of(""),
         events: of("/events"),
-        download: when(record.phase == Phase::Done && has_result, "/download"),
-        retry: when(record.phase == Phase::Failed, "/retry"),
+        download: when(record.phase == Phase::Done && job.has_result(), "/download"),
+        retry: when(record.phase == Phase::Failed && why_no_retry(job).is_none(), "/retry"),
         cancel: when(is_waiting, "/cancel"),
-        stop: when(record.phase == Phase::Running, "/stop"),
+        stop: when(is_running, "/stop"),
+        delete: when(!is_waiting && !is_running, ""),
     }
 }
 
@@ -222,6 +286,7 @@ pub(crate) struct EventView {
     meta: Option<Value>,
     /// When.
     #[schema(value_type = String, format = "date-time")]
+    #[serde(serialize_with = "moment")]
     at: Timestamp,
 }
 

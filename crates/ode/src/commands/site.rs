@@ -55,7 +55,7 @@ impl SiteArgs {
         grace: Duration,
     ) -> WebSettings {
         WebSettings {
-            upload_bytes_max: self.upload_max << 20,
+            upload_bytes_max: self.upload_max * 1_000_000,
             mapping_default: self.mapping.clone(),
             mappings,
             watermark: settings.watermark(),

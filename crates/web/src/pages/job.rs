@@ -80,10 +80,10 @@ pub(super) async fn act(
 ) -> Result<Redirect, Problem> {
     let job = jobs::find(&app, &caller, &id).await?;
     match deed.as_str() {
-        "retry" => app.store.retry(job.id).await.map(drop)?,
+        "retry" => jobs::try_again(&app, &job).await?,
         "cancel" => app.store.cancel(job.id).await.map(drop)?,
         "stop" => app.store.stop(job.id).await.map(drop)?,
-        "delete" => app.store.delete_job(job.id, &app.blobs).await.map(drop)?,
+        "delete" => jobs::remove(&app, &job).await?,
         _ => return Err(Problem::not_found()),
     }
     jobs::forget(&app, &job);

@@ -56,7 +56,7 @@ impl Row {
             why: why(job),
             can_download: job.is_downloadable,
             can_review: job.is_downloadable,
-            acts: acts(job.phase, &name),
+            acts: acts(job, &name),
             name,
         }
     }
@@ -98,16 +98,16 @@ fn why(job: &JobView) -> Option<String> {
     job.error.as_ref().map(|error| error.message.clone())
 }
 
-fn acts(phase: Phase, name: &str) -> Vec<Act> {
+fn acts(job: &JobView, name: &str) -> Vec<Act> {
     let act = |deed, name, class, done| Act { deed, name, class, done, ask: None };
     let delete = || Act {
         ask: Some(format!("Delete {name} and its result?")),
         ..act("delete", "Delete", "quiet", "was deleted")
     };
-    match phase {
+    match job.phase {
         Phase::Held | Phase::Ready => vec![act("cancel", "Cancel", "quiet", "was cancelled")],
         Phase::Running => vec![act("stop", "Stop", "quiet", "is being stopped")],
-        Phase::Failed => vec![act("retry", "Retry", "", "is tried again"), delete()],
-        Phase::Done | Phase::Cancelled => vec![delete()],
+        Phase::Failed if job.can_retry() => vec![act("retry", "Retry", "", "is tried again"), delete()],
+        Phase::Failed | Phase::Done | Phase::Cancelled => vec![delete()],
     }
 }

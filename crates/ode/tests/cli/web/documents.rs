@@ -146,7 +146,7 @@ fn where_results_are_shared_a_document_is_converted_once_for_all(ode: &Ode) {
 fn many_files_are_each_told_what_became_of_them(ode: &Ode) {
     let serving = web_with(ode, &["--upload-max", "1"]);
     let browser = Client::browser(&serving);
-    let (good, large) = (pdf(1), large_pdf((1 << 20) + 1));
+    let (good, large) = (pdf(1), large_pdf(1_000_001));
     let sent: [(&str, &[u8]); 4] =
         [("good.pdf", &good), ("text.pdf", b"not a PDF"), ("large.pdf", &large), ("again.pdf", &good)];
     // The mapping may come after the files.
@@ -172,9 +172,12 @@ fn what_is_refused_leaves_nothing(ode: &Ode) {
     let whole = pdf(1);
     one(b"just text, whatever its name says").assert_problem(415, "NOT_PDF");
     one(b"").assert_problem(415, "NOT_PDF");
+    assert_eq!(one(b"").json()["detail"], "This file is empty. Export or download it again.");
     one(&whole[..whole.len() / 2]).assert_problem(422, "TRUNCATED");
-    one(&large_pdf((1 << 20) + 1)).assert_problem(413, "TOO_LARGE");
-    one(&large_pdf(4 << 20)).assert_problem(413, "TOO_LARGE");
+    one(&large_pdf(1_000_001)).assert_problem(413, "TOO_LARGE");
+    assert_eq!(one(&large_pdf(1_000_001)).json()["title"], "File exceeds 1 MB limit");
+    browser.upload(&[("a.pdf", &whole)], &[("mapping", &"m".repeat(101))]).assert_problem(400, "INVALID");
+    one(&large_pdf(4_000_000)).assert_problem(413, "TOO_LARGE");
     browser.upload(&[("a.pdf", &whole)], &[("output", "html")]).assert_problem(400, "INVALID");
     browser.upload(&[("a.pdf", &whole)], &[("mapping", "../etc")]).assert_problem(400, "INVALID");
     browser.upload(&[("a.pdf", &whole)], &[("colour", "red")]).assert_problem(400, "INVALID");
@@ -182,14 +185,14 @@ fn what_is_refused_leaves_nothing(ode: &Ode) {
     browser.send("POST", "/api/upload", "application/pdf", &whole).assert_problem(415, "INVALID");
     browser.send("POST", "/api/upload", FORM, b"--B\r\nContent-Dispo").assert_problem(400, "INVALID");
     // One that breaks off in the middle of a file.
-    let body = form(&[("a.pdf", &large_pdf(1 << 20))], &[]);
+    let body = form(&[("a.pdf", &large_pdf(1_000_000))], &[]);
     let mut stream = browser.open("POST", "/api/upload", FORM, body.len());
     stream.write_all(&body[..body.len() / 2]).unwrap();
     drop(stream);
     assert!(all_jobs(ode).is_empty());
     until("no file is left", || files(ode).is_empty());
     // As large as may be, to the byte, is not too large.
-    assert_eq!(one(&large_pdf(1 << 20)).code(), 201);
+    assert_eq!(one(&large_pdf(1_000_000)).code(), 201);
 }
 
 fn a_failed_job_is_told_in_friendly_words(ode: &Ode) {

@@ -49,7 +49,12 @@ fn a_result_is_downloaded_once_it_is_there(ode: &Ode) {
     // A failed job has none, and says so.
     let third = browser.uploaded("c.pdf", &pdf(3));
     work(ode, Makes::Failure(ErrorCode::Gw4xx));
-    browser.get(&path(&third, "/download")).assert_problem(409, "NOT_READY");
+    let failed = browser.get(&path(&third, "/download"));
+    failed.assert_problem(409, "GW_4XX");
+    assert_eq!(
+        failed.json()["detail"],
+        "This document was not converted: Couldn't convert with this mapping."
+    );
 }
 
 fn a_download_after_expiry_says_that_retention_removed_it(ode: &Ode) {
