@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod gateway;
 pub(crate) mod jobs;
 pub(crate) mod mapping;
+pub(crate) mod maps;
 pub(crate) mod migrate;
 pub(crate) mod serve;
 pub(crate) mod workers;

@@ -2,6 +2,7 @@
 
 mod extract;
 mod jobs;
+mod maps;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -13,11 +14,14 @@ pub(crate) enum Bench {
     Jobs(jobs::Jobs),
     /// Reading PDFs and writing XML: processor time for each document, here and in a child
     Extract(extract::Extract),
+    /// Drawing a map for print: processor time, peak memory and bytes of a whole poster
+    Maps(maps::Maps),
 }
 
 pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
     match command {
         Bench::Jobs(args) => jobs::run(&args).await,
         Bench::Extract(args) => extract::run(args).await,
+        Bench::Maps(args) => maps::run(&args),
     }
 }

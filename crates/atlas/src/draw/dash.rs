@@ -1,0 +1,41 @@
+//! Dashed lines.
+
+use super::{Line, Path, Pixel};
+
+/// The dashes of a path: `on` pixels drawn, `off` pixels left out. Both must be greater than 0.
+pub(crate) fn dashed(path: &Path, on: f32, off: f32) -> Path {
+    let mut dashes = Path::default();
+    path.lines().for_each(|line| dash_line(line, [on, off], &mut dashes));
+    dashes.finish()
+}
+
+fn dash_line(line: Line<'_>, [on, off]: [f32; 2], out: &mut Path) {
+    let closing = line.is_closed.then(|| line.points[0]);
+    let mut piece: Vec<Pixel> = vec![line.points[0]];
+    let mut is_on = true;
+    let mut left = on;
+    let mut from = line.points[0];
+    for &to in line.points[1..].iter().chain(closing.iter()) {
+        let (x, y) = (to[0] - from[0], to[1] - from[1]);
+        let mut length = (x * x + y * y).sqrt();
+        while length > left {
+            let t = left / length;
+            from = [from[0] + (to[0] - from[0]) * t, from[1] + (to[1] - from[1]) * t];
+            length -= left;
+            piece.push(from);
+            if is_on {
+                out.add(piece.drain(..), false);
+            }
+            piece.clear();
+            piece.push(from);
+            is_on = !is_on;
+            left = if is_on { on } else { off };
+        }
+        left -= length;
+        piece.push(to);
+        from = to;
+    }
+    if is_on && piece.len() > 1 {
+        out.add(piece, false);
+    }
+}
