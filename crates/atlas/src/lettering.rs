@@ -154,6 +154,21 @@ impl Lettering {
     }
 }
 
+/// A text in capitals, which in Greek carry no accents.
+pub(crate) fn capitals(text: &str) -> String {
+    let plain = |letter: char| match letter {
+        'Ά' => 'Α',
+        'Έ' => 'Ε',
+        'Ή' => 'Η',
+        'Ί' => 'Ι',
+        'Ό' => 'Ο',
+        'Ύ' => 'Υ',
+        'Ώ' => 'Ω',
+        other => other,
+    };
+    text.to_uppercase().chars().map(plain).collect()
+}
+
 /// Turns the curves of letters into straight pieces.
 struct Pen<'a> {
     start: Pixel,

@@ -1,7 +1,5 @@
 //! What specifications may say, and what people are told where they may not.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic at the place is the report")]
-
 use ode_atlas::Spec;
 use std::path::Path;
 
@@ -110,6 +108,27 @@ fn a_specification_is_written_as_it_is_read() {
     let spec = Spec::parse(json.as_bytes()).unwrap();
     let again = Spec::parse(&serde_json::to_vec(&spec).unwrap()).unwrap();
     assert_eq!(spec, again);
+}
+
+#[test]
+fn the_example_of_the_documentation_can_be_drawn() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/maps.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let examples: Vec<&str> =
+        text.split("```json").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(!examples.is_empty());
+    for example in examples {
+        let spec = Spec::parse(example.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{example}"));
+        let options = ode_atlas::Options { preview_width: Some(200), ..Default::default() };
+        let rendered = ode_atlas::render(&spec, &options, std::io::sink()).unwrap();
+        assert!(rendered.warnings.is_empty(), "{:?}", rendered.warnings);
+    }
+}
+
+#[test]
+fn too_much_is_refused_before_anything_is_drawn() {
+    let points = format!(r#"{{"type": "MultiPoint", "coordinates": [{}]}}"#, ["[1,2]"; 50_001].join(","));
+    assert!(refusal(&feature(&points)).contains("50001 points"));
 }
 
 #[test]

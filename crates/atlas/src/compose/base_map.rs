@@ -77,6 +77,7 @@ fn shore(canvas: &mut Canvas<'_>, view: &View, coast: &Arc<Path>) {
         Shore::Plain => {}
         Shore::Glow(color, width_mm) => {
             const STEPS: usize = 3;
+            let coast = &thinned(coast, width_mm as f32 * canvas.mm / STEPS as f32);
             for step in 0..STEPS {
                 let share = (STEPS - step) as f32 / STEPS as f32;
                 let width = 2.0 * width_mm as f32 * share * canvas.mm;
@@ -88,12 +89,18 @@ fn shore(canvas: &mut Canvas<'_>, view: &View, coast: &Arc<Path>) {
             const OUT_MM: [f32; 3] = [2.1, 1.3, 0.65];
             const LINE_MM: f32 = 0.09;
             for out in OUT_MM {
+                let coast = &thinned(coast, out * canvas.mm);
                 canvas.add(coast, Brush::Stroke(2.0 * out * canvas.mm), paint(color), view.window);
                 let inner = 2.0 * (out - LINE_MM) * canvas.mm;
                 canvas.add(coast, Brush::Stroke(inner), paint(canvas.look.sea), view.window);
             }
         }
     }
+}
+
+/// A coast for lines that run this far from it, which round off what is smaller than an eighth of that.
+fn thinned(coast: &Path, distance: f32) -> Arc<Path> {
+    Arc::new(coast.thinned(distance / 8.0))
 }
 
 /// Meridians and parallels every so many degrees. Meridians end one step before the poles, where they would run

@@ -9,6 +9,12 @@ use std::sync::Arc;
 /// How far the outer line of a double frame is from the inner one, in widths of the rim.
 const DOUBLE_GAP: f32 = 3.0;
 
+/// How far the outer line of a double frame reaches beyond the map.
+pub(super) fn overhang(canvas: &Canvas<'_>) -> f32 {
+    let look = canvas.look;
+    if look.has_double_frame { (DOUBLE_GAP + 0.5) * look.rim_mm as f32 * canvas.mm } else { 0.0 }
+}
+
 pub(super) fn draw(canvas: &mut Canvas<'_>, view: &View) {
     let look = canvas.look;
     let width = look.rim_mm as f32 * canvas.mm;

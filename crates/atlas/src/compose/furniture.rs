@@ -5,7 +5,7 @@ use super::sheet::{NOTE, SUBTITLE, Sheet, TITLE};
 use super::view::View;
 use super::{Area, Canvas, markers};
 use crate::draw::{Brush, Path, Pixel};
-use crate::lettering::{Face, Hand};
+use crate::lettering::{Face, Hand, capitals};
 use crate::spec::geojson::Geometry;
 use crate::spec::{Color, Layer, Spec};
 use crate::sphere::vector;
@@ -54,7 +54,7 @@ fn title(canvas: &mut Canvas<'_>, spec: &Spec, area: Area, unit: f32) {
     if !title.text.is_empty() {
         y += TITLE * unit;
         let hand = Hand { face: Face::Strong(look.font), size: 5.2 * unit, spacing: 0.14 };
-        centered(canvas, &title.text.to_uppercase(), hand, (area, y - 1.2 * unit), look.text);
+        centered(canvas, &capitals(&title.text), hand, (area, y - 1.2 * unit), look.text);
     }
     if !title.subtitle.is_empty() {
         y += SUBTITLE * unit;
@@ -65,7 +65,7 @@ fn title(canvas: &mut Canvas<'_>, spec: &Spec, area: Area, unit: f32) {
         y += NOTE * unit;
         let hand = Hand { face: Face::Plain(look.font), size: 1.3 * unit, spacing: 0.2 };
         let color = Color { alpha: 200, ..look.text };
-        centered(canvas, &title.note.to_uppercase(), hand, (area, y - 0.7 * unit), color);
+        centered(canvas, &capitals(&title.note), hand, (area, y - 0.7 * unit), color);
     }
 }
 
@@ -192,7 +192,10 @@ fn scale_bar(canvas: &mut Canvas<'_>, view: &View, area: Area, unit: f32) {
     let km_per_pixel = km / f64::from(2.0 * reach);
     let length_km = round_down(km_per_pixel * f64::from(area.width() * BAR_SHARE));
     let length = (length_km / km_per_pixel) as f32;
-    let (left, top) = (area.right - length - 1.5 * unit, area.top + 1.7 * unit);
+    let hand = Hand { face: Face::Plain(canvas.look.font), size: 1.05 * unit, spacing: 0.01 };
+    let end = format!("{} km", number(length_km));
+    let overhang = canvas.lettering.set(&end, hand).width / 2.0;
+    let (left, top) = (area.right - length - overhang, area.top + 1.7 * unit);
     let (height, page) = (0.55 * unit, canvas.page());
     let (ink, paper) = (paint(canvas.look.text), paint(canvas.look.paper));
     let field = |from: f32, to: f32| Area {
@@ -209,11 +212,8 @@ fn scale_bar(canvas: &mut Canvas<'_>, view: &View, area: Area, unit: f32) {
     canvas.add(&all, Brush::Fill, paper, page);
     canvas.add(&Arc::new(dark.finish()), Brush::Fill, ink, page);
     canvas.add(&all, Brush::Stroke(0.1 * unit), ink, page);
-    let hand = Hand { face: Face::Plain(canvas.look.font), size: 1.05 * unit, spacing: 0.01 };
     let mut text = Path::default();
-    for (share, words) in
-        [(0.0, "0".to_owned()), (0.5, number(length_km / 2.0)), (1.0, format!("{} km", number(length_km)))]
-    {
+    for (share, words) in [(0.0, "0".to_owned()), (0.5, number(length_km / 2.0)), (1.0, end)] {
         let line = canvas.lettering.set(&words, hand);
         canvas.lettering.draw(&line, [left + length * share - line.width / 2.0, top - 0.5 * unit], &mut text);
     }

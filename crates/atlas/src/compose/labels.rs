@@ -5,13 +5,15 @@ use super::view::View;
 use super::{Area, Canvas};
 use crate::base::{BaseMap, Country};
 use crate::draw::{Brush, Color, Path, Pixel, Window};
-use crate::lettering::{Face, Hand, Line};
+use crate::lettering::{Face, Hand, Line, capitals};
 use crate::projection::Place;
 use crate::spec::Spec;
 use std::sync::Arc;
 
-/// Each label looks at all that were placed before it.
+/// More than this would be a text with a map under it.
 const LABELS_MAX: usize = 3000;
+/// A longer text is no label.
+const LABEL_CHARS_MAX: usize = 100;
 /// Spots along lines that labels keep away from; a drawing has more, and labels then stand on it.
 const AVOIDED_MAX: usize = 20_000;
 /// Letters reach this far above and below the line they stand on, in sizes of type.
@@ -23,9 +25,9 @@ const HALF_HEIGHT: f32 = 0.33;
 /// The labels of a map, and what they must not cover.
 pub(super) struct Labels {
     window: Area,
-    taken: Vec<Area>,
+    taken: Crowd,
     /// Along lines: better not written on, but rather that than not at all.
-    lines: Vec<Area>,
+    lines: Crowd,
     placed: Vec<Placed>,
     left_out: usize,
 }
@@ -40,7 +42,7 @@ impl Labels {
     pub(super) fn new(window: Window) -> Self {
         let Window { left, top, right, bottom } = window;
         let window = Area { left: left as f32, top: top as f32, right: right as f32, bottom: bottom as f32 };
-        Self { window, taken: Vec::new(), lines: Vec::new(), placed: Vec::new(), left_out: 0 }
+        Self { window, taken: Crowd::new(window), lines: Crowd::new(window), placed: Vec::new(), left_out: 0 }
     }
 
     /// Keeps labels away from here.
@@ -53,7 +55,7 @@ impl Labels {
         for line in path.lines() {
             let mut last = [f32::MIN; 2];
             for &[x, y] in line.points {
-                if (x - last[0]).abs().max((y - last[1]).abs()) < step || self.lines.len() >= AVOIDED_MAX {
+                if (x - last[0]).abs().max((y - last[1]).abs()) < step || self.lines.count >= AVOIDED_MAX {
                     continue;
                 }
                 let from = if last[0] == f32::MIN { [x, y] } else { last };
@@ -76,7 +78,7 @@ impl Labels {
             && area.right <= self.window.right
             && area.top >= self.window.top
             && area.bottom <= self.window.bottom;
-        is_inside && !self.taken.iter().any(|taken| taken.overlaps(area))
+        is_inside && self.taken.is_free(area)
     }
 
     /// Writes a line beside a spot, where there is room: to the right first, then around it.
@@ -100,7 +102,7 @@ impl Labels {
             starts.into_iter().filter(|start| self.is_free(&area(*start, width, size))).collect();
         let is_off_lines = |start: &&Pixel| {
             let area = area(**start, width, size);
-            !self.lines.iter().any(|line| line.overlaps(&area))
+            self.lines.is_free(&area)
         };
         let free = free.iter().find(is_off_lines).or(free.first()).copied();
         match free.filter(|_| self.placed.len() < LABELS_MAX) {
@@ -124,7 +126,7 @@ impl Labels {
         let areas: Vec<Area> = lines.iter().map(|(line, start)| area(*start, line.width, size)).collect();
         let is_free = self.placed.len() < LABELS_MAX && areas.iter().all(|area| self.is_free(area));
         if is_free {
-            self.taken.extend(areas.iter().map(|area| area.grown(0.25 * size)));
+            areas.iter().for_each(|area| self.taken.push(area.grown(0.25 * size)));
             self.placed.push(Placed { lines, size, color });
         }
         is_free
@@ -150,6 +152,51 @@ impl Labels {
                 self.left_out
             ));
         }
+    }
+}
+
+/// Whether a text can be a label.
+pub(super) fn is_label(text: &str) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= LABEL_CHARS_MAX
+}
+
+/// Areas by the squares of a grid that they reach into, so that each looks only at those near it.
+struct Crowd {
+    origin: Pixel,
+    square: f32,
+    columns: usize,
+    squares: Vec<Vec<Area>>,
+    count: usize,
+}
+
+impl Crowd {
+    /// Squares on each side of the grid.
+    const SIDE: usize = 96;
+
+    fn new(window: Area) -> Self {
+        let square = (window.width().max(window.height()) / Self::SIDE as f32).max(1.0);
+        let squares = vec![Vec::new(); Self::SIDE * Self::SIDE];
+        Self { origin: [window.left, window.top], square, columns: Self::SIDE, squares, count: 0 }
+    }
+
+    /// The squares that an area reaches into; those beyond the grid count as its outermost.
+    fn squares(&self, area: &Area) -> impl Iterator<Item = usize> + use<> {
+        let index = |value: f32, origin: f32| {
+            ((value - origin) / self.square).clamp(0.0, (Self::SIDE - 1) as f32) as usize
+        };
+        let (left, right) = (index(area.left, self.origin[0]), index(area.right, self.origin[0]));
+        let (top, bottom) = (index(area.top, self.origin[1]), index(area.bottom, self.origin[1]));
+        let columns = self.columns;
+        (top..=bottom).flat_map(move |row| (left..=right).map(move |column| row * columns + column))
+    }
+
+    fn push(&mut self, area: Area) {
+        self.count += 1;
+        self.squares(&area).for_each(|square| self.squares[square].push(area));
+    }
+
+    fn is_free(&self, area: &Area) -> bool {
+        self.squares(area).all(|square| !self.squares[square].iter().any(|taken| taken.overlaps(area)))
     }
 }
 
@@ -190,7 +237,7 @@ fn name_country(canvas: &mut Canvas<'_>, view: &View, country: &Country, labels:
     let Some(at) = view.chart.locate(country.label) else { return };
     let room = country.depth as f32 * view.chart.scale as f32;
     let color = Color { rgb: canvas.look.text.rgb, alpha: 215 };
-    let name = country.name.to_uppercase();
+    let name = capitals(&country.name);
     let hand = |size| Hand { face: Face::Plain(canvas.look.font), size, spacing: 0.08 };
     let fitting = |canvas: &mut Canvas<'_>, words: &[&str]| {
         let widest = words.iter().map(|word| canvas.lettering.set(word, hand(1.0)).width).fold(1.0, f32::max);

@@ -1,7 +1,7 @@
 //! The layers of a specification: polygons, lines and points, and what is written beside them.
 
 use super::base_map::paint;
-use super::labels::Labels;
+use super::labels::{self, Labels};
 use super::markers;
 use super::view::View;
 use super::{Area, Canvas};
@@ -173,7 +173,8 @@ fn label_layer(canvas: &mut Canvas<'_>, layer: &Layer, view: &View, labels: &mut
     let hand = Hand { face: Face::Strong(canvas.look.font), size, spacing: 0.01 };
     let color = paint(canvas.look.text);
     for feature in &layer.data.features {
-        let (Some(text), Some(geometry)) = (feature.text(property), &feature.geometry) else { continue };
+        let text = feature.text(property).filter(|text| labels::is_label(text));
+        let (Some(text), Some(geometry)) = (text, &feature.geometry) else { continue };
         let Some(at) = view.chart.locate(anchor(geometry)) else { continue };
         let line = canvas.lettering.set(&text, hand);
         if line.width == 0.0 {

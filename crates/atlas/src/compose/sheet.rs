@@ -16,7 +16,7 @@ pub(super) struct Sheet {
 }
 
 /// The room between parts of the page, in units.
-const GAP: f32 = 2.2;
+const GAP: f32 = 2.8;
 /// How high the title, the line below it and the note are, with the room above each, in units.
 pub(super) const TITLE: f32 = 5.6;
 pub(super) const SUBTITLE: f32 = 3.5;
@@ -34,8 +34,8 @@ impl Sheet {
             right: trim + width - (inset - trim),
             bottom: trim + height - (inset - trim),
         };
-        // An eightieth of the paper's shorter side: 5.7 mm on a poster of 18 by 24 inches.
-        let unit = width.min(height) / 80.0;
+        // An eightieth of the paper's width, 5.7 mm on a poster of 18 by 24 inches; where the paper is low, less of it.
+        let unit = (width / 80.0).min(height / 96.0);
         let credit = (!spec.furniture.credit.is_empty()).then(|| {
             let area = Area { top: map.bottom - CREDIT * unit, ..map };
             map.bottom = area.top - 0.6 * GAP * unit;

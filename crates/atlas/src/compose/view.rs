@@ -1,7 +1,7 @@
 //! Which part of the world is shown, and how it is laid onto the map's part of the page.
 
-use super::Area;
 use super::sheet::Sheet;
+use super::{Area, frame};
 use crate::base::Detail;
 use crate::chart::Chart;
 use crate::draw::{Path, Window};
@@ -32,8 +32,9 @@ pub(super) struct View {
 
 impl View {
     pub(super) fn new(spec: &Spec, sheet: &Sheet, canvas: &super::Canvas<'_>) -> Self {
-        let chart = fit(spec, sheet.map, canvas);
         let is_world = spec.extent.show == Show::World;
+        let area = sheet.map.grown(-frame::overhang(canvas));
+        let chart = fit(spec, area, canvas);
         let km_per_mm = EARTH_KM / (chart.scale / f64::from(canvas.mm));
         let detail = match spec.base.detail {
             DetailChoice::Fixed(detail) => detail,
@@ -41,7 +42,6 @@ impl View {
             DetailChoice::Auto if km_per_mm > FINE_KM => Detail::Medium,
             DetailChoice::Auto => Detail::Fine,
         };
-        let area = sheet.map;
         let window = if is_world {
             canvas.page()
         } else {

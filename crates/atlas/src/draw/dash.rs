@@ -2,14 +2,19 @@
 
 use super::{Line, Path, Pixel};
 
+/// Dashes and gaps of one path; what is left after that many is drawn whole. Nobody could count them on a page, but lines
+/// that go on far beyond it have more.
+const STEPS_MAX: u32 = 2_000_000;
+
 /// The dashes of a path: `on` pixels drawn, `off` pixels left out. Both must be greater than 0.
 pub(crate) fn dashed(path: &Path, on: f32, off: f32) -> Path {
     let mut dashes = Path::default();
-    path.lines().for_each(|line| dash_line(line, [on, off], &mut dashes));
+    let mut steps = STEPS_MAX;
+    path.lines().for_each(|line| dash_line(line, [on, off], &mut steps, &mut dashes));
     dashes.finish()
 }
 
-fn dash_line(line: Line<'_>, [on, off]: [f32; 2], out: &mut Path) {
+fn dash_line(line: Line<'_>, [on, off]: [f32; 2], steps: &mut u32, out: &mut Path) {
     let closing = line.is_closed.then(|| line.points[0]);
     let mut piece: Vec<Pixel> = vec![line.points[0]];
     let mut is_on = true;
@@ -18,7 +23,8 @@ fn dash_line(line: Line<'_>, [on, off]: [f32; 2], out: &mut Path) {
     for &to in line.points[1..].iter().chain(closing.iter()) {
         let (x, y) = (to[0] - from[0], to[1] - from[1]);
         let mut length = (x * x + y * y).sqrt();
-        while length > left {
+        while length > left && *steps > 0 {
+            *steps -= 1;
             let t = left / length;
             from = [from[0] + (to[0] - from[0]) * t, from[1] + (to[1] - from[1]) * t];
             length -= left;
@@ -30,6 +36,9 @@ fn dash_line(line: Line<'_>, [on, off]: [f32; 2], out: &mut Path) {
             piece.push(from);
             is_on = !is_on;
             left = if is_on { on } else { off };
+        }
+        if *steps == 0 {
+            (is_on, left) = (true, f32::MAX);
         }
         left -= length;
         piece.push(to);

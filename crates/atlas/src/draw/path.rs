@@ -5,7 +5,7 @@ use super::Pixel;
 /// Consecutive points that are looked at or passed over together.
 const PIECE_POINTS: usize = 32;
 /// Nearer to the last point than this, a point changes nothing that can be seen.
-const NEAR: f32 = 0.2;
+const NEAR: f32 = 0.3;
 
 /// One line of a path.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +53,29 @@ impl Path {
             }
         }
         self.end_line(start, is_closed);
+    }
+
+    /// The same lines without points nearer than `near` to the one before: for wide strokes, which do not show them.
+    pub(crate) fn thinned(&self, near: f32) -> Self {
+        let mut path = Self::default();
+        for line in self.lines() {
+            let (first, last) = (line.points[0], line.points[line.points.len() - 1]);
+            let is_near = |a: Pixel, b: Pixel| (a[0] - b[0]).abs() < near && (a[1] - b[1]).abs() < near;
+            let mut kept = first;
+            let mut points = vec![first];
+            for &point in line.points.iter().filter(|point| !is_near(**point, last) || line.is_closed) {
+                if !is_near(point, kept) {
+                    points.push(point);
+                    kept = point;
+                }
+            }
+            // The end of a line stays where it is, or lines that meet there would come apart.
+            if !line.is_closed {
+                points.push(last);
+            }
+            path.add(points, line.is_closed);
+        }
+        path.finish()
     }
 
     fn end_line(&mut self, start: usize, is_closed: bool) {

@@ -13,7 +13,8 @@ const SIDE_PIXELS_MIN: u32 = 16;
 const LAYERS_MAX: usize = 50;
 const FEATURES_MAX: usize = 50_000;
 const POSITIONS_MAX: usize = 2_000_000;
-/// Labels are placed one after the other, each looking at all before it.
+/// A marker is drawn with many corners.
+const POINTS_MAX: usize = 50_000;
 const TEXT_CHARS_MAX: usize = 200;
 /// A cone whose parallels lie opposite each other, or nearly so, is a cylinder.
 const CONE_MIN: f64 = 1e-3;
@@ -156,19 +157,22 @@ fn layers(layers: &[Layer]) -> Result<(), Error> {
     }
     let mut features = 0;
     let mut positions = 0;
+    let mut points = 0;
     for (index, layer) in layers.iter().enumerate() {
         let path = format!("layers[{index}]");
         length(&format!("{path}.name"), &layer.name)?;
         layer_style(&path, layer)?;
         for (number, feature) in layer.data.features.iter().enumerate() {
-            positions += feature_positions(&format!("{path}.data.features[{number}]"), feature)?;
+            let count = feature_positions(&format!("{path}.data.features[{number}]"), feature)?;
+            let is_point = matches!(feature.geometry, Some(Geometry::Point(_) | Geometry::MultiPoint(_)));
+            *if is_point { &mut points } else { &mut positions } += count;
         }
         features += layer.data.features.len();
     }
-    if features > FEATURES_MAX || positions > POSITIONS_MAX {
+    if features > FEATURES_MAX || positions > POSITIONS_MAX || points > POINTS_MAX {
         let message = format!(
-            "All layers together have {features} features with {positions} positions, and the limits are {FEATURES_MAX} and \
-             {POSITIONS_MAX}. Simplify them."
+            "All layers together have {features} features, {points} points and {positions} positions of lines and polygons; the \
+             limits are {FEATURES_MAX}, {POINTS_MAX} and {POSITIONS_MAX}. Simplify them."
         );
         return Err(Error::spec("layers", message));
     }
