@@ -3,6 +3,9 @@
 /// A document that gives no text model, and what its owner can do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    /// Nothing at all.
+    #[error("This file is empty. Send the PDF itself.")]
+    Empty,
     /// Not a PDF.
     #[error("This file is not a PDF: it has no %PDF header near its beginning. Send the PDF itself.")]
     NotPdf,

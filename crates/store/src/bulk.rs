@@ -11,10 +11,82 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-const COPY: &str = "COPY job_live (id, owner, priority, retries_max, pipeline, kind, lane, session_id, user_id,
-    organisation_id, created_by, external_id, timeout_ms, input, config, metadata, state, history, advance, run_at)
-    FROM STDIN BINARY";
-const COPY_COLUMNS: i16 = 20;
+/// How a value is written.
+type Write = fn(&mut Copy, &NewRow);
+
+/// What every job has, but for the history.
+const COLUMNS: [(&str, Write); 8] = [
+    ("id", |copy, row| copy.id(Some(row.id.0))),
+    ("owner", |copy, row| copy.id(Some(row.job.owner.key()))),
+    ("priority", |copy, row| copy.small(Some(row.job.priority))),
+    ("pipeline", |copy, row| copy.text(Some(row.job.pipeline.as_str()))),
+    ("kind", |copy, row| copy.text(Some(&row.job.kind))),
+    ("lane", |copy, row| copy.text(row.lane.map(Lane::as_str))),
+    ("input", |copy, row| copy.json(Some(&row.job.input))),
+    ("state", |copy, row| copy.text(Some(row.state.as_str()))),
+];
+
+/// Whether a job has a value at all.
+type IsThere = fn(&NewRow) -> bool;
+
+/// What many jobs leave empty. The server takes its time for an empty value too, so a column is sent only if some job
+/// of the batch has one.
+const SELDOM: [(&str, IsThere, Write); 11] = [
+    (
+        "session_id",
+        |row| owner_columns(row.job.owner)[0].is_some(),
+        |copy, row| {
+            copy.id(owner_columns(row.job.owner)[0]);
+        },
+    ),
+    (
+        "user_id",
+        |row| owner_columns(row.job.owner)[1].is_some(),
+        |copy, row| {
+            copy.id(owner_columns(row.job.owner)[1]);
+        },
+    ),
+    (
+        "organisation_id",
+        |row| owner_columns(row.job.owner)[2].is_some(),
+        |copy, row| {
+            copy.id(owner_columns(row.job.owner)[2]);
+        },
+    ),
+    ("created_by", |row| row.job.created_by.is_some(), |copy, row| copy.id(row.job.created_by)),
+    (
+        "external_id",
+        |row| row.job.external_id.is_some(),
+        |copy, row| {
+            copy.text(row.job.external_id.as_deref());
+        },
+    ),
+    (
+        "retries_max",
+        |row| row.job.retries_max.is_some(),
+        |copy, row| {
+            copy.small(row.job.retries_max.and_then(|retries| i32::try_from(retries).ok()));
+        },
+    ),
+    ("timeout_ms", |row| row.job.timeout.is_some(), |copy, row| copy.big(row.timeout_ms())),
+    (
+        "config",
+        |row| unless_empty(&row.job.config).is_some(),
+        |copy, row| {
+            copy.json(unless_empty(&row.job.config));
+        },
+    ),
+    (
+        "metadata",
+        |row| unless_empty(&row.job.metadata).is_some(),
+        |copy, row| {
+            copy.json(unless_empty(&row.job.metadata));
+        },
+    ),
+    ("advance", |row| row.job.advance, |copy, row| copy.bool(row.job.advance.then_some(true))),
+    ("run_at", |row| row.run_at.is_some(), |copy, row| copy.moment(row.run_at)),
+];
+
 /// Tells of the jobs of one group, and wakes workers for them.
 const ENTRIES: &str = "WITH e AS (
         INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
@@ -30,17 +102,24 @@ pub(crate) async fn copy(store: &Store, rows: &[NewRow]) -> Result<(), Error> {
     let mut steps = Steps::new();
     // Jobs that took the same steps are of one pipeline and stand in one lane, or in none.
     let mut groups: BTreeMap<usize, (Option<Lane>, Vec<Uuid>)> = BTreeMap::new();
+    let columns: Vec<(&str, Write)> = columns(rows);
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let statement = format!("COPY job_live ({}, history) FROM STDIN BINARY", names.join(", "));
     let mut tx = store.db().begin().await?;
     let Tx::Postgres(inner) = &mut tx else { return Err(Error::Config("COPY is PostgreSQL's own".into())) };
-    let mut sink = inner.copy_in_raw(COPY).await?;
-    let mut copy = Copy::new(COPY_COLUMNS);
+    let mut sink = inner.copy_in_raw(&statement).await?;
+    let mut copy = Copy::new();
     for chunk in rows.chunks(CHUNK) {
         for row in chunk {
             let (group, seqs) = steps.group(&row.steps, || store.inner.mint.seq());
             let (lane, ids) = groups.entry(group).or_default();
             *lane = lane.or(row.lane);
             ids.push(row.id.0);
-            write(&mut copy, row, &postgres::history(&seqs));
+            copy.row(columns.len() + 1);
+            for (_, write) in &columns {
+                write(&mut copy, row);
+            }
+            copy.field(Some(&postgres::history(seqs)));
         }
         sink.send(copy.take()).await?;
     }
@@ -56,47 +135,28 @@ pub(crate) async fn copy(store: &Store, rows: &[NewRow]) -> Result<(), Error> {
     tx.commit().await
 }
 
-fn write(copy: &mut Copy, row: &NewRow, history: &[u8]) {
-    let job = &row.job;
-    let [session, user, organisation] = owner_columns(job.owner);
-    copy.row();
-    copy.id(Some(row.id.0));
-    copy.id(Some(job.owner.key()));
-    copy.small(Some(job.priority));
-    copy.small(job.retries_max.and_then(|retries| i32::try_from(retries).ok()));
-    copy.text(Some(job.pipeline.as_str()));
-    copy.text(Some(&job.kind));
-    copy.text(row.lane.map(Lane::as_str));
-    for id in [session, user, organisation, job.created_by] {
-        copy.id(id);
-    }
-    copy.text(job.external_id.as_deref());
-    copy.big(row.timeout_ms());
-    copy.json(Some(&job.input));
-    copy.json(unless_empty(&job.config));
-    copy.json(unless_empty(&job.metadata));
-    copy.text(Some(row.state.as_str()));
-    copy.field(Some(history));
-    copy.bool(job.advance.then_some(true));
-    copy.moment(row.run_at);
+/// The columns to send for these rows.
+fn columns(rows: &[NewRow]) -> Vec<(&'static str, Write)> {
+    let seldom = SELDOM.iter().filter(|(_, is_there, _)| rows.iter().any(is_there));
+    COLUMNS.into_iter().chain(seldom.map(|(name, _, write)| (*name, *write))).collect()
 }
 
 /// Rows in PostgreSQL's binary COPY form: a count of fields, then each field with its length.
 struct Copy {
     bytes: Vec<u8>,
-    fields: i16,
 }
 
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const PG_EPOCH_MICROS: i64 = 946_684_800_000_000;
 
 impl Copy {
-    fn new(fields: i16) -> Self {
-        Copy { bytes: SIGNATURE.to_vec(), fields }
+    fn new() -> Self {
+        Copy { bytes: SIGNATURE.to_vec() }
     }
 
-    fn row(&mut self) {
-        self.bytes.extend_from_slice(&self.fields.to_be_bytes());
+    fn row(&mut self, fields: usize) {
+        let fields = i16::try_from(fields).expect("a row has a few dozen columns");
+        self.bytes.extend_from_slice(&fields.to_be_bytes());
     }
 
     fn field(&mut self, bytes: Option<&[u8]>) {

@@ -3,12 +3,13 @@
 //! Values are bound and read by what they mean (an id, a moment, a document); how each database stores them
 //! is known here and in [`crate::dialect`] only.
 
+use crate::connections::{Connections, PgTx};
 use crate::dialect::{self, Dialect};
 use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::JobId;
 use serde_json::Value;
-use sqlx::postgres::{PgArguments, PgPool, PgRow, PgTypeInfo};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow, PgTypeInfo};
 use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
 use sqlx::types::Json;
 use sqlx::{Arguments, Decode, Encode, Postgres, Row as _, Sqlite, TypeInfo, ValueRef, query_with};
@@ -27,6 +28,7 @@ pub(crate) enum Param {
     Rows(String),
     /// The journal's list of ids.
     Ids(Vec<Uuid>),
+    Bytes(Vec<u8>),
     /// Numbers of journal entries, as what they add to a history.
     History(Vec<i64>),
     /// Columns of a batch, for PostgreSQL: an array is read several times faster there than rows of JSON.
@@ -61,6 +63,41 @@ param_from! {
     serde_json::Value => |value| Param::Json(Some(value));
     Option<serde_json::Value> => |value| Param::Json(value);
     Vec<Uuid> => |value| Param::Ids(value);
+}
+
+impl Param {
+    /// Rows of single values as one array for each column.
+    pub(crate) fn columns(rows: impl Iterator<Item = Vec<Param>>) -> Vec<Param> {
+        let mut columns: Vec<Param> = Vec::new();
+        for row in rows {
+            columns.resize_with(row.len(), || Param::Int(None));
+            for (column, value) in columns.iter_mut().zip(row) {
+                column.gather(value);
+            }
+        }
+        columns
+    }
+
+    /// Adds a value to the end of this column, which is none before its first.
+    fn gather(&mut self, value: Param) {
+        match (self, value) {
+            (Param::Ints(column), Param::Int(value)) => column.push(value),
+            (Param::Texts(column), Param::Text(value)) => column.push(value),
+            (Param::OptIds(column), Param::Id(value)) => column.push(value),
+            (Param::Jsons(column), Param::Json(value)) => column.push(value),
+            (Param::Histories(column), Param::History(value)) => column.push(value),
+            (column, value) => {
+                *column = match value {
+                    Param::Int(value) => Param::Ints(vec![value]),
+                    Param::Text(value) => Param::Texts(vec![value]),
+                    Param::Id(value) => Param::OptIds(vec![value]),
+                    Param::Json(value) => Param::Jsons(vec![value]),
+                    Param::History(value) => Param::Histories(vec![value]),
+                    other => other,
+                }
+            }
+        }
+    }
 }
 
 /// Builds a list of [`Param`]s.
@@ -101,6 +138,7 @@ fn to_postgres(params: &[Param]) -> Result<PgArguments, sqlx::error::BoxDynError
             Param::Json(value) => args.add(value.as_ref().map(Json))?,
             Param::Rows(text) => args.add(text.as_str())?,
             Param::Ids(ids) => args.add(ids.as_slice())?,
+            Param::Bytes(bytes) => args.add(bytes.as_slice())?,
             Param::History(seqs) => args.add(dialect::postgres::history(seqs))?,
             Param::Ints(ints) => args.add(ints.as_slice())?,
             Param::OptIds(ids) => args.add(ids.as_slice())?,
@@ -127,6 +165,7 @@ fn to_sqlite(params: &[Param]) -> Result<SqliteArguments, sqlx::error::BoxDynErr
             Param::Json(value) => args.add(value.as_ref().map(ToString::to_string))?,
             Param::Rows(text) => args.add(text.clone())?,
             Param::Ids(ids) => args.add(ids.iter().flat_map(Uuid::as_bytes).copied().collect::<Vec<u8>>())?,
+            Param::Bytes(bytes) => args.add(bytes.clone())?,
             Param::History(seqs) => args.add(dialect::sqlite::history(seqs))?,
             Param::Ints(_) | Param::OptIds(_) | Param::Histories(_) | Param::Texts(_) | Param::Jsons(_) => {
                 return Err("SQLite has no arrays".into());
@@ -186,6 +225,13 @@ impl Row {
         }
     }
 
+    pub(crate) fn opt_real(&self, column: &str) -> Result<Option<f64>, Error> {
+        match self {
+            Row::Postgres(row) => Ok(row.try_get(column)?),
+            Row::Sqlite(row) => Ok(row.try_get(column)?),
+        }
+    }
+
     pub(crate) fn text(&self, column: &str) -> Result<String, Error> {
         self.opt_text(column)?.ok_or_else(|| missing(column))
     }
@@ -206,6 +252,25 @@ impl Row {
             Row::Postgres(row) => Ok(row.try_get(column)?),
             Row::Sqlite(row) => Ok(row.try_get(column)?),
         }
+    }
+
+    pub(crate) fn bytes(&self, column: &str) -> Result<Vec<u8>, Error> {
+        match self {
+            Row::Postgres(row) => Ok(row.try_get(column)?),
+            Row::Sqlite(row) => Ok(row.try_get(column)?),
+        }
+    }
+
+    /// A list of jobs as the journal keeps it.
+    pub(crate) fn jobs(&self, column: &str) -> Result<Vec<JobId>, Error> {
+        let ids: Vec<Uuid> = match self {
+            Row::Postgres(row) => row.try_get(column)?,
+            Row::Sqlite(row) => {
+                let bytes: Vec<u8> = row.try_get(column)?;
+                bytes.chunks_exact(16).filter_map(|id| Uuid::from_slice(id).ok()).collect()
+            }
+        };
+        Ok(ids.into_iter().map(JobId).collect())
     }
 
     pub(crate) fn job(&self, column: &str) -> Result<JobId, Error> {
@@ -264,7 +329,7 @@ fn missing(column: &str) -> Error {
 /// An open database.
 #[derive(Clone, Debug)]
 pub(crate) enum Db {
-    Postgres(PgPool),
+    Postgres(Connections),
     /// SQLite has one writer at a time; giving it one connection turns contention into a queue.
     Sqlite {
         write: SqlitePool,
@@ -284,7 +349,7 @@ impl Db {
     pub(crate) async fn read(&self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>, Error> {
         let sql = dialect::render(self.dialect(), sql);
         match self {
-            Db::Postgres(pool) => fetch_postgres(pool, sql, params).await,
+            Db::Postgres(connections) => fetch_alone(connections, sql, params).await,
             Db::Sqlite { read, .. } => fetch_sqlite(read, sql, params).await,
         }
     }
@@ -292,8 +357,8 @@ impl Db {
     /// Runs the statements of one verb as one transaction, with the same parameters for each, and answers
     /// what the last one returned. A single statement is its own transaction and one round trip.
     pub(crate) async fn write(&self, script: &[&'static str], params: &[Param]) -> Result<Vec<Row>, Error> {
-        if let (Db::Postgres(pool), [sql]) = (self, script) {
-            return fetch_postgres(pool, dialect::render(Dialect::Postgres, sql), params).await;
+        if let (Db::Postgres(connections), [sql]) = (self, script) {
+            return fetch_alone(connections, dialect::render(Dialect::Postgres, sql), params).await;
         }
         let mut tx = self.begin().await?;
         let mut answer = Vec::new();
@@ -307,7 +372,7 @@ impl Db {
     /// Opens a transaction that may write.
     pub(crate) async fn begin(&self) -> Result<Tx, Error> {
         match self {
-            Db::Postgres(pool) => Ok(Tx::Postgres(pool.begin().await?)),
+            Db::Postgres(connections) => Ok(Tx::Postgres(connections.take().await?.begin().await?)),
             Db::Sqlite { write, .. } => Ok(Tx::Sqlite(begin_sqlite(write).await?)),
         }
     }
@@ -322,9 +387,16 @@ impl Db {
         Ok(())
     }
 
+    /// After a change of the schema: statements prepared for the tables of before do not fit any more.
+    pub(crate) fn forget_tables(&self) {
+        if let Db::Postgres(connections) = self {
+            connections.forget();
+        }
+    }
+
     pub(crate) async fn close(&self) {
         match self {
-            Db::Postgres(pool) => pool.close().await,
+            Db::Postgres(connections) => connections.close().await,
             Db::Sqlite { write, read } => {
                 read.close().await;
                 write.close().await;
@@ -348,7 +420,7 @@ async fn begin_sqlite(pool: &SqlitePool) -> Result<sqlx::Transaction<'static, Sq
 
 /// An open transaction; dropped, it is rolled back.
 pub(crate) enum Tx {
-    Postgres(sqlx::Transaction<'static, Postgres>),
+    Postgres(PgTx),
     Sqlite(sqlx::Transaction<'static, Sqlite>),
 }
 
@@ -363,8 +435,26 @@ impl Tx {
     pub(crate) async fn run(&mut self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>, Error> {
         let sql = dialect::render(self.dialect(), sql);
         match self {
-            Tx::Postgres(tx) => fetch_postgres(&mut **tx, sql, params).await,
+            Tx::Postgres(tx) => fetch_postgres(tx, sql, params).await,
             Tx::Sqlite(tx) => fetch_sqlite(&mut **tx, sql, params).await,
+        }
+    }
+
+    /// Lets this transaction remove what is otherwise append-only.
+    pub(crate) async fn begin_retention(&mut self) -> Result<(), Error> {
+        let sql = match self.dialect() {
+            Dialect::Postgres => "SELECT set_config('ode.retention', 'on', TRUE)",
+            Dialect::Sqlite => "INSERT INTO retention_pass (open) VALUES (1)",
+        };
+        self.run(sql, params![]).await.map(drop)
+    }
+
+    /// Ends it.
+    pub(crate) async fn end_retention(&mut self) -> Result<(), Error> {
+        match self.dialect() {
+            // The setting ends with the transaction.
+            Dialect::Postgres => Ok(()),
+            Dialect::Sqlite => self.run("DELETE FROM retention_pass", params![]).await.map(drop),
         }
     }
 
@@ -379,14 +469,26 @@ impl Tx {
 /// Statements sent by this process, of all stores: what an idle process costs its database.
 pub(crate) static SENT: AtomicU64 = AtomicU64::new(0);
 
-async fn fetch_postgres<'c>(
-    executor: impl sqlx::PgExecutor<'c>,
+/// Runs a statement that is its own transaction.
+async fn fetch_alone(
+    connections: &Connections,
+    sql: &'static str,
+    params: &[Param],
+) -> Result<Vec<Row>, Error> {
+    let mut connection = connections.take().await?;
+    let rows = fetch_postgres(&mut connection, sql, params).await?;
+    connection.keep();
+    Ok(rows)
+}
+
+async fn fetch_postgres(
+    connection: &mut PgConnection,
     sql: &'static str,
     params: &[Param],
 ) -> Result<Vec<Row>, Error> {
     SENT.fetch_add(1, Ordering::Relaxed);
     let args = to_postgres(params).map_err(sqlx::Error::Encode)?;
-    let rows = query_with(sql, args).fetch_all(executor).await?;
+    let rows = query_with(sql, args).fetch_all(connection).await?;
     Ok(rows.into_iter().map(Row::Postgres).collect())
 }
 

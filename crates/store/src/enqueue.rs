@@ -6,9 +6,9 @@ use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::{Store, micros};
 use jiff::Timestamp;
-use ode_job::{Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
+use ode_job::{Artifact, Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -156,37 +156,42 @@ pub(crate) fn owner_columns(owner: Owner) -> [Option<Uuid>; 3] {
     }
 }
 
-/// New jobs column by column, in the order of [`postgres::ENQUEUE`]; `told` are their groups and entries.
-fn columns(rows: &[NewRow], told: Vec<(usize, Vec<i64>)>) -> Vec<Param> {
-    let ints = |of: &dyn Fn(&NewRow) -> Option<i64>| Param::Ints(rows.iter().map(of).collect());
-    let ids = |of: &dyn Fn(&NewRow) -> Option<Uuid>| Param::OptIds(rows.iter().map(of).collect());
-    let texts = |of: &dyn Fn(&NewRow) -> Option<String>| Param::Texts(rows.iter().map(of).collect());
-    let jsons = |of: &dyn Fn(&NewRow) -> Option<Value>| Param::Jsons(rows.iter().map(of).collect());
-    let (groups, histories): (Vec<usize>, Vec<Vec<i64>>) = told.into_iter().unzip();
+/// A new job's values, in the order of [`postgres::ENQUEUE`].
+fn values(row: &NewRow, seqs: Vec<i64>) -> Vec<Param> {
+    let job = &row.job;
+    let [session, user, organisation] = owner_columns(job.owner);
     vec![
-        Param::Ints(groups.into_iter().map(|group| i64::try_from(group).ok()).collect()),
-        texts(&|row| Some(row.job.pipeline.as_str().to_owned())),
-        texts(&|row| Some(row.job.kind.clone())),
-        ids(&|row| Some(row.job.owner.key())),
-        ids(&|row| owner_columns(row.job.owner)[0]),
-        ids(&|row| owner_columns(row.job.owner)[1]),
-        ids(&|row| owner_columns(row.job.owner)[2]),
-        ids(&|row| row.job.created_by),
-        texts(&|row| row.job.external_id.clone()),
-        ints(&|row| Some(i64::from(row.job.priority))),
-        ints(&NewRow::timeout_ms),
-        jsons(&|row| Some(row.job.input.clone())),
-        jsons(&|row| unless_empty(&row.job.config).cloned()),
-        jsons(&|row| unless_empty(&row.job.metadata).cloned()),
-        ints(&|row| row.job.retries_max.map(i64::from)),
-        texts(&|row| row.lane.map(|lane| lane.as_str().to_owned())),
-        texts(&|row| Some(row.state.as_str().to_owned())),
-        Param::Histories(histories),
-        ints(&|row| row.run_at.map(Timestamp::as_microsecond)),
-        ints(&|row| Some(i64::from(row.born.is_some()))),
-        ints(&|row| Some(i64::from(row.job.advance))),
-        ints(&NewRow::born_limit),
+        job.pipeline.as_str().into(),
+        job.kind.as_str().into(),
+        job.owner.key().into(),
+        session.into(),
+        user.into(),
+        organisation.into(),
+        job.created_by.into(),
+        job.external_id.as_deref().into(),
+        i64::from(job.priority).into(),
+        row.timeout_ms().into(),
+        job.input.clone().into(),
+        unless_empty(&job.config).cloned().into(),
+        unless_empty(&job.metadata).cloned().into(),
+        job.retries_max.map(i64::from).into(),
+        row.lane.map(Lane::as_str).into(),
+        row.state.as_str().into(),
+        Param::History(seqs),
+        row.run_at.map(Timestamp::as_microsecond).into(),
+        i64::from(row.born.is_some()).into(),
+        i64::from(job.advance).into(),
+        row.born_limit().into(),
     ]
+}
+
+/// The lanes in which some of these jobs wait.
+pub(crate) fn waiting_lanes(rows: &[NewRow]) -> Vec<Lane> {
+    let waiting = rows.iter().filter(|row| row.born.is_none()).filter_map(|row| row.lane);
+    let mut lanes: Vec<Lane> = waiting.collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    lanes
 }
 
 /// An empty document is the default, and the default is not stored.
@@ -197,19 +202,20 @@ pub(crate) fn unless_empty(json: &Value) -> Option<&Value> {
 
 /// The steps of a batch, grouped so that jobs which took the same ones share their entries.
 pub(crate) struct Steps {
-    groups: HashMap<Vec<BirthStep>, (usize, Vec<i64>)>,
+    /// Few: a search is quicker than hashing.
+    groups: Vec<(Vec<BirthStep>, Vec<i64>)>,
     entries: Vec<Value>,
 }
 
 impl Steps {
     pub(crate) fn new() -> Self {
-        Steps { groups: HashMap::new(), entries: Vec::new() }
+        Steps { groups: Vec::new(), entries: Vec::new() }
     }
 
     /// The group of these steps, and the numbers of their entries.
-    pub(crate) fn group(&mut self, steps: &[BirthStep], mut seq: impl FnMut() -> i64) -> (usize, Vec<i64>) {
-        if let Some(known) = self.groups.get(steps) {
-            return known.clone();
+    pub(crate) fn group(&mut self, steps: &[BirthStep], mut seq: impl FnMut() -> i64) -> (usize, &[i64]) {
+        if let Some(known) = self.groups.iter().position(|(known, _)| known == steps) {
+            return (known, &self.groups[known].1);
         }
         let group = self.groups.len();
         let seqs: Vec<i64> = steps.iter().map(|_| seq()).collect();
@@ -217,8 +223,8 @@ impl Steps {
             self.entries
                 .push(json!({ "g": group, "seq": seq, "event": event, "from_state": from, "to_state": to }));
         }
-        self.groups.insert(steps.to_vec(), (group, seqs.clone()));
-        (group, seqs)
+        self.groups.push((steps.to_vec(), seqs));
+        (group, &self.groups[group].1)
     }
 
     pub(crate) fn into_json(self) -> String {
@@ -227,6 +233,9 @@ impl Steps {
 }
 
 const BY_KEY: &str = "SELECT job_id, request FROM job_key WHERE kind = $1 AND owner = $2 AND key = $3";
+/// The names of a batch that other jobs have.
+const TAKEN: &str = "SELECT k.key, k.job_id FROM {rows $1: owner uuid, key text}
+    JOIN job_key k ON k.kind = 'external' AND k.owner = r.owner AND k.key = r.key ORDER BY k.key LIMIT 1";
 const CLAIM_KEY: &str = "INSERT INTO job_key (kind, owner, key, job_id, request) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (kind, owner, key) DO NOTHING RETURNING job_id";
 const MOVE_KEY: &str = "UPDATE job_key SET job_id = $4, created_at = {now}
@@ -236,6 +245,16 @@ const ANSWER_KEY: &str =
 const KNOWN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id = r.id";
 /// Whether a job still stands for its dedupe key: it does while it is live and after it succeeded.
 const STANDS: &str = "SELECT id FROM jobs WHERE id = $1 AND phase NOT IN ('failed', 'cancelled')";
+/// The same for a job that was made from a file: what it made must still be there to be fetched.
+pub(crate) const STANDS_WITH_RESULT: &str =
+    "SELECT id FROM jobs WHERE id = $1 AND phase NOT IN ('failed', 'cancelled')
+    AND (phase <> 'done' OR EXISTS (SELECT 1 FROM job_artifact a WHERE a.job_id = $1 AND a.role = 'result'))";
+const KEEP_FILE: &str =
+    "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+/// Two processes that number an entry alike try again; a third time is as unlikely as it sounds.
+const COLLISIONS_MAX: usize = 5;
+
 impl Store {
     /// Lets jobs that are enqueued in this process start in it at once.
     pub fn offer_slots(&self, slots: Arc<dyn Slots>) {
@@ -246,7 +265,7 @@ impl Store {
     pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued, Error> {
         job.check()?;
         if job.idempotency_key.is_some() || job.dedupe_key.is_some() {
-            return self.enqueue_by_key(job).await;
+            return self.enqueue_by_key(job, None).await;
         }
         let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
         let id = row.id;
@@ -258,6 +277,20 @@ impl Store {
         Ok(Enqueued::New(id))
     }
 
+    /// Accepts a job together with the file it is about, in one transaction. The file must be stored already.
+    ///
+    /// Where [`Enqueued::Existing`] is answered, nothing points to the file, and it is the caller's to remove.
+    pub async fn enqueue_file(&self, job: NewJob, source: Artifact) -> Result<Enqueued, Error> {
+        job.check()?;
+        for _ in 1..COLLISIONS_MAX {
+            match self.enqueue_by_key(job.clone(), Some(&source)).await {
+                Err(Error::Collision) => {}
+                answer => return answer,
+            }
+        }
+        self.enqueue_by_key(job, Some(&source)).await
+    }
+
     /// Accepts many jobs at once, all or none. Keys are not looked at: use [`Store::enqueue`] for those.
     pub async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Result<Vec<JobId>, Error> {
         for job in &jobs {
@@ -267,8 +300,10 @@ impl Store {
         let rows: Vec<_> =
             jobs.into_iter().map(|job| NewRow::new(self.inner.mint.job_id(), job, now)).collect();
         let ids = rows.iter().map(|row| row.id).collect();
-        if !rows.is_empty() {
-            self.insert_surely(&rows).await?;
+        if !rows.is_empty()
+            && let Err(error) = self.insert_surely(&rows).await
+        {
+            return Err(self.explain_duplicate(&rows, error).await);
         }
         self.tell(rows);
         Ok(ids)
@@ -294,30 +329,40 @@ impl Store {
 
     fn insert_statement(&self, rows: &[NewRow]) -> (&'static [&'static str], Vec<Param>) {
         let mut steps = Steps::new();
-        let told: Vec<_> = rows.iter().map(|row| steps.group(&row.steps, || self.inner.mint.seq())).collect();
-        let mut lanes: Vec<Lane> =
-            rows.iter().filter(|row| row.born.is_none()).filter_map(|row| row.lane).collect();
-        lanes.sort_unstable();
-        lanes.dedup();
-        let lanes: Vec<Value> = lanes.into_iter().map(|lane| json!({ "lane": lane })).collect();
-        let born = rows.iter().find_map(|row| row.born.as_ref());
-        let (script, jobs, columns) = match self.dialect() {
-            Dialect::Postgres => {
-                let ids = Param::Ids(rows.iter().map(|row| row.id.0).collect());
-                (postgres::ENQUEUE, ids, columns(rows, told))
+        let told = rows.iter().map(|row| {
+            let (group, seqs) = steps.group(&row.steps, || self.inner.mint.seq());
+            (group, seqs.to_vec())
+        });
+        let told: Vec<(usize, Vec<i64>)> = told.collect();
+        let lanes = waiting_lanes(rows).into_iter().map(|lane| json!({ "lane": lane }));
+        let lanes = Param::Rows(Value::Array(lanes.collect()).to_string());
+        let (script, jobs, lanes, columns) = match (self.dialect(), rows) {
+            (Dialect::Postgres, [row]) => {
+                let seqs = told.into_iter().flat_map(|(_, seqs)| seqs).collect();
+                let lane = waiting_lanes(rows).first().map(|lane| lane.as_str());
+                (postgres::ENQUEUE_ONE, row.id.into(), lane.into(), values(row, seqs))
             }
-            Dialect::Sqlite => {
+            (Dialect::Postgres, rows) => {
+                let ids = Param::Ids(rows.iter().map(|row| row.id.0).collect());
+                let (groups, seqs): (Vec<usize>, Vec<_>) = told.into_iter().unzip();
+                let groups = groups.into_iter().map(|group| i64::try_from(group).ok()).collect();
+                let mut columns = Param::columns(rows.iter().zip(seqs).map(|(row, seqs)| values(row, seqs)));
+                columns.push(Param::Ints(groups));
+                (postgres::ENQUEUE, ids, lanes, columns)
+            }
+            (Dialect::Sqlite, rows) => {
                 let json = rows.iter().zip(told).map(|(row, (group, seqs))| {
                     row.to_json(group, sqlite::history(&seqs).trim_start_matches(',').to_owned())
                 });
-                (sqlite::ENQUEUE, Param::Rows(Value::Array(json.collect()).to_string()), Vec::new())
+                (sqlite::ENQUEUE, Param::Rows(Value::Array(json.collect()).to_string()), lanes, Vec::new())
             }
         };
+        let born = rows.iter().find_map(|row| row.born.as_ref());
         let mut params = vec![
             jobs,
             Param::Rows(steps.into_json()),
             self.inner.actor.as_str().into(),
-            Param::Rows(Value::Array(lanes).to_string()),
+            lanes,
             born.map(|born| born.worker().0).into(),
             born.map_or(0, |born| micros(born.terms().0)).into(),
         ];
@@ -327,18 +372,15 @@ impl Store {
 
     /// After the commit: starts what was born claimed, and wakes workers for the rest.
     fn tell(&self, rows: Vec<NewRow>) {
+        self.nudge();
         self.inner.hints.enqueued(rows.iter().filter(|row| row.lane.is_some()).map(|row| row.id));
+        for lane in waiting_lanes(&rows) {
+            self.inner.wake.ready(lane);
+        }
         for row in rows {
-            match row.born {
-                Some(born) => {
-                    let claimed = born_claimed(row.id, row.job, row.lane, &*born);
-                    born.start(claimed);
-                }
-                None => {
-                    if let Some(lane) = row.lane {
-                        self.inner.wake.ready(lane);
-                    }
-                }
+            if let Some(born) = row.born {
+                let claimed = born_claimed(row.id, row.job, row.lane, &*born);
+                born.start(claimed);
             }
         }
     }
@@ -391,7 +433,7 @@ impl Store {
                 }
             }
             Err(error) => {
-                let error = self.explain_duplicate(&rows[0].job, error).await;
+                let error = self.explain_duplicate(&rows, error).await;
                 if let Some(reply) = replies.into_iter().next() {
                     let _ = reply.send(Err(error));
                 }
@@ -406,18 +448,30 @@ impl Store {
                 self.tell(rows);
                 Ok(())
             }
-            Err(error) => Err(self.explain_duplicate(&rows[0].job, error).await),
+            Err(error) => Err(self.explain_duplicate(&rows, error).await),
         }
     }
 
     /// Turns the database's refusal of a taken `external_id` into one that names the job that has it.
-    async fn explain_duplicate(&self, job: &NewJob, error: Error) -> Error {
-        let Some(external_id) = &job.external_id else { return error };
+    async fn explain_duplicate(&self, rows: &[NewRow], error: Error) -> Error {
         if !matches!(error, Error::Database(_)) {
             return error;
         }
-        match self.find_external(job.owner, external_id).await {
-            Ok(Some(existing)) => Error::Duplicate { external_id: external_id.clone(), existing },
+        let mut names = HashSet::new();
+        for row in rows {
+            if let Some(external_id) = &row.job.external_id
+                && !names.insert((row.job.owner.key(), external_id))
+            {
+                return Error::Repeated(external_id.clone());
+            }
+        }
+        let names = names.into_iter().map(|(owner, key)| json!({ "owner": owner, "key": key }));
+        let names = Param::Rows(Value::Array(names.collect()).to_string());
+        match self.db().read(TAKEN, &[names]).await.as_deref() {
+            Ok([row, ..]) => match (row.text("key"), row.job("job_id")) {
+                (Ok(external_id), Ok(existing)) => Error::Duplicate { external_id, existing },
+                _ => error,
+            },
             _ => error,
         }
     }
@@ -429,10 +483,11 @@ impl Store {
     }
 
     /// Accepts a job under its keys: one transaction finds or makes it, so ten requests at once make one job.
-    async fn enqueue_by_key(&self, job: NewJob) -> Result<Enqueued, Error> {
+    async fn enqueue_by_key(&self, job: NewJob, source: Option<&Artifact>) -> Result<Enqueued, Error> {
         let owner = job.owner.key();
         let request = fingerprint(&job);
         let row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
+        let stands = if source.is_some() { STANDS_WITH_RESULT } else { STANDS };
         let mut tx = self.db().begin().await?;
         if let Some(key) = &row.job.idempotency_key {
             let taken = tx
@@ -447,7 +502,7 @@ impl Store {
             }
         }
         if let Some(key) = &row.job.dedupe_key
-            && let Some(twin) = find_twin(&mut tx, owner, key, row.id).await?
+            && let Some(twin) = find_twin(&mut tx, owner, key, row.id, stands).await?
         {
             // The request has its answer for good, whatever becomes of the twin.
             if let Some(key) = &row.job.idempotency_key {
@@ -461,11 +516,14 @@ impl Store {
         for sql in script {
             if let Err(error) = tx.run(sql, &params).await {
                 drop(tx);
-                return Err(self.explain_duplicate(&rows[0].job, error).await);
+                return Err(self.explain_duplicate(&rows, error).await);
             }
         }
-        tx.commit().await?;
         let id = rows[0].id;
+        if let Some(source) = source {
+            keep_file(&mut tx, id, source).await?;
+        }
+        tx.commit().await?;
         self.tell(rows);
         Ok(Enqueued::New(id))
     }
@@ -476,14 +534,35 @@ async fn by_key(tx: &mut Tx, kind: &str, owner: Uuid, key: &str) -> Result<Row, 
     rows.into_iter().next().ok_or_else(|| Error::Unavailable("the key changed hands".into()))
 }
 
+pub(crate) async fn keep_file(tx: &mut Tx, job: JobId, file: &Artifact) -> Result<(), Error> {
+    let params = params![
+        Uuid::now_v7(),
+        job,
+        file.role.as_str(),
+        file.name.as_str(),
+        file.storage.as_str(),
+        file.path.as_str(),
+        file.content_type.as_str(),
+        file.bytes,
+        file.sha256.as_str(),
+    ];
+    tx.run(KEEP_FILE, params).await.map(drop)
+}
+
 /// The job that stands for this content already; none if from now on it is `id`.
-async fn find_twin(tx: &mut Tx, owner: Uuid, key: &str, id: JobId) -> Result<Option<JobId>, Error> {
+pub(crate) async fn find_twin(
+    tx: &mut Tx,
+    owner: Uuid,
+    key: &str,
+    id: JobId,
+    stands: &'static str,
+) -> Result<Option<JobId>, Error> {
     let taken = tx.run(CLAIM_KEY, params!["dedupe", owner, key, id, None::<&str>]).await?;
     if !taken.is_empty() {
         return Ok(None);
     }
     let twin = by_key(tx, "dedupe", owner, key).await?.job("job_id")?;
-    if !tx.run(STANDS, params![twin]).await?.is_empty() {
+    if !tx.run(stands, params![twin]).await?.is_empty() {
         return Ok(Some(twin));
     }
     if !tx.run(MOVE_KEY, params![owner, key, twin, id]).await?.is_empty() {

@@ -31,6 +31,9 @@ pub enum Error {
         /// The job that has it.
         existing: JobId,
     },
+    /// Two jobs of one batch have the same external id.
+    #[error("external_id \"{0}\" is given to two jobs of one batch. Choose another for one of them.")]
+    Repeated(String),
     /// The idempotency key was used for a different request.
     #[error("This Idempotency-Key was used for a different request. Use a new key for a new request.")]
     KeyReused,
@@ -84,6 +87,8 @@ fn advice(refused: &Refused) -> &'static str {
         (Event::Stopped, Some(Phase::Held | Phase::Ready)) => {
             "It has not started: use `ode jobs cancel` instead."
         }
+        (Event::Expired, Some(Phase::Held | Phase::Ready)) => "Call it off first, with `ode jobs cancel`.",
+        (Event::Expired, Some(Phase::Running)) => "End it first, with `ode jobs stop`.",
         (Event::Retried, Some(Phase::Done)) => "It succeeded: there is nothing to retry.",
         (Event::Retried, Some(Phase::Held | Phase::Ready | Phase::Running)) => "It has not ended yet.",
         (_, Some(Phase::Done | Phase::Failed | Phase::Cancelled)) => "It has already ended.",
@@ -99,7 +104,7 @@ impl Error {
             Error::Invalid(Invalid::TooLarge { .. }) => ErrorCode::PayloadTooLarge,
             Error::Invalid(_) | Error::Config(_) | Error::KeyReused => ErrorCode::Invalid,
             Error::Refused { .. } | Error::Busy(_) | Error::LeaseLost(_) => ErrorCode::Conflict,
-            Error::Duplicate { .. } => ErrorCode::Duplicate,
+            Error::Duplicate { .. } | Error::Repeated(_) => ErrorCode::Duplicate,
             Error::Schema(_) => ErrorCode::SchemaMismatch,
             Error::Unavailable(_) => ErrorCode::DatabaseUnavailable,
             Error::ReadOnly(_) => ErrorCode::DatabaseReadOnly,

@@ -6,31 +6,55 @@
 
 mod blobs;
 mod bulk;
+mod checks;
+mod chore;
 mod claim;
+mod connections;
+#[doc(hidden)]
+pub mod crash;
 mod db;
 mod dialect;
+pub mod disk;
+mod documents;
 mod enqueue;
 mod error;
+mod estimate;
+mod feed;
 mod finish;
 mod health;
 mod hints;
+mod keys;
+mod limiter;
 mod migrate;
 mod mint;
+mod owned;
 mod people;
 mod read;
+mod retention;
+mod revisions;
+mod sweep;
+mod twins;
 mod wake;
 mod workers;
 
-pub use blobs::{Blobs, BlobsConfig};
+pub use blobs::{Blobs, BlobsConfig, Incoming, Stored};
 pub use claim::ClaimRequest;
 pub use dialect::Dialect;
+pub use documents::{Document, Download};
 pub use enqueue::{BornClaimed, Enqueued, Slots};
 pub use error::Error;
+pub use feed::Told;
 pub use finish::{Finish, Finished};
 pub use health::Finding;
 pub use hints::ping_redis;
+pub use keys::{ApiKey, KeyText, NewKey, OwnerKind, Principal};
+pub use limiter::{Limiter, Rate};
 pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus};
+pub use owned::{OwnedFilter, OwnedJob, OwnedPage};
 pub use read::{ListFilter, Page};
+pub use retention::{Cleaned, Retention};
+pub use revisions::{Revision, TrainingSample};
+pub use twins::Twin;
 pub use wake::{Wake, Wakes};
 pub use workers::{Look, Renewed};
 
@@ -38,6 +62,7 @@ use db::Db;
 use mint::Mint;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -85,6 +110,9 @@ struct Inner {
     wake: wake::Hub,
     hints: hints::Hints,
     group: enqueue::Group,
+    speeds: estimate::Speeds,
+    /// Bumped with every write of this process.
+    told: watch::Sender<()>,
 }
 
 impl Store {
@@ -92,7 +120,8 @@ impl Store {
     pub async fn open(config: Config) -> Result<Self, Error> {
         let url = &config.database_url;
         let db = if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            Db::Postgres(dialect::postgres::open(url, config.connections_max).await?)
+            let pool = dialect::postgres::open(url, config.connections_max).await?;
+            Db::Postgres(connections::Connections::new(pool))
         } else if url.starts_with("sqlite:") {
             let (write, read) = dialect::sqlite::open(url).await?;
             Db::Sqlite { write, read }
@@ -111,6 +140,8 @@ impl Store {
             silence_max: config.silence_max,
             url: config.database_url,
             group,
+            speeds: estimate::Speeds::default(),
+            told: watch::Sender::new(()),
             db,
         };
         let store = Store { inner: Arc::new(inner) };
@@ -120,12 +151,16 @@ impl Store {
 
     /// Brings the schema to the newest version; answers the versions that were missing.
     pub async fn migrate_up(&self) -> Result<Vec<i64>, Error> {
-        migrate::up(&self.inner.db).await
+        let applied = migrate::up(self.db()).await;
+        self.db().forget_tables();
+        applied
     }
 
     /// Takes schema versions above `target` away, with all they hold.
     pub async fn migrate_down(&self, target: i64) -> Result<Vec<i64>, Error> {
-        migrate::down(&self.inner.db, target).await
+        let taken = migrate::down(self.db(), target).await;
+        self.db().forget_tables();
+        taken
     }
 
     /// Every schema version and whether it is applied.

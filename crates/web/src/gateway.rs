@@ -10,10 +10,10 @@
 //! It knows nothing about conversions: [`Convert`] is handed in. Everything that a peer can make it hold or wait for
 //! has a bound; names and contents of documents go into no log.
 
-mod connections;
 mod form;
 mod metrics;
 
+use crate::connections::{self, Bounds};
 use crate::problem::Problem;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderValue, header};
@@ -21,7 +21,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
-use connections::Bounds;
 use metrics::{Gauges, Metrics};
 use ode_job::{ErrorCode, Failure, FailureKind};
 use serde::Serialize;
@@ -65,6 +64,17 @@ pub struct Conversion {
     pub findings: usize,
     /// Pages in the document.
     pub pages: usize,
+    /// How draft and canary versions of the mapping came out beside it.
+    pub shadows: Vec<Shadow>,
+}
+
+/// A version of a mapping that ran beside the one that was used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shadow {
+    /// Its id.
+    pub mapping: String,
+    /// Fields that it reads differently, cells as `lines.0.total`; empty where all is the same.
+    pub different: Vec<String>,
 }
 
 /// The mappings in use.
@@ -166,6 +176,9 @@ async fn process<C: Convert>(State(gateway): State<Arc<Gateway<C>>>, request: Re
     let took = started.elapsed();
     let code = outcome.as_ref().map_or_else(|problem| problem.code().as_str(), |_| "OK");
     gateway.metrics.answered(code, took);
+    if let Ok(conversion) = &outcome {
+        gateway.metrics.shadowed(&conversion.shadows);
+    }
     tracing::info!(code, duration_ms = took.as_millis(), "answered a request to convert: {code}");
     outcome.map_or_else(IntoResponse::into_response, xml)
 }

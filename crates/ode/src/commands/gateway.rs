@@ -3,7 +3,7 @@
 //! The mappings in use are a copy of the folder, made when all of it was found right. Children read the copy, so
 //! that a file which is being edited, or is wrong, reaches none of them; and who started with one copy ends with it.
 
-use super::serve::{Drain, Signals, announce, listen};
+use super::serve::{Signals, announce, listen};
 use anyhow::Context as _;
 use bytes::Bytes;
 use clap::Args;
@@ -11,8 +11,8 @@ use ode_child::Sandbox;
 use ode_extract::mapping::file::Status;
 use ode_extract::{ExtractError, Mapping, Registry};
 use ode_job::{ErrorCode, Failure};
-use ode_pipelines::xml::{Ask, Converter, Options, To};
-use ode_web::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order};
+use ode_pipelines::xml::{self, Ask, Converted, Converter, Engine, Options, To};
+use ode_web::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, Shadow};
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -41,8 +41,10 @@ pub(crate) struct Gateway {
     listen: String,
     #[command(flatten)]
     conversions: Conversions,
-    #[command(flatten)]
-    drain: Drain,
+    /// Seconds that conversions get to end when the gateway is asked to stop; then they are cut off
+    #[arg(long, env = "ODE_GRACE", value_name = "SECONDS", default_value_t = 30, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u64).range(..=86_400))]
+    grace: u64,
 }
 
 /// How the gateway converts.
@@ -54,6 +56,8 @@ pub(crate) struct Conversions {
     /// Folder with mappings beside those that ship; changes in it are picked up within seconds
     #[arg(long, env = "ODE_MAPPINGS", value_name = "DIR")]
     mappings: Option<PathBuf>,
+    #[command(flatten)]
+    ocr: super::ocr::Ocr,
     /// Convert without locking the child in. Only to look for a fault, and only with files you trust
     #[arg(long)]
     no_sandbox: bool,
@@ -61,8 +65,9 @@ pub(crate) struct Conversions {
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  ode gateway                                        on 127.0.0.1:8000, with the mappings that ship
-  ode gateway --mappings my-mappings --at-once 4     with mappings of your own, four conversions at a time
+  ode gateway                                     on 127.0.0.1:8000, with the mappings that ship
+  ode gateway --mappings my-mappings --at-once 4  with mappings of your own, four at a time
+  ode gateway --listen 0.0.0.0:8000               for other machines too; put a proxy with a login before it
 
   curl -F file=@invoice.pdf -F mapping=auto -F output=ubl http://127.0.0.1:8000/process";
 
@@ -70,10 +75,11 @@ Examples:
 pub(crate) async fn run(args: &Gateway) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let listener = listen(&args.listen, "--listen").await?;
-    let running = start(listener, &args.conversions, args.drain.grace()).await?;
+    let grace = Duration::from_secs(args.grace);
+    let running = start(listener, &args.conversions, grace).await?;
     announce(format!("The gateway is listening on http://{}\nStop it with ctrl-C.", running.address()));
     signals.asked().await;
-    signals.wait_for(running.stop(), args.drain.grace()).await
+    signals.wait_for(running.stop(), grace).await
 }
 
 /// A gateway that runs.
@@ -103,9 +109,10 @@ pub(super) async fn start(
     grace: Duration,
 ) -> anyhow::Result<Running> {
     let address = listener.local_addr()?;
-    let mut options = Options::default();
+    let mut options = Options { shadow: true, ..Options::default() };
     options.at_once = args.at_once.map_or(options.at_once, NonZeroUsize::get);
     options.sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
+    options.ocr = args.ocr.options();
     let limits = GatewayLimits {
         requests: options.at_once.saturating_mul(REQUESTS_PER_TURN),
         grace,
@@ -272,6 +279,44 @@ fn look(folder: &Path) -> Look {
     files(folder).unwrap_or_default().into_iter().map(seen).collect()
 }
 
+/// Conversions with mappings that follow their folder, for the worker of this process.
+pub(super) struct WorkerEngine {
+    service: Arc<Service>,
+    /// Dropped, it ends the watching.
+    _watching: oneshot::Sender<()>,
+}
+
+/// Starts an engine that converts so many documents at a time. Nobody is told that we are busy: slots give the turns.
+/// The mappings that ship and are in use, and the word for letting the document decide.
+pub(super) fn mapping_names() -> Vec<String> {
+    let mut names: Vec<String> =
+        Registry::shipped().current().list().map(|mapping| mapping.id.clone()).collect();
+    names.sort();
+    names.insert(0, "auto".into());
+    names
+}
+
+pub(super) async fn engine(args: &Conversions, at_once: usize) -> anyhow::Result<WorkerEngine> {
+    let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
+    let options = Options { at_once, sandbox, patience: Duration::MAX, ..Options::default() };
+    let folder = args.mappings.clone();
+    let service =
+        tokio::task::spawn_blocking(move || Service::new(Converter::new(options)?, folder)).await??;
+    let service = Arc::new(service);
+    let (watching, ended) = oneshot::channel();
+    let watched = service.clone();
+    tokio::spawn(async move { watch(&watched, ended).await });
+    Ok(WorkerEngine { service, _watching: watching })
+}
+
+#[async_trait::async_trait]
+impl Engine for WorkerEngine {
+    async fn convert(&self, ask: &Ask, document: Bytes) -> Result<Converted, Failure> {
+        let live = self.service.live();
+        live.converter.convert(ask, document).await
+    }
+}
+
 impl Convert for Service {
     async fn convert(&self, order: Order) -> Result<Conversion, Failure> {
         let live = self.live();
@@ -282,6 +327,7 @@ impl Convert for Service {
             source: converted.summary.source,
             findings: converted.summary.findings.len(),
             pages: converted.summary.pages,
+            shadows: converted.summary.shadows.into_iter().map(shadow).collect(),
         })
     }
 
@@ -294,6 +340,10 @@ impl Convert for Service {
     fn document_bytes_max(&self) -> u64 {
         self.converter.bytes_max()
     }
+}
+
+fn shadow(shadow: xml::Shadow) -> Shadow {
+    Shadow { mapping: shadow.mapping, different: shadow.different }
 }
 
 /// What is asked, checked as far as it can be before a child is started for it.

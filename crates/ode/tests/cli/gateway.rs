@@ -21,7 +21,7 @@ fn start(desk: &Desk, more: &[&str]) -> Serving {
 }
 
 /// A part of a form: its name, a file's name, its contents.
-type Part<'a> = (&'a str, &'a [u8]);
+pub(crate) type Part<'a> = (&'a str, &'a [u8]);
 
 fn form(parts: &[Part<'_>]) -> Vec<u8> {
     let mut body = Vec::new();
@@ -51,7 +51,7 @@ fn send(serving: &Serving, parts: &[Part<'_>]) -> TcpStream {
     stream
 }
 
-fn post(serving: &Serving, parts: &[Part<'_>]) -> Answer {
+pub(crate) fn post(serving: &Serving, parts: &[Part<'_>]) -> Answer {
     hear(send(serving, parts))
 }
 
@@ -67,7 +67,7 @@ fn assert_problem(answer: &Answer, status: u16, code: &str) {
 
 /// Waits until there is what is looked for.
 #[track_caller]
-fn await_some<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn await_some<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look() {
@@ -154,13 +154,14 @@ fn each_refusal_has_its_status_and_its_code() {
     let file: Part<'_> = ("file", &invoice("INV-7"));
     let note = one_page("BT /F1 10 Tf 50 200 Td (Nothing that anybody knows) Tj ET");
     let damaged = b"%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\ntrailer\n<</Root 1 0 R>>\n";
-    let cases: [(&[Part<'_>], u16, &str); 10] = [
+    let cases: [(&[Part<'_>], u16, &str); 11] = [
         (&[("mapping", b"auto")], 400, "INVALID"),
         (&[file, ("output", b"pdf")], 400, "INVALID"),
         (&[file, ("shape", b"round")], 400, "INVALID"),
         (&[file, ("mapping", b"nobody_v1")], 422, "UNKNOWN_MAPPING"),
         (&[file, ("mapping", b"../../etc/passwd")], 422, "UNKNOWN_MAPPING"),
         (&[("file", b"GIF89a")], 415, "NOT_PDF"),
+        (&[("file", b"")], 415, "NOT_PDF"),
         (&[("file", b"")], 415, "NOT_PDF"),
         (&[("file", damaged)], 422, "UNREADABLE"),
         (&[("file", &blank())], 422, "NO_TEXT"),
@@ -257,7 +258,8 @@ fn our_own_client_and_it_understand_each_other() {
     let client =
         GatewayClient::new(&format!("http://{}", serving.address()), ClientLimits::default()).unwrap();
     let process = |document: &[u8], mapping: &str, output| {
-        block_on(client.process(document.to_vec().into(), mapping, output))
+        let call = block_on(client.process(document.to_vec().into(), mapping, output));
+        call.outcome.map(|processed| processed.xml)
     };
     let xml = process(&invoice("INV-7"), "auto", None).unwrap();
     assert!(String::from_utf8(xml).unwrap().contains(">INV-7</invoice_number>"));
@@ -374,4 +376,44 @@ fn what_is_converted_is_in_no_log() {
     assert_stopped(&ran);
     assert!(ran.stderr.contains("answered a request to convert: OK"), "{ran:?}");
     assert!(!ran.stderr.contains("SECRET") && !ran.stderr.contains("secret-name"), "{ran:?}");
+}
+
+#[test]
+fn versions_that_are_not_live_run_beside_the_live_one_and_their_differences_are_counted() {
+    let desk = Desk::new();
+    desk.put("own/acme_v1.toml", mapping(1));
+    desk.put("own/acme_v2.toml", mapping(2).replace("live", "canary"));
+    let other = mapping(3).replace("live", "draft") + "\n[fields.buyer_reference]\nvalue = \"Z-1\"\n";
+    desk.put("own/acme_v3.toml", other);
+    let serving = start(&desk, &["--mappings", "own"]);
+    for _ in 0..2 {
+        let answer = post(&serving, &[("file", &invoice("INV-7")), ("mapping", b"auto")]);
+        assert!(
+            answer.headers.contains("ode-mapping: acme_v1") && !answer.body.contains("Z-1"),
+            "{answer:?}"
+        );
+    }
+    let runs = |mapping: &str, outcome: &str| {
+        let labels = format!("{{mapping=\"{mapping}\",outcome=\"{outcome}\"}}");
+        metric(&serving, &format!("ode_gateway_shadow_runs_total{labels}"))
+    };
+    assert_eq!((runs("acme_v2", "same"), runs("acme_v2", "different")), (2, 0));
+    assert_eq!((runs("acme_v3", "same"), runs("acme_v3", "different")), (0, 2));
+    let field = "ode_gateway_shadow_differences_total{mapping=\"acme_v3\",field=\"buyer_reference\"}";
+    assert_eq!(metric(&serving, field), 2);
+}
+
+#[test]
+fn what_is_asked_for_in_the_address_is_refused_and_not_overlooked() {
+    let desk = Desk::new();
+    let serving = start(&desk, &[]);
+    let body = form(&[("file", &invoice("INV-7"))]);
+    let mut stream = TcpStream::connect(serving.address()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = "POST /process?mapping=auto HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: multipart/form-data; boundary=B";
+    write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n", body.len()).unwrap();
+    stream.write_all(&body).unwrap();
+    let answer = hear(stream);
+    assert_problem(&answer, 400, "INVALID");
+    assert!(answer.body.contains("fields of the form"), "{answer:?}");
 }

@@ -13,6 +13,8 @@ mod jobs;
 mod mapping;
 mod maps;
 mod migrate;
+mod ocr;
 mod places;
 mod serve;
+mod web;
 mod words;

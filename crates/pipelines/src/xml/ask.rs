@@ -8,8 +8,63 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Task {
+    /// Convert it, or answer a question about it.
+    Do { work: Work, scans: Scans },
+    /// Draw one page.
+    Draw { page: u32 },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Work {
     Convert(Ask),
     Study(Study),
+}
+
+/// What becomes of pages that are scans.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Scans {
+    /// If there are any, tell which and do nothing else: they can be read.
+    Tell,
+    /// Go on with what OCR has read of them. Others stay unread, and this is why.
+    Go { read: Vec<ReadPage>, unread: Unread },
+}
+
+/// A page that OCR has read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReadPage {
+    pub(super) page: u32,
+    /// What OCR wrote, as it came: it is taken apart by the child, for it is made of what the document holds.
+    pub(super) hocr: String,
+}
+
+/// Why a scan was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Unread {
+    /// OCR is switched off.
+    Off,
+    /// There is no tesseract.
+    NotInstalled,
+    /// It has no model for the languages that were asked for.
+    Languages,
+    /// The time for it was used up.
+    NoTime,
+    /// It could not be drawn, or tesseract failed on it.
+    Failed,
+}
+
+/// What a child answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    /// The conversion is among the artifacts.
+    Converted(Summary),
+    /// What was asked for is among the artifacts.
+    Given,
+    /// Nothing was done yet: these pages are scans.
+    Scans(Vec<u32>),
 }
 
 /// What to make of a document.
@@ -78,7 +133,7 @@ pub struct Ask {
 }
 
 /// What a conversion says about itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The mapping that was used, or `embedded:` and the name of the file that was passed on; empty for text.
     pub source: String,
@@ -86,6 +141,17 @@ pub struct Summary {
     pub pages: usize,
     /// What a person should look at, worst first.
     pub findings: Vec<Finding>,
+    /// How draft and canary versions of the mapping came out, where they ran beside it.
+    pub shadows: Vec<Shadow>,
+}
+
+/// A version of a mapping that ran beside the one that was used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shadow {
+    /// Its id.
+    pub mapping: String,
+    /// Fields that it reads differently, cells as `lines.0.total`; empty where all is the same.
+    pub different: Vec<String>,
 }
 
 /// Something a person should know about the result.

@@ -82,7 +82,7 @@ CREATE INDEX api_key_owner ON api_key (owner);
 CREATE TYPE ode_lane AS ENUM ('xml', 'html', 'print.export', 'print.order', 'script');
 
 -- What single columns may hold. As domains rather than constraints of the tables: the server reads every constraint
--- of a table anew in each statement that writes to it, and checks them all whichever column is written.
+-- of a table anew in each statement that writes to it, and those of a domain once in a session.
 CREATE DOMAIN ode_kind AS text CHECK (length(VALUE) BETWEEN 1 AND 255);
 CREATE DOMAIN ode_external_id AS text CHECK (length(VALUE) BETWEEN 1 AND 255);
 CREATE DOMAIN ode_priority AS smallint CHECK (VALUE BETWEEN -1000 AND 1000);
@@ -90,6 +90,43 @@ CREATE DOMAIN ode_timeout_ms AS bigint CHECK (VALUE BETWEEN 1 AND 604800000);
 CREATE DOMAIN ode_count AS smallint CHECK (VALUE >= 0);
 CREATE DOMAIN ode_number AS integer CHECK (VALUE >= 0);
 CREATE DOMAIN ode_percent AS smallint CHECK (VALUE BETWEEN 0 AND 100);
+
+-- What must hold between the columns of a row, as a domain too: one over those facts together, to which a table's only
+-- constraint turns each row. A refusal names the rule that was broken.
+CREATE TYPE ode_live_facts AS (
+    pipeline text, state text, lane ode_lane, worker uuid, lease_until timestamptz, started_at timestamptz,
+    session_id uuid, organisation_id uuid, least_count integer);
+CREATE DOMAIN ode_live_rules AS ode_live_facts
+    CONSTRAINT job_live_state_of_pipeline CHECK (CASE (VALUE).pipeline
+        WHEN 'html' THEN (VALUE).state IN ('pending', 'processing')
+        WHEN 'xml' THEN (VALUE).state IN ('uploaded', 'queued', 'processing')
+        WHEN 'script' THEN (VALUE).state IN ('pending', 'queued', 'in_progress')
+        WHEN 'print' THEN (VALUE).state IN ('pending_export', 'exporting', 'export_complete', 'ordering', 'ordered')
+        ELSE FALSE END)
+    CONSTRAINT job_live_running_is_leased CHECK (CASE
+        WHEN (VALUE).state IN ('processing', 'exporting', 'ordering', 'in_progress')
+            THEN num_nulls((VALUE).worker, (VALUE).lease_until, (VALUE).started_at, (VALUE).lane) = 0
+        ELSE num_nonnulls((VALUE).worker, (VALUE).lease_until) = 0
+            AND ((VALUE).lane IS NULL OR (VALUE).state NOT IN ('uploaded', 'ordered')) END)
+    CONSTRAINT job_live_one_owner CHECK (num_nonnulls((VALUE).session_id, (VALUE).organisation_id) <= 1)
+    CONSTRAINT job_live_counts CHECK ((VALUE).least_count >= 0);
+CREATE TYPE ode_past_facts AS (
+    pipeline text, state text, has_result boolean, has_code boolean, has_message boolean, session_id uuid,
+    organisation_id uuid);
+CREATE DOMAIN ode_past_rules AS ode_past_facts
+    CONSTRAINT job_past_state_of_pipeline CHECK (CASE (VALUE).pipeline
+        WHEN 'html' THEN (VALUE).state IN ('completed', 'failed')
+        WHEN 'xml' THEN (VALUE).state IN ('complete', 'failed')
+        WHEN 'script' THEN (VALUE).state IN ('completed', 'failed', 'timed_out', 'cancelled')
+        WHEN 'print' THEN (VALUE).state IN ('fulfilled', 'export_failed', 'order_failed')
+        ELSE FALSE END)
+    CONSTRAINT job_past_result_and_error CHECK (CASE
+        WHEN (VALUE).state IN ('complete', 'completed', 'fulfilled')
+            THEN NOT ((VALUE).has_code OR (VALUE).has_message)
+        WHEN (VALUE).state = 'cancelled'
+            THEN NOT ((VALUE).has_result OR (VALUE).has_code OR (VALUE).has_message)
+        ELSE NOT (VALUE).has_result AND (VALUE).has_code AND (VALUE).has_message END)
+    CONSTRAINT job_past_one_owner CHECK (num_nonnulls((VALUE).session_id, (VALUE).organisation_id) <= 1);
 
 CREATE TABLE job_live (
     id               uuid PRIMARY KEY,
@@ -134,18 +171,8 @@ CREATE TABLE job_live (
     progress_steps   ode_number,
     progress_message text,
     process_pid      bigint,
-    CONSTRAINT job_live_state_of_pipeline CHECK (CASE pipeline
-        WHEN 'html' THEN state IN ('pending', 'processing')
-        WHEN 'xml' THEN state IN ('uploaded', 'queued', 'processing')
-        WHEN 'script' THEN state IN ('pending', 'queued', 'in_progress')
-        WHEN 'print' THEN state IN ('pending_export', 'exporting', 'export_complete', 'ordering', 'ordered')
-        ELSE FALSE END),
-    CONSTRAINT job_live_running_is_leased CHECK (CASE
-        WHEN state IN ('processing', 'exporting', 'ordering', 'in_progress')
-            THEN num_nulls(worker, lease_until, started_at, lane) = 0
-        ELSE num_nonnulls(worker, lease_until) = 0 AND (lane IS NULL OR state NOT IN ('uploaded', 'ordered')) END),
-    CONSTRAINT job_live_one_owner CHECK (num_nonnulls(session_id, organisation_id) <= 1),
-    CONSTRAINT job_live_counts CHECK (least(fence, attempts, retries, crashes) >= 0)
+    CONSTRAINT job_live_rules CHECK (ROW(pipeline, state, lane, worker, lease_until, started_at, session_id,
+        organisation_id, least(fence, attempts, retries, crashes))::ode_live_rules IS DISTINCT FROM NULL)
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
     -- Gathering statistics holds on to rows that are gone, and every claim then steps over them; ways are fixed here.
     autovacuum_analyze_threshold = 2000000000);
@@ -194,17 +221,8 @@ CREATE TABLE job_past (
     error_code      text,
     error_message   text,
     error_detail    text,
-    CONSTRAINT job_past_state_of_pipeline CHECK (CASE pipeline
-        WHEN 'html' THEN state IN ('completed', 'failed')
-        WHEN 'xml' THEN state IN ('complete', 'failed')
-        WHEN 'script' THEN state IN ('completed', 'failed', 'timed_out', 'cancelled')
-        WHEN 'print' THEN state IN ('fulfilled', 'export_failed', 'order_failed')
-        ELSE FALSE END),
-    CONSTRAINT job_past_result_and_error CHECK (CASE
-        WHEN state IN ('complete', 'completed', 'fulfilled') THEN num_nonnulls(error_code, error_message) = 0
-        WHEN state = 'cancelled' THEN num_nonnulls(result, error_code, error_message) = 0
-        ELSE result IS NULL AND num_nulls(error_code, error_message) = 0 END),
-    CONSTRAINT job_past_one_owner CHECK (num_nonnulls(session_id, organisation_id) <= 1)
+    CONSTRAINT job_past_rules CHECK (ROW(pipeline, state, result IS NOT NULL, error_code IS NOT NULL,
+        error_message IS NOT NULL, session_id, organisation_id)::ode_past_rules IS DISTINCT FROM NULL)
 );
 CREATE INDEX job_past_session ON job_past (session_id, id) WITH (deduplicate_items = off) WHERE session_id IS NOT NULL;
 CREATE INDEX job_past_user ON job_past (user_id, id) WITH (deduplicate_items = off) WHERE user_id IS NOT NULL;

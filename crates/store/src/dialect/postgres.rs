@@ -69,6 +69,7 @@ pub(crate) async fn open(url: &str, connections_max: u32) -> Result<PgPool, Erro
         ("enable_bitmapscan", "off"),
         ("enable_hashjoin", "off"),
         ("enable_mergejoin", "off"),
+        ("max_parallel_workers_per_gather", "0"),
         ("plan_cache_mode", "force_generic_plan"),
     ]);
     let options = options.disable_statement_logging();
@@ -128,15 +129,15 @@ fn send_without_delay(port: u16) {
 fn send_without_delay(_port: u16) {}
 
 /// Stores new jobs. `$1` the jobs and from `$7` on their columns, `$2` the steps by group, `$3` who, `$4` the lanes to
-/// wake (or nothing), `$5` the worker and `$6` the lease in microseconds of jobs that are born claimed.
+/// wake (or nothing), `$5` the worker and `$6` the lease in microseconds of jobs that are born claimed, `$28` the groups.
 pub(crate) const ENQUEUE: &[&str] = &["
 WITH t AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $7::bigint[], $8::text[], $9::text[], $10::uuid[], $11::uuid[], $12::uuid[],
-        $13::uuid[], $14::uuid[], $15::text[], $16::bigint[], $17::bigint[], $18::jsonb[], $19::jsonb[], $20::jsonb[],
-        $21::bigint[], $22::text[], $23::text[], $24::bytea[], $25::bigint[], $26::bigint[], $27::bigint[],
-        $28::bigint[]) AS t (id, g, pipeline, kind, owner, session_id, user_id, organisation_id, created_by,
-        external_id, priority, timeout_ms, input, config, metadata, retries_max, lane, state, history, run_at,
-        started, advance, limit_micros)
+    SELECT * FROM unnest($1::uuid[], $7::text[], $8::text[], $9::uuid[], $10::uuid[], $11::uuid[], $12::uuid[],
+        $13::uuid[], $14::text[], $15::bigint[], $16::bigint[], $17::jsonb[], $18::jsonb[], $19::jsonb[],
+        $20::bigint[], $21::text[], $22::text[], $23::bytea[], $24::bigint[], $25::bigint[], $26::bigint[],
+        $27::bigint[], $28::bigint[]) AS t (id, pipeline, kind, owner, session_id, user_id, organisation_id,
+        created_by, external_id, priority, timeout_ms, input, config, metadata, retries_max, lane, state, history,
+        run_at, started, advance, limit_micros, g)
 ), l AS (
     INSERT INTO job_live (id, owner, priority, retries_max, pipeline, kind, lane, session_id, user_id,
         organisation_id, created_by, external_id, timeout_ms, input, config, metadata, fence, attempts, state,
@@ -154,6 +155,24 @@ WITH t AS MATERIALIZED (
     FROM {rows $2: g int, seq int, event text, from_state text, to_state text}
 )
 SELECT pg_notify('ode_ready', r.lane) FROM {rows $4: lane text}"];
+
+/// Stores one new job, as most come: half the work of unpacking arrays. Parameters as for [`ENQUEUE`] but the
+/// groups, as single values.
+pub(crate) const ENQUEUE_ONE: &[&str] = &["
+WITH l AS (
+    INSERT INTO job_live (id, pipeline, kind, owner, session_id, user_id, organisation_id, created_by, external_id,
+        priority, timeout_ms, input, config, metadata, retries_max, lane, state, history, run_at, fence, attempts,
+        advance, started_at, timeout_at, lease_until, worker)
+    VALUES ($1, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21::ode_lane, $22, $23,
+        timestamptz 'epoch' + $24 * interval '1 microsecond', $25, $25, CASE WHEN $26 = 1 THEN TRUE END,
+        CASE WHEN $25 = 1 THEN now() END, CASE WHEN $25 = 1 THEN now() + $27 * interval '1 microsecond' END,
+        CASE WHEN $25 = 1 THEN now() + $6 * interval '1 microsecond' END, CASE WHEN $25 = 1 THEN $5::uuid END)
+), e AS (
+    INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
+    SELECT r.seq, r.event, r.from_state, r.to_state, $3, ARRAY[$1]
+    FROM {rows $2: seq int, event text, from_state text, to_state text}
+)
+SELECT pg_notify('ode_ready', $4) WHERE $4 IS NOT NULL"];
 
 /// How many owners share one claim. More would make each claim dearer; fewer would make the round longer.
 pub(crate) const RING_MAX: i64 = 64;
@@ -239,7 +258,7 @@ SELECT id FROM d"];
 pub(crate) const MOVE: &[&str] = &["
 WITH m AS (
     UPDATE job_live l SET state = $6, lane = coalesce(r.lane, CASE WHEN l.advance THEN r.next_lane END), run_at = r.run_at, worker = NULL, lease_until = NULL,
-        timeout_at = NULL, stop_at = NULL, process_pid = NULL, progress_percent = NULL, progress_message = NULL,
+        timeout_at = NULL, stop_at = CASE WHEN r.attempts < 0 THEN l.stop_at END, process_pid = NULL, progress_percent = NULL, progress_message = NULL,
         progress_step = NULL, progress_steps = NULL, attempts = l.attempts + r.attempts,
         retries = l.retries + r.retries, crashes = l.crashes + r.crashes, history = l.history || $3,
         advance = coalesce(l.advance, CASE WHEN r.advance = 1 THEN TRUE END),

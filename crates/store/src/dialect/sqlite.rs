@@ -188,7 +188,7 @@ pub(crate) const MOVE: &[&str] = &[
     TELL,
     KEEP,
     "UPDATE job_live SET state = $6, lane = coalesce(r.lane, iif(job_live.advance, r.next_lane, NULL)), run_at = r.run_at, worker = NULL, lease_until = NULL,
-        timeout_at = NULL, stop_at = NULL, process_pid = NULL, progress_percent = NULL, progress_message = NULL,
+        timeout_at = NULL, stop_at = iif(r.attempts < 0, job_live.stop_at, NULL), process_pid = NULL, progress_percent = NULL, progress_message = NULL,
         progress_step = NULL, progress_steps = NULL, attempts = job_live.attempts + r.attempts,
         retries = job_live.retries + r.retries, crashes = job_live.crashes + r.crashes,
         history = job_live.history || $3,

@@ -27,6 +27,7 @@ on_both!(
     a_job_that_is_past_calling_off_says_so,
     the_wish_to_stop_reaches_the_worker_that_holds_the_job,
     the_wish_to_stop_outlives_the_worker,
+    the_wish_to_stop_a_job_that_was_handed_back_reaches_the_next_worker,
     a_job_that_has_not_started_is_cancelled_not_stopped,
     of_a_cancel_and_a_claim_exactly_one_wins,
     a_waiting_job_is_given_up_with_its_reason,
@@ -301,6 +302,18 @@ async fn the_wish_to_stop_outlives_the_worker(store: Store) {
         assert_eq!(record.phase, Phase::Failed, "{pipeline}: a job that was stopped runs again");
         assert_eq!(record.error_code.as_deref(), Some("STOPPED"));
     }
+}
+
+async fn the_wish_to_stop_a_job_that_was_handed_back_reaches_the_next_worker(store: Store) {
+    let (id, claimed) = started(&store, Pipeline::Html).await;
+    store.stop(id).await.unwrap();
+    finish(&store, claimed, Ended::HandedBack).await;
+    let next = worker(&store).await;
+    let again = claim_one(&store, Lane::Html, next).await;
+    let leases = [(id, again.lease.fence())];
+    assert_eq!(store.held(next, leases.iter()).await.unwrap().stop, [id]);
+    finish(&store, again, Ended::Stopped).await;
+    assert_eq!(record(&store, id).await.error_code.as_deref(), Some("STOPPED"));
 }
 
 async fn a_job_that_has_not_started_is_cancelled_not_stopped(store: Store) {

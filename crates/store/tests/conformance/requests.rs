@@ -24,6 +24,7 @@ on_both!(
     a_batch_with_one_bad_job_stores_none_of_it,
     requests_made_at_once_become_one_job_each,
     a_taken_external_id_is_refused_and_names_its_job,
+    a_batch_with_a_taken_or_repeated_external_id_is_told_so,
     a_refused_neighbour_does_not_spoil_a_shared_commit,
     another_owner_may_use_the_same_external_id,
     a_repeated_request_is_answered_with_its_first_job,
@@ -220,6 +221,23 @@ fn assert_duplicate(answer: Result<Enqueued, Error>, of: JobId) {
     let error = answer.unwrap_err();
     assert!(error.to_string().contains(&of.to_string()), "does not say which job has it: {error}");
     assert!(matches!(error, Error::Duplicate { existing, .. } if existing == of), "{error:?}");
+}
+
+async fn a_batch_with_a_taken_or_repeated_external_id_is_told_so(store: Store) {
+    let owner = organisation();
+    let taken = store.enqueue(named("taken", owner)).await.unwrap().id();
+    // Few go by one statement, many in bulk.
+    for count in [3, 300] {
+        let batch = |last: &str| {
+            let free = (0..count).map(|number| named(&format!("free-{number}"), owner));
+            free.chain([named(last, owner)]).collect::<Vec<_>>()
+        };
+        let refused = store.enqueue_many(batch("taken")).await.unwrap_err();
+        assert!(matches!(refused, Error::Duplicate { existing, .. } if existing == taken), "{refused:?}");
+        let refused = store.enqueue_many(batch("free-0")).await.unwrap_err();
+        assert!(matches!(&refused, Error::Repeated(name) if name == "free-0"), "{refused:?}");
+    }
+    assert_eq!(store.live_count().await.unwrap(), 1);
 }
 
 async fn a_taken_external_id_is_refused_and_names_its_job(store: Store) {

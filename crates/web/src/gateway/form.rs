@@ -20,6 +20,10 @@ const FIELDS: &str = "It takes file, mapping, output and provenance, each once."
 
 /// Reads the form.
 pub(super) async fn read(request: Request, bytes_max: u64) -> Result<Order, Problem> {
+    if request.uri().query().is_some_and(|query| !query.is_empty()) {
+        let message = "Put nothing behind the ? of the address. Send mapping, output and provenance as fields of the form.";
+        return Err(Problem::invalid(message));
+    }
     if declared_bytes(request.headers()).is_some_and(|bytes| bytes > bytes_max + FRAME_BYTES_MAX) {
         return Err(too_large(bytes_max));
     }

@@ -1,5 +1,6 @@
 //! What the gateway counts, and how it tells Prometheus.
 
+use super::Shadow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +21,17 @@ struct Counts {
     by_bucket: [u64; BUCKETS.len()],
     count: u64,
     seconds: f64,
+    shadows: BTreeMap<String, ShadowCounts>,
+}
+
+/// Mappings whose shadow runs are counted, and fields of each: more would be too much for those who collect.
+const SERIES_MAX: usize = 200;
+
+#[derive(Debug, Default)]
+struct ShadowCounts {
+    same: u64,
+    different: u64,
+    by_field: BTreeMap<String, u64>,
 }
 
 /// What is so right now.
@@ -49,14 +61,29 @@ impl Metrics {
         counts.seconds += seconds;
     }
 
+    /// Counts how versions of a mapping that ran beside it came out.
+    pub(super) fn shadowed(&self, shadows: &[Shadow]) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        for shadow in shadows {
+            let is_full = counts.shadows.len() >= SERIES_MAX;
+            if is_full && !counts.shadows.contains_key(&shadow.mapping) {
+                continue;
+            }
+            let counts = counts.shadows.entry(shadow.mapping.clone()).or_default();
+            let outcome = if shadow.different.is_empty() { &mut counts.same } else { &mut counts.different };
+            *outcome += 1;
+            for field in shadow.different.iter().map(|path| column(path)) {
+                if counts.by_field.len() < SERIES_MAX || counts.by_field.contains_key(&field) {
+                    *counts.by_field.entry(field).or_default() += 1;
+                }
+            }
+        }
+    }
+
     /// Everything, in Prometheus' text format.
     pub(super) fn text(&self, gauges: Gauges) -> String {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
-        // Writing to a string cannot fail.
-        let head = |text: &mut String, name: &str, kind: &str, help: &str| {
-            let _ = writeln!(text, "# HELP ode_gateway_{name} {help}\n# TYPE ode_gateway_{name} {kind}");
-        };
         head(&mut text, "conversions_total", "counter", "Requests to convert, by outcome.");
         for (code, count) in &counts.by_code {
             let _ = writeln!(text, "ode_gateway_conversions_total{{code=\"{code}\"}} {count}");
@@ -69,6 +96,7 @@ impl Metrics {
             head(&mut text, name, "gauge", help);
             let _ = writeln!(text, "ode_gateway_{name} {value}");
         }
+        counts.write_shadows(&mut text);
         head(&mut text, "seconds", "histogram", "From the first byte of a request to its answer.");
         for (count, end) in counts.by_bucket.iter().zip(BUCKETS) {
             let _ = writeln!(text, "ode_gateway_seconds_bucket{{le=\"{end}\"}} {count}");
@@ -77,6 +105,42 @@ impl Metrics {
         let _ = writeln!(text, "ode_gateway_seconds_bucket{{le=\"+Inf\"}} {count}");
         let _ = writeln!(text, "ode_gateway_seconds_sum {seconds}\node_gateway_seconds_count {count}");
         text
+    }
+}
+
+/// Writing to a string cannot fail.
+fn head(text: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(text, "# HELP ode_gateway_{name} {help}\n# TYPE ode_gateway_{name} {kind}");
+}
+
+/// A cell's path without the number of its row: `lines.total`.
+fn column(path: &str) -> String {
+    let is_name = |part: &&str| !part.bytes().all(|byte| byte.is_ascii_digit());
+    path.split('.').filter(is_name).collect::<Vec<_>>().join(".")
+}
+
+impl Counts {
+    fn write_shadows(&self, text: &mut String) {
+        let runs = "Documents that a draft or canary mapping read beside the live one, by how it came out.";
+        head(text, "shadow_runs_total", "counter", runs);
+        for (mapping, counts) in &self.shadows {
+            for (outcome, count) in [("same", counts.same), ("different", counts.different)] {
+                let _ = writeln!(
+                    text,
+                    "ode_gateway_shadow_runs_total{{mapping=\"{mapping}\",outcome=\"{outcome}\"}} {count}"
+                );
+            }
+        }
+        let fields = "Values that a draft or canary mapping read differently, by field or column.";
+        head(text, "shadow_differences_total", "counter", fields);
+        for (mapping, counts) in &self.shadows {
+            for (field, count) in &counts.by_field {
+                let _ = writeln!(
+                    text,
+                    "ode_gateway_shadow_differences_total{{mapping=\"{mapping}\",field=\"{field}\"}} {count}"
+                );
+            }
+        }
     }
 }
 
@@ -90,10 +154,20 @@ mod tests {
         metrics.answered("OK", Duration::from_millis(30));
         metrics.answered("OK", Duration::from_secs(100));
         metrics.refused("BUSY");
+        let shadow = |different: &[&str]| Shadow {
+            mapping: "acme_v2".into(),
+            different: different.iter().map(|field| (*field).to_owned()).collect(),
+        };
+        metrics.shadowed(&[shadow(&[])]);
+        metrics.shadowed(&[shadow(&["due_date", "lines.0.total", "lines.11.total"])]);
         let text = metrics.text(Gauges { in_flight: 3, mappings: 16, mistakes: 0 });
         for line in [
             "ode_gateway_conversions_total{code=\"BUSY\"} 1",
             "ode_gateway_conversions_total{code=\"OK\"} 2",
+            "ode_gateway_shadow_runs_total{mapping=\"acme_v2\",outcome=\"same\"} 1",
+            "ode_gateway_shadow_runs_total{mapping=\"acme_v2\",outcome=\"different\"} 1",
+            "ode_gateway_shadow_differences_total{mapping=\"acme_v2\",field=\"due_date\"} 1",
+            "ode_gateway_shadow_differences_total{mapping=\"acme_v2\",field=\"lines.total\"} 2",
             "ode_gateway_in_flight 3",
             "ode_gateway_mappings 16",
             "ode_gateway_seconds_bucket{le=\"0.025\"} 0",

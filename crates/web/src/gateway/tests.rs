@@ -43,7 +43,7 @@ impl Convert for Echo {
         }
         let (output, length) = (order.output.unwrap_or("none".into()), order.document.len());
         let xml = format!("<asked output=\"{output}\" places=\"{}\" bytes=\"{length}\"/>", order.provenance);
-        Ok(Conversion { xml: xml.into(), source: mapping, findings: 3, pages: 2 })
+        Ok(Conversion { xml: xml.into(), source: mapping, findings: 3, pages: 2, shadows: Vec::new() })
     }
 
     fn mappings(&self) -> Mappings {

@@ -1,8 +1,10 @@
 //! `ode bench`: what this machine does with ODE on it, as one line of JSON for each measurement.
 
+mod client;
 mod extract;
 mod jobs;
 mod maps;
+mod web;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -12,6 +14,8 @@ use std::process::ExitCode;
 pub(crate) enum Bench {
     /// The job engine: enqueueing, draining, latency, backlog, fairness
     Jobs(jobs::Jobs),
+    /// The upload service: uploads, polls, listeners, memory
+    Web(web::Web),
     /// Reading PDFs and writing XML: processor time for each document, here and in a child
     Extract(extract::Extract),
     /// Drawing a map for print: processor time, peak memory and bytes of a whole poster
@@ -21,6 +25,7 @@ pub(crate) enum Bench {
 pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
     match command {
         Bench::Jobs(args) => jobs::run(&args).await,
+        Bench::Web(args) => web::run(&args).await,
         Bench::Extract(args) => extract::run(args).await,
         Bench::Maps(args) => maps::run(&args),
     }

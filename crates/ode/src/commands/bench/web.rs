@@ -1,0 +1,331 @@
+//! `ode bench web PHASE PLACE`: the upload service, against what the same bytes cost without it.
+//!
+//! The service is a process of its own, started anew on a temporary directory; this one is its visitors. On one
+//! machine the two share the processors, so figures are lower than visitors from elsewhere would see.
+
+use super::client::Visitor;
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// What to measure.
+#[derive(Debug, Args)]
+pub(crate) struct Web {
+    /// The measurement
+    phase: Phase,
+    /// Where: the database of DATABASE_URL, or SQLite
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Phase {
+    /// Files of 1 MB uploaded by 4 visitors at once, against the same bytes written durably
+    Uploads,
+    /// Lists read by 16 visitors at once
+    Polls,
+    /// 2,000 visitors who listen: memory, and how long news takes
+    Streams,
+    /// Memory while files of 50 MB come in
+    Memory,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Place {
+    /// PostgreSQL
+    Default,
+    /// A temporary SQLite file
+    Sqlite,
+}
+
+const MB: usize = 1 << 20;
+
+pub(crate) async fn run(args: &Web) -> anyhow::Result<ExitCode> {
+    let server = Server::start(args.place)?;
+    let mut out = match args.phase {
+        Phase::Uploads => uploads(&server).await?,
+        Phase::Polls => polls(&server).await?,
+        Phase::Streams => streams(&server).await?,
+        Phase::Memory => memory(&server).await?,
+    };
+    let name = |value: Option<clap::builder::PossibleValue>| value.map(|value| value.get_name().to_owned());
+    out["phase"] = json!(name(args.phase.to_possible_value()));
+    out["place"] = json!(name(args.place.to_possible_value()));
+    println!("{out}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The service under test. It ends with this.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+    directory: TempDir,
+}
+
+impl Server {
+    fn start(place: Place) -> anyhow::Result<Self> {
+        raise_descriptors();
+        let directory = tempfile::Builder::new().prefix("ode-bench-").tempdir()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["web", "--listen", "127.0.0.1:0", "--data"]).arg(directory.path());
+        command.args(["--uploads-a-minute", "1000000000", "--polls-a-minute", "1000000000"]);
+        if place == Place::Default {
+            let url = std::env::var("DATABASE_URL");
+            command
+                .arg("--database")
+                .arg(url.context("DATABASE_URL is not set: name an empty PostgreSQL database")?);
+        }
+        let mut child = command.stdout(Stdio::piped()).spawn().context("The service could not be started")?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().context("The service has no output")?).read_line(&mut line)?;
+        let address = line.trim_end().rsplit("http://").next().unwrap_or_default().parse();
+        let address = address.context("The service did not say where it listens")?;
+        Ok(Server { child, address, directory })
+    }
+
+    async fn visitor(&self) -> anyhow::Result<Visitor> {
+        Visitor::arrive(self.address).await
+    }
+
+    /// A line of the process's own account of its memory, in megabytes.
+    fn memory_mb(&self, line: &str) -> anyhow::Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let found = status.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(':'));
+        let kilobytes: f64 =
+            found.and_then(|found| found.trim().strip_suffix(" kB")).context("no such line")?.parse()?;
+        Ok(kilobytes / 1024.0)
+    }
+
+    /// Lets the highest memory so far be counted from now.
+    fn forget_peak(&self) -> anyhow::Result<()> {
+        Ok(std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")?)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way nothing is left.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Two thousand visitors are two thousand descriptors, here and there.
+fn raise_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Where it is not allowed, the phase that needs them says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// A document of this size that differs from every other.
+fn document(bytes: usize, number: usize) -> Vec<u8> {
+    let mut file = format!("%PDF-1.7\n% {number}\n").into_bytes();
+    let end = b"\nstartxref\n9\n%%EOF\n";
+    file.resize(bytes - end.len(), b'x');
+    file.extend_from_slice(end);
+    file
+}
+
+/// How many at once.
+const UPLOADERS: usize = 4;
+const FILES_A_ROUND: usize = 100;
+const ROUNDS: usize = 5;
+
+async fn uploads(server: &Server) -> anyhow::Result<Value> {
+    let (mut uploaded, mut written, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    // Turn by turn, so that both see the same machine.
+    for round in 0..ROUNDS {
+        let directory = server.directory.path().join(format!("raw-{round}"));
+        let raw = tokio::task::spawn_blocking(move || write_durably(&directory)).await??;
+        let through = upload_round(server, round).await?;
+        written.push(raw);
+        uploaded.push(through);
+        ratios.push(through / raw);
+    }
+    Ok(json!({
+        "uploads_per_s": median(&mut uploaded), "raw_writes_per_s": median(&mut written),
+        "ratio": median(&mut ratios), "ratios": ratios, "file_mb": 1, "visitors": UPLOADERS,
+        "files": FILES_A_ROUND * ROUNDS,
+    }))
+}
+
+async fn upload_round(server: &Server, round: usize) -> anyhow::Result<f64> {
+    let mut visitors = Vec::new();
+    for _ in 0..UPLOADERS {
+        visitors.push(server.visitor().await?);
+    }
+    let started = Instant::now();
+    let tasks = visitors.into_iter().enumerate().map(|(number, mut visitor)| {
+        tokio::spawn(async move {
+            for file in 0..FILES_A_ROUND / UPLOADERS {
+                let number = (round * UPLOADERS + number) * FILES_A_ROUND + file;
+                visitor.upload(&document(MB, number)).await?;
+            }
+            anyhow::Ok(())
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await??;
+    }
+    Ok(FILES_A_ROUND as f64 / started.elapsed().as_secs_f64())
+}
+
+/// What the same bytes cost without a service: written aside, synced, put in place, and the place synced.
+fn write_durably(directory: &Path) -> anyhow::Result<f64> {
+    std::fs::create_dir(directory)?;
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        let write = |writer: usize| -> anyhow::Result<()> {
+            for file in 0..FILES_A_ROUND / UPLOADERS {
+                let (aside, place) = (
+                    directory.join(format!("{writer}-{file}.tmp")),
+                    directory.join(format!("{writer}-{file}")),
+                );
+                let mut to = File::create(&aside)?;
+                to.write_all(&document(MB, file))?;
+                to.sync_all()?;
+                std::fs::rename(aside, place)?;
+                File::open(directory)?.sync_all()?;
+            }
+            Ok(())
+        };
+        let writers: Vec<_> = (0..UPLOADERS).map(|writer| scope.spawn(move || write(writer))).collect();
+        writers.into_iter().try_for_each(|writer| match writer.join() {
+            Ok(written) => written,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })?;
+    Ok(FILES_A_ROUND as f64 / started.elapsed().as_secs_f64())
+}
+
+const POLLERS: usize = 16;
+const POLL_FOR: Duration = Duration::from_secs(10);
+const JOBS_EACH: usize = 20;
+
+async fn polls(server: &Server) -> anyhow::Result<Value> {
+    let mut visitors = Vec::new();
+    for visitor in 0..POLLERS {
+        let mut visitor_here = server.visitor().await?;
+        for file in 0..JOBS_EACH {
+            visitor_here.upload(&document(1000, visitor * JOBS_EACH + file)).await?;
+        }
+        visitors.push(visitor_here);
+    }
+    let started = Instant::now();
+    let tasks = visitors.into_iter().map(|mut visitor| {
+        tokio::spawn(async move {
+            let mut took = Vec::new();
+            while started.elapsed() < POLL_FOR {
+                let asked = Instant::now();
+                visitor.get("/api/jobs").await?;
+                took.push(asked.elapsed());
+            }
+            anyhow::Ok(took)
+        })
+    });
+    let mut took = Vec::new();
+    for task in tasks.collect::<Vec<_>>() {
+        took.extend(task.await??);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let per_s = took.len() as f64 / seconds;
+    Ok(
+        json!({ "polls_per_s": per_s, "took": percentiles(took), "visitors": POLLERS, "jobs_listed": JOBS_EACH }),
+    )
+}
+
+const LISTENERS: usize = 2000;
+/// Tabs and windows of one session.
+const LISTENERS_EACH: usize = 20;
+
+async fn streams(server: &Server) -> anyhow::Result<Value> {
+    let before = server.memory_mb("VmRSS")?;
+    let (mut sessions, mut listeners) = (Vec::new(), Vec::new());
+    for _ in 0..LISTENERS / LISTENERS_EACH {
+        let session = server.visitor().await?;
+        for _ in 0..LISTENERS_EACH {
+            listeners.push(session.listen().await?);
+        }
+        sessions.push(session);
+    }
+    let held = server.memory_mb("VmRSS")?;
+    let tasks: Vec<_> = listeners
+        .into_iter()
+        .map(|mut listener| {
+            tokio::spawn(async move {
+                listener.hear("event: job").await?;
+                anyhow::Ok(Instant::now())
+            })
+        })
+        .collect();
+    let mut told = Vec::new();
+    for (number, session) in sessions.iter_mut().enumerate() {
+        session.upload(&document(1000, number)).await?;
+        told.push(Instant::now());
+    }
+    let mut took = Vec::new();
+    for (number, task) in tasks.into_iter().enumerate() {
+        took.push(task.await??.saturating_duration_since(told[number / LISTENERS_EACH]));
+    }
+    let after = server.memory_mb("VmRSS")?;
+    Ok(json!({
+        "listeners": LISTENERS, "sessions": sessions.len(), "memory_before_mb": before, "memory_held_mb": held,
+        "memory_after_news_mb": after, "kb_each": (held - before) * 1024.0 / LISTENERS as f64,
+        "news_took": percentiles(took),
+    }))
+}
+
+const LARGE: usize = 50;
+
+async fn memory(server: &Server) -> anyhow::Result<Value> {
+    let mut measured = Vec::new();
+    for at_once in [1, UPLOADERS] {
+        let mut visitors = Vec::new();
+        for _ in 0..at_once {
+            let mut visitor = server.visitor().await?;
+            // Warm: buffers that are kept are not the file's.
+            visitor.upload(&document(MB, measured.len() * 100 + visitors.len())).await?;
+            visitors.push(visitor);
+        }
+        let before = server.memory_mb("VmRSS")?;
+        server.forget_peak()?;
+        let started = Instant::now();
+        let tasks = visitors.into_iter().enumerate().map(|(number, mut visitor)| {
+            tokio::spawn(
+                async move { visitor.upload(&document(LARGE * MB - 1000, at_once * 100 + number)).await },
+            )
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await??;
+        }
+        let peak = server.memory_mb("VmHWM")?;
+        let each = (peak - before) / at_once as f64;
+        let seconds = started.elapsed().as_secs_f64();
+        measured.push(json!({
+            "uploads": at_once, "memory_before_mb": before, "memory_peak_mb": peak, "mb_each": each,
+            "mb_per_s": (LARGE * at_once) as f64 / seconds,
+        }));
+    }
+    Ok(json!({ "file_mb": LARGE, "measured": measured }))
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+fn percentiles(mut took: Vec<Duration>) -> Value {
+    took.sort_unstable();
+    let at = |share: f64| {
+        let place = (took.len().saturating_sub(1)) as f64 * share;
+        took.get(place as usize).map_or(0.0, |took| took.as_secs_f64() * 1000.0)
+    };
+    json!({ "p50_ms": at(0.5), "p90_ms": at(0.9), "p99_ms": at(0.99), "max_ms": at(1.0), "count": took.len() })
+}

@@ -1,0 +1,112 @@
+//! From a file that is stored to its job, or to the job of a twin that was there before.
+
+use crate::App;
+use crate::caller::Caller;
+use crate::problem::Problem;
+use crate::site::Dedupe;
+use ode_job::{Artifact, NewJob, Pipeline};
+use ode_store::{Blobs, Enqueued, Stored, Twin};
+use serde_json::json;
+
+/// A file that is stored and has no job yet. Dropped like that, it is removed.
+pub(crate) struct Received {
+    blobs: Blobs,
+    stored: Option<Stored>,
+}
+
+impl Received {
+    pub(crate) fn new(blobs: &Blobs, stored: Stored) -> Self {
+        Received { blobs: blobs.clone(), stored: Some(stored) }
+    }
+
+    /// The file as one of a job's.
+    fn artifact(&self, role: &str, name: &str, content_type: &str) -> Result<Artifact, Problem> {
+        let stored = self.stored.as_ref().ok_or_else(Problem::our_fault)?;
+        Ok(Artifact {
+            role: role.to_owned(),
+            name: name.to_owned(),
+            storage: stored.storage.to_owned(),
+            path: stored.path.clone(),
+            content_type: content_type.to_owned(),
+            bytes: stored.bytes,
+            sha256: stored.sha256.clone(),
+        })
+    }
+
+    /// From here on a job owns it.
+    fn hand_over(mut self) {
+        self.stored = None;
+    }
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        let Some(stored) = self.stored.take() else { return };
+        let blobs = self.blobs.clone();
+        tokio::spawn(async move {
+            if let Err(error) = blobs.delete(&stored.path).await {
+                tracing::warn!(%error, "a file that was not taken could not be removed");
+            }
+        });
+    }
+}
+
+/// What is to be made of a document.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) mapping: &'a str,
+    pub(crate) output: Option<&'a str>,
+}
+
+/// Makes the job of a file, or finds the one that stands for the same content.
+pub(crate) async fn accept(
+    app: &App,
+    caller: &Caller,
+    filename: &str,
+    received: Received,
+    wanted: Wanted<'_>,
+) -> Result<Enqueued, Problem> {
+    let source = received.artifact("source", filename, "application/pdf")?;
+    let job = job(caller, &source, wanted);
+    let twin = match (app.settings.dedupe, &job.dedupe_key) {
+        (Dedupe::Everyone, Some(key)) => app.store.twin_of_anyone(key).await?,
+        (Dedupe::Everyone | Dedupe::Owner, _) => None,
+    };
+    let enqueued = match twin {
+        Some(twin) => accept_done(app, job, source, &twin).await?,
+        None => app.store.enqueue_file(job, source).await?,
+    };
+    if let Enqueued::New(_) = enqueued {
+        received.hand_over();
+        app.lists.forget(caller.owner);
+    }
+    Ok(enqueued)
+}
+
+fn job(caller: &Caller, source: &Artifact, Wanted { mapping, output }: Wanted<'_>) -> NewJob {
+    let Artifact { name, sha256, bytes, path, storage, .. } = source;
+    let document = json!({ "name": name, "sha256": sha256, "bytes": bytes, "path": path, "storage": storage, "pages": null });
+    let mut job = NewJob::new(Pipeline::Xml, mapping, json!({ "document": document })).owned_by(caller.owner);
+    // Another output is another result: the twin of a document is asked for in the same form.
+    let form = output.map(|output| format!(":{output}")).unwrap_or_default();
+    job.dedupe_key = Some(format!("{sha256}:{mapping}:{bytes}{form}"));
+    if let Some(output) = output {
+        job.config = json!({ "output": output });
+    }
+    job
+}
+
+/// Makes a job that is done, with a copy of what its twin has.
+async fn accept_done(app: &App, mut job: NewJob, source: Artifact, twin: &Twin) -> Result<Enqueued, Problem> {
+    let content = app.blobs.get(&twin.file.path, &twin.file.sha256).await?;
+    let mut incoming = app.blobs.receive();
+    incoming.write(&content).await?;
+    let copy = Received::new(&app.blobs, incoming.finish().await?);
+    let result = copy.artifact("result", &twin.file.name, &twin.file.content_type)?;
+    job.input["document"]["duplicate_of"] = json!(twin.id);
+    let enqueued = app.store.enqueue_done(job, twin, &[source, result]).await?;
+    if let Enqueued::New(_) = enqueued {
+        copy.hand_over();
+    }
+    Ok(enqueued)
+}
