@@ -43,6 +43,9 @@ enum Command {
     /// Look at mappings, try them, and make new ones
     #[command(after_long_help = commands::mapping::EXAMPLES)]
     Mapping(commands::mapping::Mapping),
+    /// Draw maps for print
+    #[command(subcommand)]
+    Maps(commands::maps::Maps),
     /// Look at jobs, and act on them
     #[command(subcommand, after_long_help = commands::jobs::EXAMPLES)]
     Jobs(commands::jobs::Jobs),
@@ -82,6 +85,8 @@ Examples:
   ode mapping preview invoice.pdf --out page.html
                                  what was read, and from where on the page
   ode serve                      everything, on this machine, with nothing to set up
+  ode maps render map.json -o map.png
+                                 a map at full size, ready for print
   ode jobs list                  what it is doing
   ode doctor                     whether it stands on firm ground
   ode explain GW_5XX             what a code means, and what to do
@@ -128,6 +133,7 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Gateway(args) => commands::gateway::run(&args).await,
         Command::Convert(args) => commands::convert::run(args).await,
         Command::Mapping(args) => commands::mapping::run(args).await,
+        Command::Maps(command) => commands::maps::run(command),
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
         Command::Keys(command) => commands::keys::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,

@@ -12,6 +12,7 @@ pub(crate) mod jobs;
 pub(crate) mod keep;
 pub(crate) mod keys;
 pub(crate) mod mapping;
+pub(crate) mod maps;
 pub(crate) mod migrate;
 pub(crate) mod ocr;
 pub(crate) mod serve;

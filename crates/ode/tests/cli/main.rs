@@ -11,6 +11,7 @@ mod gateway;
 mod harness;
 mod jobs;
 mod mapping;
+mod maps;
 mod migrate;
 mod ocr;
 mod places;

@@ -3,6 +3,7 @@
 mod client;
 mod extract;
 mod jobs;
+mod maps;
 mod web;
 
 use clap::Subcommand;
@@ -17,6 +18,8 @@ pub(crate) enum Bench {
     Web(web::Web),
     /// Reading PDFs and writing XML: processor time for each document, here and in a child
     Extract(extract::Extract),
+    /// Drawing a map for print: processor time, peak memory and bytes of a whole poster
+    Maps(maps::Maps),
 }
 
 pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
@@ -24,5 +27,6 @@ pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
         Bench::Jobs(args) => jobs::run(&args).await,
         Bench::Web(args) => web::run(&args).await,
         Bench::Extract(args) => extract::run(args).await,
+        Bench::Maps(args) => maps::run(&args),
     }
 }
