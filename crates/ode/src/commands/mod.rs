@@ -15,4 +15,5 @@ pub(crate) mod mapping;
 pub(crate) mod migrate;
 pub(crate) mod serve;
 mod site;
+pub(crate) mod work;
 pub(crate) mod workers;

@@ -1,22 +1,17 @@
 //! `ode serve`, `ode web`, `ode worker`: the long-running parts, together or alone.
 
 use super::gateway;
-use super::keep::Keep;
 use super::site::SiteArgs;
+use super::work::Work;
 use crate::config::{Schema, Settings};
 use crate::output;
 use anyhow::Context as _;
 use clap::Args;
-use ode_job::Registry;
-use ode_pipelines::Handlers;
-use ode_pipelines::xml::{BREAKER, ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
 use ode_store::{Blobs, Store};
 use ode_web::Site;
 use ode_worker::{Chores, Worker};
-use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -46,62 +41,6 @@ pub(crate) struct Drain {
 impl Drain {
     pub(super) fn grace(&self) -> Duration {
         Duration::from_secs(self.grace)
-    }
-}
-
-/// How jobs are worked on.
-#[derive(Debug, Args)]
-pub(crate) struct Work {
-    /// Documents that are converted at a time
-    #[arg(long, env = "ODE_JOBS_AT_ONCE", value_name = "N", default_value = "3")]
-    jobs_at_once: NonZeroUsize,
-    /// Convert at the gateway with this address rather than here, such as http://gateway:8000
-    #[arg(long, env = "ODE_GATEWAY_URL", value_name = "URL", hide_env_values = true)]
-    gateway_url: Option<String>,
-    /// Convert at this one while the first is away
-    #[arg(
-        long,
-        env = "ODE_GATEWAY_BACKUP",
-        value_name = "URL",
-        requires = "gateway_url",
-        hide_env_values = true
-    )]
-    gateway_backup: Option<String>,
-    /// Seconds that a gateway may take for one document
-    #[arg(long, env = "ODE_GATEWAY_TIMEOUT", value_name = "SECONDS", default_value_t = 180,
-        value_parser = clap::value_parser!(u64).range(1..=3600))]
-    gateway_timeout: u64,
-    /// Seconds that jobs wait for a gateway that is away before they fail
-    #[arg(long, env = "ODE_GATEWAY_AWAY_MAX", value_name = "SECONDS", default_value_t = 3600,
-        value_parser = clap::value_parser!(u64).range(1..=604_800))]
-    gateway_away_max: u64,
-    #[command(flatten)]
-    conversions: gateway::Conversions,
-    #[command(flatten)]
-    keep: Keep,
-}
-
-impl Work {
-    async fn registry(&self) -> anyhow::Result<Registry> {
-        let at_once = self.jobs_at_once.get();
-        let route = match &self.gateway_url {
-            None => Route::BuiltIn(Arc::new(gateway::engine(&self.conversions, at_once).await?)),
-            Some(url) => Route::Remote(Arc::new(self.gateways(url)?)),
-        };
-        Ok(ode_pipelines::registry(Handlers { xml: XmlHandler::new(route, at_once) }))
-    }
-
-    fn gateways(&self, url: &str) -> anyhow::Result<Gateways> {
-        let limits =
-            ClientLimits { total: Duration::from_secs(self.gateway_timeout), ..ClientLimits::default() };
-        let client = |option: &str, url: &str| {
-            GatewayClient::new(url, limits).with_context(|| format!("{option} cannot be used"))
-        };
-        let mut clients = vec![client("--gateway-url", url)?];
-        if let Some(backup) = &self.gateway_backup {
-            clients.push(client("--gateway-backup", backup)?);
-        }
-        Ok(Gateways::new(clients, BREAKER))
     }
 }
 
@@ -141,7 +80,7 @@ pub(crate) async fn everything(settings: &Settings, args: &Everything) -> anyhow
     serve(settings, &args.web, async |store, blobs| {
         let gateway = match gateway {
             Some(listener) => {
-                Some(gateway::start(listener, &args.work.conversions, args.web.drain.grace()).await?)
+                Some(gateway::start(listener, args.work.conversions(), args.web.drain.grace()).await?)
             }
             None => None,
         };
@@ -253,7 +192,7 @@ async fn start_worker(
     };
     let config = ode_worker::Config {
         grace: drain.grace(),
-        away_max: Duration::from_secs(work.gateway_away_max),
+        away_max: work.away_max(),
         chores: Some(chores),
         ..ode_worker::Config::default()
     };

@@ -14,4 +14,6 @@ mod mapping;
 mod migrate;
 mod places;
 mod serve;
+mod standin;
+mod upload;
 mod words;
