@@ -159,8 +159,17 @@ fn network(address: Option<IpAddr>) -> String {
 /// Keys that were looked up a moment ago, so that a program that polls costs one look a second.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    known: Mutex<HashMap<String, (Instant, Arc<str>, Owner)>>,
+    known: Mutex<HashMap<String, KnownKey>>,
     adopted: Mutex<HashMap<(Uuid, Uuid), Instant>>,
+}
+
+/// What the database said about a key.
+#[derive(Debug)]
+struct KnownKey {
+    at: Instant,
+    /// Shows that the same secret came with it.
+    proof: String,
+    owner: Owner,
 }
 
 /// A key that is revoked is refused by every process within this time.
@@ -186,13 +195,12 @@ impl Keys {
 
     async fn find(&self, app: &App, key: &KeyText) -> Result<Owner, Problem> {
         let now = Instant::now();
-        let proof: Arc<str> = app.signer.sign("key", key.secret()).into();
-        if let Some((seen, known, owner)) =
-            self.known.lock().unwrap_or_else(PoisonError::into_inner).get(key.id())
-            && now - *seen < KEY_KNOWN_FOR
-            && *known == proof
+        let proof = app.signer.sign("key", key.secret());
+        let known = |known: &KnownKey| now - known.at < KEY_KNOWN_FOR && known.proof == proof;
+        if let Some(key) =
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).get(key.id()).filter(|key| known(key))
         {
-            return Ok(*owner);
+            return Ok(key.owner);
         }
         let Principal { owner } =
             app.store.authenticate(key).await?.ok_or_else(|| Problem::from(ErrorCode::Unauthorized))?;
@@ -200,7 +208,7 @@ impl Keys {
         if known.len() >= KEYS_MAX {
             known.clear();
         }
-        known.insert(key.id().to_owned(), (now, proof, owner));
+        known.insert(key.id().to_owned(), KnownKey { at: now, proof, owner });
         Ok(owner)
     }
 }

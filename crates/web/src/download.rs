@@ -149,7 +149,7 @@ async fn send(app: &App, job: &JobRecord, headers: &HeaderMap) -> Result<Respons
     let (start, end) = range.as_ref().map_or((0, bytes), |range| (range.start, range.end));
     let body = content(app, &file, start..end).await?;
     if start == 0 {
-        app.record_download(job.id).await?;
+        app.store.record_download(job.id).await?;
     }
     let mut response = (
         [

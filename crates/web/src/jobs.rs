@@ -11,11 +11,10 @@ use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use ode_job::{JobRecord, JobRef, State as JobState};
+use ode_job::{JobId, JobRecord, JobRef, State as JobState};
 use ode_store::{OwnedFilter, OwnedJob, OwnedPage};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use std::collections::HashMap;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
@@ -139,7 +138,8 @@ async fn read_list(app: &App, filter: &OwnedFilter) -> Result<Listed, Problem> {
 
 /// Jobs as they are shown.
 pub(crate) async fn views(app: &App, jobs: &[OwnedJob]) -> Result<Vec<JobView>, Problem> {
-    let left = app.times_left(jobs).await?;
+    let ids: Vec<JobId> = jobs.iter().map(|job| job.record.id).collect();
+    let left = app.store.times_left(&ids).await?;
     Ok(jobs.iter().map(|job| JobView::new(job, left.get(&job.record.id).copied())).collect())
 }
 
@@ -183,7 +183,7 @@ pub(crate) async fn find(app: &App, caller: &Caller, id: &str) -> Result<JobReco
 }
 
 /// The job as it is shown.
-async fn shown(app: &App, job: JobRecord) -> Result<JobView, Problem> {
+pub(crate) async fn shown(app: &App, job: JobRecord) -> Result<JobView, Problem> {
     let jobs = app.store.jobs_by_id(std::iter::once(job.id)).await?;
     views(app, &jobs).await?.pop().ok_or_else(Problem::no_job)
 }
@@ -273,12 +273,38 @@ pub(crate) async fn stop(
     changed(&app, job).await
 }
 
-/// The job after a change, which no list may hide from now on.
+/// Removes a job that has ended, with its files and its history.
+#[utoipa::path(delete, path = "/api/jobs/{id}", tag = "jobs",
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    app.store.delete_job(job.id, &app.blobs).await?;
+    forget(&app, &job);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The job after a change.
 async fn changed(app: &App, job: JobRecord) -> Result<Json<JobView>, Problem> {
-    for owner in owners(&job) {
+    forget(app, &job);
+    shown(app, job).await.map(Json)
+}
+
+/// No list may hide from now on what changed with this job.
+pub(crate) fn forget(app: &App, job: &JobRecord) {
+    for owner in owners(job) {
         app.lists.forget(owner);
     }
-    shown(app, job).await.map(Json)
 }
 
 /// Everyone who sees a job: after a session's jobs were given to a user, both.
@@ -288,6 +314,3 @@ pub(crate) fn owners(job: &JobRecord) -> impl Iterator<Item = ode_job::Owner> + 
     let user = job.user_id.map(Owner::User);
     session.into_iter().chain(user).chain(job.organisation_id.map(Owner::Organisation))
 }
-
-/// Seconds left by job.
-pub(crate) type TimesLeft = HashMap<ode_job::JobId, std::time::Duration>;

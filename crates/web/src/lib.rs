@@ -13,6 +13,7 @@ mod limits;
 mod lists;
 mod live;
 mod openapi;
+mod pages;
 mod problem;
 mod session;
 mod site;

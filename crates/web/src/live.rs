@@ -16,12 +16,12 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use jiff::Timestamp;
-use ode_job::{JobId, Owner, State as JobState};
+use ode_job::{ErrorCode, JobId, Owner, State as JobState};
 use ode_store::{Store, Told};
 use serde::Serialize;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast, watch};
 use utoipa::ToSchema;
@@ -46,6 +46,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 const ATTENTION: Duration = Duration::from_secs(4);
 /// Entries with lower numbers may be committed this much after ones with higher: see the journal's feed.
 const LAG: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
+/// The reader has begun by then, or the database is away.
+const START_MAX: Duration = Duration::from_secs(5);
 /// So often something is sent, so that proxies keep the connection and we notice who is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Milliseconds after which a browser that lost us tries again.
@@ -72,115 +74,125 @@ pub(crate) struct JobEvent {
     job: JobView,
 }
 
-/// What was sent, to whom.
+/// Something that was said to listeners. What is part of the history has its number there.
 #[derive(Debug, Clone)]
-struct Line {
-    seq: i64,
-    owner: Owner,
+struct Said {
+    seq: Option<i64>,
     text: Bytes,
+}
+
+impl Said {
+    const fn aside(text: &'static str) -> Self {
+        Said { seq: None, text: Bytes::from_static(text.as_bytes()) }
+    }
 }
 
 /// Everybody who listens.
 #[derive(Debug)]
 pub(crate) struct Hub {
-    listeners: Mutex<HashMap<Owner, broadcast::Sender<Bytes>>>,
-    recent: Mutex<VecDeque<Line>>,
-    attended_until: Mutex<Instant>,
+    room: Mutex<Room>,
+    /// Whether the journal is being followed: what is committed from then on is told.
+    following: watch::Sender<bool>,
     awake: Notify,
+}
+
+#[derive(Debug)]
+struct Room {
+    listeners: HashMap<Owner, broadcast::Sender<Said>>,
+    recent: VecDeque<(Owner, Said)>,
+    attended_until: Instant,
 }
 
 impl Default for Hub {
     fn default() -> Self {
-        Hub {
-            listeners: Mutex::default(),
-            recent: Mutex::default(),
-            attended_until: Mutex::new(Instant::now()),
-            awake: Notify::new(),
-        }
+        let room =
+            Room { listeners: HashMap::new(), recent: VecDeque::new(), attended_until: Instant::now() };
+        Hub { room: Mutex::new(room), following: watch::Sender::new(false), awake: Notify::new() }
     }
 }
 
+/// What somebody who begins to listen gets: what was said since a line, where that is known, and what is said next.
+struct Seat {
+    missed: Option<Vec<Bytes>>,
+    receiver: broadcast::Receiver<Said>,
+}
+
 impl Hub {
+    fn room(&self) -> MutexGuard<'_, Room> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Somebody reads lists: they want to know what changes.
     pub(crate) fn attend(&self) {
-        let mut until = self.attended_until.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_over = *until < Instant::now();
-        *until = Instant::now() + ATTENTION;
-        if was_over {
-            self.awake.notify_one();
-        }
+        self.room().attended_until = Instant::now() + ATTENTION;
+        self.awake.notify_one();
     }
 
-    fn listen(&self, owner: Owner) -> Result<broadcast::Receiver<Bytes>, Problem> {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_empty = listeners.is_empty();
-        let sender = listeners.entry(owner).or_insert_with(|| broadcast::channel(WAITING_MAX).0);
+    /// Begins to listen, after the line `last` if there was one. Nothing is said in between: it is one step.
+    fn listen(&self, owner: Owner, last: Option<i64>) -> Result<Seat, Problem> {
+        let mut room = self.room();
+        let sender = room.listeners.entry(owner).or_insert_with(|| broadcast::channel(WAITING_MAX).0);
         if sender.receiver_count() >= STREAMS_MAX {
-            return Err(Problem::new(
-                ode_job::ErrorCode::RateLimited,
-                format!("{STREAMS_MAX} streams are open already. Close some of them."),
-            )
-            .after(KEEP_ALIVE));
+            let detail = format!("{STREAMS_MAX} streams are open already. Close some of them.");
+            return Err(Problem::new(ErrorCode::RateLimited, detail).after(KEEP_ALIVE));
         }
         let receiver = sender.subscribe();
-        if was_empty {
-            self.awake.notify_one();
-        }
-        Ok(receiver)
+        let is_last = |(to, said): &(Owner, Said)| *to == owner && said.seq == last;
+        let at = last.and_then(|_| room.recent.iter().rposition(is_last));
+        let after = |at| room.recent.iter().skip(at + 1).filter(|(to, _)| *to == owner);
+        let missed = at.map(|at| after(at).map(|(_, said)| said.text.clone()).collect());
+        self.awake.notify_one();
+        Ok(Seat { missed, receiver })
     }
 
-    /// Sends a line to one owner, and keeps it for those who come back.
-    fn send(&self, line: Line) {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sender) = listeners.get(&line.owner)
-            && sender.send(line.text.clone()).is_err()
-        {
-            listeners.remove(&line.owner);
-        }
-        drop(listeners);
-        if recent.len() == RECENT_MAX {
-            recent.pop_front();
-        }
-        recent.push_back(line);
-    }
-
-    /// Tells everyone, or those of one owner, something that is no part of the history.
-    pub(crate) fn tell(&self, owner: Option<Owner>, text: &'static str) {
-        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        for (_, sender) in listeners.iter().filter(|(key, _)| owner.is_none_or(|owner| owner == **key)) {
-            // Without listeners there is nobody to tell.
-            let _ = sender.send(Bytes::from_static(text.as_bytes()));
+    /// Waits until what is committed is told.
+    async fn followed(&self) -> Result<(), Problem> {
+        let mut following = self.following.subscribe();
+        let is_so = following.wait_for(|is_so| *is_so);
+        match tokio::time::timeout(START_MAX, is_so).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(ErrorCode::DatabaseUnavailable.into()),
         }
     }
 
-    /// What was sent to this owner after a line, if that line is still known.
-    fn recent_after(&self, owner: Owner, seq: i64) -> Option<Vec<Bytes>> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = recent.iter().rposition(|line| line.seq == seq && line.owner == owner)?;
-        Some(
-            recent
-                .iter()
-                .skip(at + 1)
-                .filter(|line| line.owner == owner)
-                .map(|line| line.text.clone())
-                .collect(),
-        )
+    /// Says something to one owner, and keeps it for those who come back.
+    fn send(&self, owner: Owner, said: Said) {
+        let mut room = self.room();
+        if let Some(sender) = room.listeners.get(&owner) {
+            // Nobody may be there any more; it is kept for when they are back.
+            let _ = sender.send(said.clone());
+        }
+        if room.recent.len() == RECENT_MAX {
+            room.recent.pop_front();
+        }
+        room.recent.push_back((owner, said));
+    }
+
+    /// Tells everyone that more happened than is told line by line.
+    fn resync(&self) {
+        let mut room = self.room();
+        room.recent.clear();
+        for sender in room.listeners.values() {
+            let _ = sender.send(Said::aside(RESYNC));
+        }
     }
 
     /// How soon to look again, if at all.
     fn pace(&self) -> Option<Duration> {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|_, sender| sender.receiver_count() > 0);
-        if !listeners.is_empty() {
-            return Some(LOOK_EVERY);
+        let mut room = self.room();
+        room.listeners.retain(|_, sender| sender.receiver_count() > 0);
+        let is_attended = Instant::now() < room.attended_until;
+        if room.listeners.is_empty() && !is_attended {
+            // In the same step: who comes from now on waits until it is followed again.
+            self.following.send_replace(false);
+            room.recent.clear();
+            return None;
         }
-        let until = *self.attended_until.lock().unwrap_or_else(PoisonError::into_inner);
-        (Instant::now() < until).then_some(LOOK_SELDOM)
+        Some(if room.listeners.is_empty() { LOOK_SELDOM } else { LOOK_EVERY })
     }
 
     fn has_listeners(&self, owner: Owner) -> bool {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&owner)
+        self.room().listeners.contains_key(&owner)
     }
 }
 
@@ -204,6 +216,7 @@ pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             Some(reader) => reader.look(&app).await,
             None => Reader::start(&app.store).await.map(|started| {
                 reader = Some(started);
+                app.hub.following.send_replace(true);
                 // What happened while nobody listened is in the lists, but not in those that are kept.
                 app.lists.forget_all();
             }),
@@ -247,7 +260,7 @@ impl Reader {
             // So much in a few seconds is a bulk load. Nobody is told each line of it.
             *self = Reader::start(&app.store).await?;
             app.lists.forget_all();
-            app.hub.tell(None, RESYNC);
+            app.hub.resync();
             return Ok(());
         }
         let fresh: Vec<i64> = numbers.into_iter().filter(|seq| !self.seen.contains(seq)).collect();
@@ -272,7 +285,7 @@ async fn spread(app: &App, told: &[Told]) -> Result<(), ode_store::Error> {
     let ids: HashSet<JobId> = told.iter().flat_map(|entry| &entry.jobs).copied().collect();
     if ids.len() > JOBS_MAX {
         app.lists.forget_all();
-        app.hub.tell(None, RESYNC);
+        app.hub.resync();
         return Ok(());
     }
     let jobs = app.store.jobs_by_id(ids.into_iter()).await?;
@@ -287,7 +300,7 @@ async fn spread(app: &App, told: &[Told]) -> Result<(), ode_store::Error> {
         return Ok(());
     }
     let Ok(views) = views(app, &heard).await else {
-        app.hub.tell(None, RESYNC);
+        app.hub.resync();
         return Ok(());
     };
     let shown: HashMap<JobId, _> =
@@ -296,7 +309,7 @@ async fn spread(app: &App, told: &[Told]) -> Result<(), ode_store::Error> {
         for (job, view) in entry.jobs.iter().filter_map(|id| shown.get(id)) {
             let Some(text) = line(entry, view) else { continue };
             for owner in owners(&job.record) {
-                app.hub.send(Line { seq: entry.seq, owner, text: text.clone() });
+                app.hub.send(owner, Said { seq: Some(entry.seq), text: text.clone() });
             }
         }
     }
@@ -333,15 +346,23 @@ pub(crate) async fn stream(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let receiver = app.hub.listen(caller.owner)?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.trim().parse::<i64>().ok());
-    let mut first = vec![Bytes::from(format!("retry: {RECONNECT_MILLIS}\n"))];
-    let now = app.store.seq_at(Timestamp::now());
-    first.push(Bytes::from(format!("id: {}\nevent: ready\ndata: {{}}\n\n", last.unwrap_or(now))));
-    if let Some(last) = last {
-        first.extend(missed(&app, caller.owner, last).await?);
+    let seat = app.hub.listen(caller.owner, last)?;
+    app.hub.followed().await?;
+    let begins = last.unwrap_or_else(|| app.store.seq_at(Timestamp::now()));
+    let ready = format!("retry: {RECONNECT_MILLIS}\nid: {begins}\nevent: ready\ndata: {{}}\n\n");
+    let mut listening = Listening {
+        first: VecDeque::from([ready.into()]),
+        repeated: HashSet::new(),
+        receiver: seat.receiver,
+        stopping: app.stopping.clone(),
+    };
+    match (seat.missed, last) {
+        (Some(missed), _) => listening.first.extend(missed),
+        (None, Some(last)) => listening.catch_up(&app, caller.owner, last).await?,
+        (None, None) => {}
     }
-    let body = Body::from_stream(lines(first, receiver, app.stopping.clone()));
+    let body = Body::from_stream(lines(listening));
     let head = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -350,50 +371,16 @@ pub(crate) async fn stream(
     Ok((head, body).into_response())
 }
 
-/// What somebody missed since a line: from memory where it is known there, else from the journal.
-async fn missed(app: &App, owner: Owner, last: i64) -> Result<Vec<Bytes>, Problem> {
-    if let Some(lines) = app.hub.recent_after(owner, last) {
-        return Ok(lines);
-    }
-    // What was committed late may have a lower number than the line that arrived.
-    let from =
-        last.saturating_sub(app.store.seq_at(Timestamp::now()) - app.store.seq_at(Timestamp::now() - LAG));
-    let numbers = app.store.told_numbers(from, RECENT_MAX).await?;
-    if numbers.len() == RECENT_MAX {
-        return Ok(vec![Bytes::from_static(RESYNC.as_bytes())]);
-    }
-    let mut lines = Vec::new();
-    for part in numbers.chunks(ENTRIES_MAX) {
-        let told = app.store.told(part).await?;
-        let ids: HashSet<JobId> = told.iter().flat_map(|entry| &entry.jobs).copied().collect();
-        let mut jobs = app.store.jobs_by_id(ids.into_iter()).await?;
-        jobs.retain(|job| owners(&job.record).any(|found| found == owner));
-        let shown: HashMap<JobId, JobView> =
-            jobs.iter().map(|job| job.record.id).zip(views(app, &jobs).await?).collect();
-        let of_entry = |entry| {
-            let jobs = move |entry: &Told| entry.jobs.clone();
-            (entry, jobs(entry))
-        };
-        for (entry, jobs) in told.iter().map(of_entry) {
-            lines.extend(jobs.iter().filter_map(|id| line(entry, shown.get(id)?)));
-        }
-    }
-    Ok(lines)
-}
-
 /// What a listener has yet to get.
 struct Listening {
     first: VecDeque<Bytes>,
-    receiver: broadcast::Receiver<Bytes>,
+    /// What is among the first and may be said again.
+    repeated: HashSet<i64>,
+    receiver: broadcast::Receiver<Said>,
     stopping: watch::Receiver<bool>,
 }
 
-fn lines(
-    first: Vec<Bytes>,
-    receiver: broadcast::Receiver<Bytes>,
-    stopping: watch::Receiver<bool>,
-) -> impl futures_util::Stream<Item = Result<Bytes, Infallible>> {
-    let listening = Listening { first: first.into(), receiver, stopping };
+fn lines(listening: Listening) -> impl futures_util::Stream<Item = Result<Bytes, Infallible>> {
     stream::unfold(listening, async |mut listening| {
         let line = listening.next().await?;
         Some((Ok(line), listening))
@@ -401,21 +388,50 @@ fn lines(
 }
 
 impl Listening {
+    /// Reads from the journal what somebody missed since a line.
+    async fn catch_up(&mut self, app: &App, owner: Owner, last: i64) -> Result<(), Problem> {
+        // What was committed late may have a lower number than the line that arrived.
+        let now = Timestamp::now();
+        let from = last.saturating_sub(app.store.seq_at(now) - app.store.seq_at(now - LAG));
+        let numbers = app.store.told_numbers(from, RECENT_MAX).await?;
+        if numbers.len() == RECENT_MAX {
+            self.first.push_back(Bytes::from_static(RESYNC.as_bytes()));
+            return Ok(());
+        }
+        for part in numbers.chunks(ENTRIES_MAX) {
+            let told = app.store.told(part).await?;
+            let ids: HashSet<JobId> = told.iter().flat_map(|entry| &entry.jobs).copied().collect();
+            let mut jobs = app.store.jobs_by_id(ids.into_iter()).await?;
+            jobs.retain(|job| owners(&job.record).any(|found| found == owner));
+            let ids = jobs.iter().map(|job| job.record.id);
+            let shown: HashMap<JobId, JobView> = ids.zip(views(app, &jobs).await?).collect();
+            for entry in &told {
+                let lines = entry.jobs.iter().filter_map(|id| line(entry, shown.get(id)?));
+                self.first.extend(lines);
+                self.repeated.insert(entry.seq);
+            }
+        }
+        Ok(())
+    }
+
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(line) = self.first.pop_front() {
             return Some(line);
         }
-        if *self.stopping.borrow() {
-            return None;
-        }
-        tokio::select! {
-            line = self.receiver.recv() => match line {
-                Ok(line) => Some(line),
-                Err(broadcast::error::RecvError::Lagged(_)) => Some(Bytes::from_static(RESYNC.as_bytes())),
-                Err(broadcast::error::RecvError::Closed) => None,
-            },
-            () = tokio::time::sleep(KEEP_ALIVE) => Some(Bytes::from_static(b": still here\n\n")),
-            _ = self.stopping.changed() => None,
+        loop {
+            if *self.stopping.borrow() {
+                return None;
+            }
+            tokio::select! {
+                said = self.receiver.recv() => match said {
+                    Ok(said) if said.seq.is_some_and(|seq| self.repeated.contains(&seq)) => {}
+                    Ok(said) => return Some(said.text),
+                    Err(broadcast::error::RecvError::Lagged(_)) => return Some(Bytes::from_static(RESYNC.as_bytes())),
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                },
+                () = tokio::time::sleep(KEEP_ALIVE) => return Some(Bytes::from_static(b": still here\n\n")),
+                _ = self.stopping.changed() => return None,
+            }
         }
     }
 }

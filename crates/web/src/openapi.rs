@@ -15,7 +15,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 #[openapi(
     info(title = "ODE", description = "PDFs in, XML out. Every error is a problem document (RFC 9457) with a stable code.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")),
-    paths(upload::upload, jobs::list, jobs::detail, jobs::events, download::download, download::link, download::by_link,
+    paths(upload::upload, jobs::list, jobs::detail, jobs::delete, jobs::events, download::download, download::link, download::by_link,
         jobs::retry, jobs::cancel, jobs::stop, live::stream, health::healthz, health::live, health::ready),
     components(schemas(ProblemDocument, view::JobView, live::JobEvent)),
     modifiers(&Credentials),

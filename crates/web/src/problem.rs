@@ -27,14 +27,14 @@ pub(crate) struct ProblemDocument {
     #[schema(example = "urn:ode:error:NOT_FOUND")]
     r#type: String,
     /// What kind it is, in a sentence.
-    title: &'static str,
+    pub(crate) title: &'static str,
     /// The status of the answer.
     status: u16,
     /// The stable code; `ode explain CODE` says more.
     #[schema(value_type = String, example = "NOT_FOUND")]
     code: ErrorCode,
     /// What happened here and what to do next.
-    detail: String,
+    pub(crate) detail: String,
     /// Seconds after which it may be tried again, where that helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
@@ -226,6 +226,8 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // For whoever can tell it better, such as a page.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -2,13 +2,12 @@
 
 use crate::caller::Keys;
 use crate::connections::{self, Bounds, Peer};
-use crate::jobs::TimesLeft;
 use crate::limits::{Limits, WebLimits};
 use crate::lists::Lists;
 use crate::live::{self, Hub};
 use crate::problem::Problem;
 use crate::session::Signer;
-use crate::{caller, download, health, jobs, openapi, upload};
+use crate::{caller, download, health, jobs, openapi, pages, upload};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -16,8 +15,9 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::FutureExt as _;
-use ode_job::JobId;
-use ode_store::{Blobs, Error, OwnedJob, Store};
+use ode_job::ErrorCode;
+use ode_store::disk::{Watermark, WatermarkConfig};
+use ode_store::{Blobs, Error, Store};
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -32,6 +32,10 @@ pub struct WebSettings {
     pub upload_bytes_max: u64,
     /// The mapping where none is named.
     pub mapping_default: String,
+    /// The mappings that the page offers; where there are none, it asks for a name.
+    pub mappings: Vec<String>,
+    /// When the disk is too full for uploads.
+    pub watermark: WatermarkConfig,
     /// How often one visitor may ask.
     pub limits: WebLimits,
     /// Redis, to count together with other processes; each counts by itself without.
@@ -56,6 +60,8 @@ impl Default for WebSettings {
         WebSettings {
             upload_bytes_max: 50 << 20,
             mapping_default: "pt_simon_invoice_v1".into(),
+            mappings: Vec::new(),
+            watermark: WatermarkConfig::default(),
             limits: WebLimits::default(),
             redis_url: None,
             public_url: None,
@@ -83,6 +89,7 @@ pub(crate) struct App {
     pub(crate) lists: Lists,
     pub(crate) hub: Hub,
     pub(crate) keys: Keys,
+    pub(crate) disk: Watermark,
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
@@ -100,10 +107,9 @@ impl Site {
         let (stop, stopping) = watch::channel(false);
         let lists = Lists::new(settings.lists_kept_for);
         let (hub, keys) = (Hub::default(), Keys::default());
-        Ok(Site {
-            app: Arc::new(App { store, blobs, settings, signer, limits, lists, hub, keys, stopping }),
-            stop,
-        })
+        let disk = Watermark::new(blobs.root(), settings.watermark);
+        let app = App { store, blobs, settings, signer, limits, lists, hub, keys, disk, stopping };
+        Ok(Site { app: Arc::new(app), stop })
     }
 
     /// Serves until `stop` is done, then lets requests that are under way end.
@@ -151,25 +157,21 @@ impl App {
 
     /// Refuses uploads while there is no room for them.
     pub(crate) fn check_disk(&self) -> Result<(), Problem> {
-        Ok(())
-    }
-
-    /// About how long the jobs that have not ended will take.
-    pub(crate) async fn times_left(&self, _jobs: &[OwnedJob]) -> Result<TimesLeft, Problem> {
-        Ok(TimesLeft::new())
-    }
-
-    /// Counts a download.
-    pub(crate) async fn record_download(&self, _job: JobId) -> Result<(), Problem> {
-        Ok(())
+        if self.disk.allows_uploads() {
+            return Ok(());
+        }
+        Err(Problem::from(ErrorCode::DiskFull).after(DISK_LOOK))
     }
 }
+
+/// When somebody who found the disk full may try again.
+const DISK_LOOK: Duration = Duration::from_secs(60);
 
 fn router(app: Arc<App>) -> Router {
     let known = Router::new()
         .route("/api/upload", post(upload::upload))
         .route("/api/jobs", get(jobs::list))
-        .route("/api/jobs/{id}", get(jobs::detail))
+        .route("/api/jobs/{id}", get(jobs::detail).delete(jobs::delete))
         .route("/api/jobs/{id}/events", get(jobs::events))
         .route("/api/jobs/{id}/download", get(download::download))
         .route("/api/jobs/{id}/link", post(download::link))
@@ -177,17 +179,18 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/jobs/{id}/cancel", post(jobs::cancel))
         .route("/api/jobs/{id}/stop", post(jobs::stop))
         .route("/api/stream", get(live::stream))
+        .merge(pages::routes())
         // Files have a limit of their own, which is kept while they come.
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know));
     let open = Router::new()
-        .route("/", get(front))
         .route("/api/files/{id}", get(download::by_link))
         .route("/api/healthz", get(health::healthz))
         .route("/api/healthz/live", get(health::live))
         .route("/api/healthz/ready", get(health::ready))
         .route("/api/openapi.json", get(openapi::document))
-        .route("/api/docs", get(openapi::page));
+        .route("/api/docs", get(openapi::page))
+        .merge(pages::assets());
     known
         .merge(open)
         .fallback(|| async { Problem::not_found() })
@@ -196,23 +199,18 @@ fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-async fn front() -> &'static str {
-    concat!(
-        "ODE ",
-        env!("CARGO_PKG_VERSION"),
-        " is running.\n\nIs it well?        GET /api/healthz\nWhat can it do?    GET /api/docs\n",
-        "What is it doing?  ode jobs list\n"
-    )
-}
-
 /// What holds for every answer, whatever it is: a panic is an answer too, and browsers are told what not to do with it.
 async fn surround(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let is_tls = app.is_tls(request.headers());
+    let is_for_people = pages::is_for_people(request.uri().path(), request.headers());
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = answered.unwrap_or_else(|_| {
         tracing::error!("a request made its route panic");
         Problem::our_fault().into_response()
     });
+    if let Some(problem) = response.extensions_mut().remove::<Problem>().filter(|_| is_for_people) {
+        response = pages::trouble(&problem, response);
+    }
     let headers = response.headers_mut();
     for (name, value) in PROTECTIONS {
         headers.entry(name).or_insert(HeaderValue::from_static(value));

@@ -67,18 +67,18 @@ pub(crate) struct Uploaded {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FileOutcome {
     /// Its name.
-    filename: String,
+    pub(crate) filename: String,
     /// 201 for a new job, 202 for a job about the same file that is under way, 200 for one that is done, or the status
     /// of the problem.
-    status: u16,
+    pub(crate) status: u16,
     /// Whether the same file was sent before.
-    is_duplicate: bool,
+    pub(crate) is_duplicate: bool,
     /// Its job.
     #[serde(skip_serializing_if = "Option::is_none")]
-    job: Option<JobView>,
+    pub(crate) job: Option<JobView>,
     /// Why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<ProblemDocument>,
+    pub(crate) problem: Option<ProblemDocument>,
 }
 
 /// Takes documents and makes a job for each.
@@ -102,6 +102,16 @@ pub(crate) async fn upload(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response, Problem> {
+    let (outcomes, problems) = take(&app, &caller, request).await?;
+    answer(outcomes, problems)
+}
+
+/// Takes what a form holds; what became of each file, and what was wrong with those that were refused.
+pub(crate) async fn take(
+    app: &App,
+    caller: &Caller,
+    request: Request,
+) -> Result<(Vec<FileOutcome>, Vec<Problem>), Problem> {
     app.check_disk()?;
     let form = Multipart::from_request(request, &()).await.map_err(|_| {
         Problem::with_status(
@@ -110,12 +120,12 @@ pub(crate) async fn upload(
             "Send documents as multipart/form-data with a boundary, each in a field named file.",
         )
     })?;
-    let form = Form::read(&app, &caller, form).await?;
+    let form = Form::read(app, caller, form).await?;
     let (mut outcomes, mut problems) = (Vec::with_capacity(form.files.len()), Vec::new());
     for (filename, received) in form.files {
         let outcome = match received {
             Ok(received) => {
-                accept(&app, &caller, &filename, received, (&form.mapping, form.output.as_deref())).await
+                accept(app, caller, &filename, received, (&form.mapping, form.output.as_deref())).await
             }
             Err(problem) => Err(problem),
         };
@@ -125,7 +135,7 @@ pub(crate) async fn upload(
             FileOutcome { filename, status, is_duplicate: false, job: None, problem: Some(document) }
         }));
     }
-    answer(outcomes, problems)
+    Ok((outcomes, problems))
 }
 
 /// One answer for all files: the best that can be said of any of them, or what was wrong with the first.

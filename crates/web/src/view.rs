@@ -14,71 +14,71 @@ use utoipa::ToSchema;
 pub(crate) struct JobView {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
-    id: JobId,
+    pub(crate) id: JobId,
     /// The name people use for it; taken wherever an id is.
     #[schema(example = "JOB_20261115_093000_1a2b3c4d")]
-    reference: String,
+    pub(crate) reference: String,
     /// The kind of work.
     #[schema(value_type = String, example = "xml")]
-    pipeline: &'static str,
+    pub(crate) pipeline: &'static str,
     /// The file's own name.
-    filename: Option<String>,
+    pub(crate) filename: Option<String>,
     /// The file's size.
-    bytes: Option<i64>,
+    pub(crate) bytes: Option<i64>,
     /// The file's SHA-256, hexadecimal.
-    sha256: Option<String>,
+    pub(crate) sha256: Option<String>,
     /// Pages of the document, once they were counted.
-    pages: Option<i64>,
+    pub(crate) pages: Option<i64>,
     /// Which mapping makes the XML.
-    mapping: String,
+    pub(crate) mapping: String,
     /// Where it stands: `uploaded`, `queued`, `processing`, `complete` or `failed`.
     #[schema(value_type = String, example = "queued")]
-    status: State,
+    pub(crate) status: State,
     /// The same in words for people.
     #[schema(example = "Waiting")]
-    label: &'static str,
+    pub(crate) label: &'static str,
     /// Where it stands, in the same words for every kind of work: `held`, `ready`, `running`, `done`, `failed` or
     /// `cancelled`.
     #[schema(value_type = String, example = "ready")]
-    phase: Phase,
+    pub(crate) phase: Phase,
     /// How far it is.
-    progress: ProgressView,
+    pub(crate) progress: ProgressView,
     /// About how many seconds are left, where that can be said.
-    seconds_left: Option<u64>,
+    pub(crate) seconds_left: Option<u64>,
     /// Why it failed.
-    error: Option<ErrorView>,
+    pub(crate) error: Option<ErrorView>,
     /// What was found out on the way: the mapping that was used, pages, findings.
     #[schema(value_type = Option<Object>)]
-    result: Option<Value>,
+    pub(crate) result: Option<Value>,
     /// Whether its result can be fetched now.
-    is_downloadable: bool,
+    pub(crate) is_downloadable: bool,
     /// Whether its result was removed by retention.
-    is_expired: bool,
+    pub(crate) is_expired: bool,
     /// How many attempts were made.
-    attempt_count: u32,
+    pub(crate) attempt_count: u32,
     /// When the file was accepted.
     #[schema(value_type = String, format = "date-time")]
-    created_at: Timestamp,
+    pub(crate) created_at: Timestamp,
     /// When it got in line.
     #[schema(value_type = Option<String>, format = "date-time")]
-    queued_at: Option<Timestamp>,
+    pub(crate) queued_at: Option<Timestamp>,
     /// When its last attempt began.
     #[schema(value_type = Option<String>, format = "date-time")]
-    started_at: Option<Timestamp>,
+    pub(crate) started_at: Option<Timestamp>,
     /// When it ended well.
     #[schema(value_type = Option<String>, format = "date-time")]
-    completed_at: Option<Timestamp>,
+    pub(crate) completed_at: Option<Timestamp>,
     /// When it ended badly.
     #[schema(value_type = Option<String>, format = "date-time")]
-    failed_at: Option<Timestamp>,
+    pub(crate) failed_at: Option<Timestamp>,
     /// When it will be tried again, where it waits for that.
     #[schema(value_type = Option<String>, format = "date-time")]
-    retry_at: Option<Timestamp>,
+    pub(crate) retry_at: Option<Timestamp>,
     /// When it last changed.
     #[schema(value_type = String, format = "date-time")]
-    updated_at: Timestamp,
+    pub(crate) updated_at: Timestamp,
     /// Where to go from here. Only what can be done now is named.
-    links: Links,
+    pub(crate) links: Links,
 }
 
 /// How far an attempt is.
@@ -86,9 +86,9 @@ pub(crate) struct JobView {
 #[schema(as = Progress)]
 pub(crate) struct ProgressView {
     /// 0 to 100.
-    percent: u8,
+    pub(crate) percent: u8,
     /// What it is doing.
-    message: Option<String>,
+    pub(crate) message: Option<String>,
 }
 
 /// Why a job failed.
@@ -97,9 +97,9 @@ pub(crate) struct ProgressView {
 pub(crate) struct ErrorView {
     /// The stable code; `ode explain CODE` says more.
     #[schema(example = "GW_5XX")]
-    code: String,
+    pub(crate) code: String,
     /// What happened and what to do next.
-    message: String,
+    pub(crate) message: String,
 }
 
 /// Addresses that belong to a job.

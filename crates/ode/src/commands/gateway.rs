@@ -280,6 +280,15 @@ pub(super) struct WorkerEngine {
 }
 
 /// Starts an engine that converts so many documents at a time. Nobody is told that we are busy: slots give the turns.
+/// The mappings that ship and are in use, and the word for letting the document decide.
+pub(super) fn mapping_names() -> Vec<String> {
+    let mut names: Vec<String> =
+        Registry::shipped().current().list().map(|mapping| mapping.id.clone()).collect();
+    names.sort();
+    names.insert(0, "auto".into());
+    names
+}
+
 pub(super) async fn engine(args: &Conversions, at_once: usize) -> anyhow::Result<WorkerEngine> {
     let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
     let options = Options { at_once, sandbox, patience: Duration::MAX, ..Options::default() };

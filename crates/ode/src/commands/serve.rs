@@ -106,7 +106,7 @@ async fn serve(
     let address = listener.local_addr()?;
     let store = settings.store("web", Schema::Migrate).await?;
     let blobs = settings.blobs()?;
-    let site = args.site.settings(settings, args.drain.grace());
+    let site = args.site.settings(settings, gateway::mapping_names(), args.drain.grace());
     let site = Site::open(store.clone(), blobs.clone(), site).await?;
     let beside = beside(store.clone(), blobs).await?;
     let (stop, stopped) = oneshot::channel::<()>();

@@ -27,16 +27,27 @@ pub(crate) struct SiteArgs {
     /// Take the word of the proxy in front for visitors' addresses and for TLS (X-Forwarded-For and -Proto)
     #[arg(long, env = "ODE_BEHIND_PROXY")]
     behind_proxy: bool,
+    /// Minutes that a link to a result works
+    #[arg(long, env = "ODE_LINK_MINUTES", value_name = "N", default_value_t = 10,
+        value_parser = clap::value_parser!(u64).range(..=10_080))]
+    link_minutes: u64,
     /// Mapping of documents for which none is named
     #[arg(long, env = "ODE_MAPPING", value_name = "NAME", default_value = "pt_simon_invoice_v1")]
     mapping: String,
 }
 
 impl SiteArgs {
-    pub(super) fn settings(&self, settings: &Settings, grace: Duration) -> WebSettings {
+    pub(super) fn settings(
+        &self,
+        settings: &Settings,
+        mappings: Vec<String>,
+        grace: Duration,
+    ) -> WebSettings {
         WebSettings {
             upload_bytes_max: self.upload_max << 20,
             mapping_default: self.mapping.clone(),
+            mappings,
+            watermark: settings.watermark(),
             limits: WebLimits {
                 uploads_a_minute: self.uploads_a_minute,
                 polls_a_minute: self.polls_a_minute,
@@ -44,6 +55,7 @@ impl SiteArgs {
             redis_url: settings.redis.clone(),
             public_url: self.public_url.clone(),
             is_behind_proxy: self.behind_proxy,
+            link_ttl: Duration::from_secs(self.link_minutes * 60),
             grace,
             ..WebSettings::default()
         }

@@ -16,4 +16,5 @@ mod places;
 mod serve;
 mod standin;
 mod upload;
+mod web;
 mod words;
