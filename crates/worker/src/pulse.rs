@@ -5,7 +5,7 @@ use crate::lane::Interrupt;
 use crate::{STRAY_AFTER, Shared};
 use jiff::Timestamp;
 use ode_job::record::About;
-use ode_job::{ErrorCode, Failure, JobId, Lease, Readiness};
+use ode_job::{ErrorCode, Failure, JobId, Lease};
 use ode_store::{Error, Wake, crash};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -169,7 +169,7 @@ async fn describe(shared: &Shared, described: &mut Option<About>) -> Result<(), 
 async fn give_up(shared: &Shared) -> Result<(), Error> {
     let limit = shared.config.away_max;
     for lane in shared.lanes.all() {
-        let Readiness::Away { since, .. } = lane.readiness() else { continue };
+        let Some(since) = lane.readiness().away_since() else { continue };
         let away = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
         if away < limit {
             continue;

@@ -65,9 +65,26 @@ pub(crate) struct Everything {
     work: Work,
 }
 
+/// A worker, and what runs beside it.
+struct Working {
+    worker: Worker,
+    /// Shows results to a language model, where that is wanted.
+    asking: Option<JoinHandle<()>>,
+}
+
+impl Working {
+    async fn stop(self) -> anyhow::Result<()> {
+        // Whatever it was asking is asked again the next time.
+        if let Some(asking) = self.asking {
+            asking.abort();
+        }
+        Ok(self.worker.stop().await?)
+    }
+}
+
 /// What runs beside the web side.
 struct Beside {
-    worker: Worker,
+    worker: Working,
     gateway: Option<gateway::Running>,
 }
 
@@ -144,8 +161,7 @@ async fn end_beside(beside: Option<Beside>) -> anyhow::Result<()> {
         }
     };
     let (worker, gateway) = tokio::join!(worker.stop(), end_gateway);
-    worker?;
-    gateway
+    worker.and(gateway)
 }
 
 /// Works until it is asked to stop.
@@ -154,9 +170,9 @@ pub(crate) async fn worker(settings: &Settings, args: &WorkerOnly) -> anyhow::Re
     let store = settings.store("worker", Schema::Migrate).await?;
     let parts = (store, settings.blobs()?);
     let worker = start_worker(settings, parts, &args.work, &args.drain).await?;
-    announce(format!("Worker {} is running. Stop it with ctrl-C.", worker.id()));
+    announce(format!("Worker {} is running. Stop it with ctrl-C.", worker.worker.id()));
     signals.asked().await;
-    signals.wait_for(async { Ok(worker.stop().await?) }, args.drain.grace()).await
+    signals.wait_for(worker.stop(), args.drain.grace()).await
 }
 
 /// Says something on standard output. Nobody need listen: the work goes on if the reader is gone.
@@ -183,7 +199,7 @@ async fn start_worker(
     (store, blobs): (Store, Blobs),
     work: &Work,
     drain: &Drain,
-) -> anyhow::Result<Worker> {
+) -> anyhow::Result<Working> {
     work.keep.apply(&store).await?;
     let chores = Chores {
         cleanup_every: work.keep.cleanup_every(),
@@ -196,7 +212,9 @@ async fn start_worker(
         chores: Some(chores),
         ..ode_worker::Config::default()
     };
-    Ok(Worker::start(store, Some(blobs), work.registry().await?, config).await?)
+    let asking = work.opinions.start(store.clone(), blobs.clone(), work.conversions()).await?;
+    let worker = Worker::start(store, Some(blobs), work.registry().await?, config).await?;
+    Ok(Working { worker, asking })
 }
 
 /// Stopping for longer than this asks for a word.

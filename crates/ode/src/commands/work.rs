@@ -3,6 +3,7 @@
 
 use super::gateway;
 use super::keep::Keep;
+use super::opinions::Opinions;
 use anyhow::Context as _;
 use clap::Args;
 use ode_job::{BreakerPolicy, Registry, RetryPolicy};
@@ -55,6 +56,8 @@ pub(crate) struct Work {
     retry_base: Duration,
     #[command(flatten)]
     conversions: gateway::Conversions,
+    #[command(flatten)]
+    pub(super) opinions: Opinions,
     #[command(flatten)]
     pub(super) keep: Keep,
 }

@@ -1,5 +1,6 @@
 //! A gateway that does as it is told, in the process of the test.
 
+use serde_json::json;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -18,6 +19,8 @@ pub(crate) enum Mood {
     Endless,
     /// Converts the first of every two, and fails the second.
     Flapping,
+    /// Is a language model, and doubts the total.
+    Doubts,
 }
 
 /// A gateway on a port of its own; it ends with the test's process.
@@ -90,6 +93,11 @@ fn answer(stream: &mut TcpStream, mood: Mood, number: usize) -> std::io::Result<
         Mood::Says(status) => say(stream, status, "no"),
         Mood::Flapping if number % 2 == 1 => say(stream, 200, XML),
         Mood::Flapping => say(stream, 502, "no"),
+        Mood::Doubts => {
+            let findings = json!({ "findings": [{ "field": "gross_total", "message": "The page says 31.00.", "confidence": 0.8 }] });
+            let answer = json!({ "choices": [{ "message": { "content": findings.to_string() } }] });
+            say(stream, 200, &answer.to_string())
+        }
         Mood::Endless => {
             write!(
                 stream,

@@ -100,16 +100,15 @@ fn all(state: &str) -> impl Fn(&[JobRecord]) -> bool {
 }
 
 fn worker(ode: &Ode, more: &[&str]) -> Serving {
-    let mut args = vec!["worker"];
-    args.extend(more);
-    Serving::start(&mut ode.command(args))
+    let args = std::iter::once("worker").chain(more.iter().copied());
+    // A clock that runs a hundred times as fast, unless a test says otherwise.
+    let scaled = [("ODE_RETRY_BASE", "0.05"), ("ODE_GATEWAY_TIMEOUT", "1.8")];
+    Serving::start(ode.command(args).envs(scaled))
 }
 
-/// A worker that converts elsewhere, with a clock that runs a hundred times as fast.
+/// A worker that converts elsewhere.
 fn remote(ode: &Ode, gateway: &StandIn, more: &[&str]) -> Serving {
-    let mut args = vec!["--gateway-url", &gateway.url, "--retry-base", "0.05", "--gateway-timeout", "1.8"];
-    args.extend(more);
-    worker(ode, &args)
+    worker(ode, &[&["--gateway-url", &gateway.url], more].concat())
 }
 
 fn an_upload_becomes_xml_with_its_findings_and_history(ode: &Ode) {
@@ -372,7 +371,7 @@ fn a_gateway_that_is_not_there_or_says_too_much_is_a_gateway_that_fails(ode: &Od
     // Nobody listens where somebody did just now.
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{nobody}");
-    let alone = worker(ode, &["--gateway-url", &url, "--retry-base", "0.05"]);
+    let alone = worker(ode, &["--gateway-url", &url]);
     let ids = upload(ode, "auto", &invoices(1));
     let job = wait(ode, &ids, "the last try", all("failed")).remove(0);
     assert_eq!(job.error_code.as_deref(), Some("GW_5XX"));
@@ -591,6 +590,54 @@ fn corrections_are_exported_as_lines() {
     );
     let rest = ode.ok(["export", "training", "--after", samples[0]["id"].as_str().unwrap()]);
     assert_eq!(rest.lines().count(), 1);
+}
+
+#[test]
+fn a_language_model_is_asked_only_if_wanted_and_never_in_the_way() {
+    let ode = Ode::sqlite();
+    let opinions = |id: JobId| {
+        let checks = ode.with_store(async |store| store.checks(id).await.unwrap());
+        checks.into_iter().filter(|check| check.opinion.is_some()).collect::<Vec<_>>()
+    };
+    let model = StandIn::start(Mood::Slow(Duration::from_secs(30)));
+    let url = format!("{}/v1", model.url);
+    let asking = worker(&ode, &["--model-url", &url, "--model", "small"]);
+    let ids = upload(&ode, "generic_invoice_v1", &invoices(1));
+    let began = Instant::now();
+    wait(&ode, &ids, "the XML", all("complete"));
+    assert!(began.elapsed() < Duration::from_secs(20), "nothing waits for the model");
+    let deadline = Instant::now() + PATIENCE;
+    while model.calls().is_empty() {
+        assert!(Instant::now() < deadline, "the model was not asked");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(opinions(ids[0]), []);
+    assert_stopped(&asking.stop(Signal::TERM));
+    // A model that fails is tried again; one that answers is recorded.
+    model.set(Mood::Says(500));
+    let asking = worker(&ode, &["--model-url", &url, "--model", "small"]);
+    let failed = model.calls().len() + 1;
+    while model.calls().len() < failed {
+        assert!(Instant::now() < deadline, "the model was not asked again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    model.set(Mood::Doubts);
+    while opinions(ids[0]).is_empty() {
+        assert!(Instant::now() < deadline + PATIENCE, "its answer was not recorded");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let said = opinions(ids[0]).remove(0);
+    assert_eq!((said.code.as_str(), said.message.as_str()), ("MODEL_DOUBTS", "The page says 31.00."));
+    assert_stopped(&asking.stop(Signal::TERM));
+    assert_eq!(record(&ode, ids[0]).state.as_str(), "complete");
+    // Without an endpoint nobody is asked.
+    let calls = model.calls().len();
+    let quiet = worker(&ode, &[]);
+    let ids = upload(&ode, "generic_invoice_v1", &invoices(1));
+    wait(&ode, &ids, "the XML", all("complete"));
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(model.calls().len(), calls);
+    assert_stopped(&quiet.stop(Signal::TERM));
 }
 
 #[test]

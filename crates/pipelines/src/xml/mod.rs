@@ -9,6 +9,7 @@ mod conversion;
 mod converter;
 mod gateways;
 mod handler;
+mod model;
 mod study;
 
 pub use ask::{Ask, Converted, Finding, Output, Summary, To};
@@ -17,4 +18,5 @@ pub use conversion::{convert, serve};
 pub use converter::{Converter, Options, too_large};
 pub use gateways::{BREAKER, Gateways};
 pub use handler::{Engine, Route, XmlHandler};
+pub use model::{Model, ModelError, ModelSettings};
 pub use study::{Differences, Study};

@@ -3,7 +3,7 @@
 use crate::convert::invoice;
 use crate::harness::Ode;
 use crate::serve::{Answer, PATIENCE, Serving};
-use ode_job::{Artifact, Claimed, Ended, ErrorCode, Failure, Lane, RetryPolicy, WorkerId};
+use ode_job::{Artifact, Claimed, Ended, ErrorCode, Failure, Lane, WorkerId};
 use ode_store::{Blobs, BlobsConfig, ClaimRequest, Finish};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
@@ -197,8 +197,7 @@ pub(super) fn work(ode: &Ode, makes: Makes) {
             Makes::Xml(xml) => (Ended::Succeeded, vec![stored(ode, &job, xml).await]),
         };
         let result = (ended == Ended::Succeeded).then(|| json!({ "pages": 1 }));
-        let retry = RetryPolicy::default();
-        store.finish(vec![Finish { job, ended, result, artifacts, retry, jitter: 0.0 }]).await.unwrap();
+        store.finish(vec![Finish { result, artifacts, ..Finish::new(job, ended) }]).await.unwrap();
     });
 }
 
