@@ -138,7 +138,7 @@ const NAME_SHOWN_MAX: usize = 60;
 
 /// Somebody named a code that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("There is no error code {0:?}. Codes are written like NOT_PDF; `ode explain` lists them all.")]
+#[error("There is no code {0:?}. Codes are written like NOT_PDF; `ode explain` lists them all.")]
 pub struct UnknownErrorCode(String);
 
 impl FromStr for ErrorCode {

@@ -1,5 +1,6 @@
 //! Settings: what was typed or set in the environment, and what it means.
 
+use crate::output::WrongUse;
 use anyhow::anyhow;
 use clap::Args;
 use ode_store::disk::WatermarkConfig;
@@ -135,13 +136,13 @@ impl Settings {
         let place = self.storage.as_deref().unwrap_or_default();
         let config = match (self.files_directory(), place.strip_prefix("s3://")) {
             (Some(directory), _) => BlobsConfig::Local(directory),
-            (None, Some(bucket)) => BlobsConfig::S3 {
+            (None, Some(bucket)) if !bucket.trim_matches('/').is_empty() => BlobsConfig::S3 {
                 bucket: bucket.trim_end_matches('/').to_owned(),
                 endpoint: self.s3_endpoint.clone(),
             },
-            (None, None) => {
-                anyhow::bail!("--storage {place} is not understood. Give a directory, or s3://bucket.")
-            }
+            (None, _) => anyhow::bail!(WrongUse(format!(
+                "--storage {place} is not understood. Give a directory, or s3://bucket."
+            ))),
         };
         Ok(Blobs::open(&config)?)
     }

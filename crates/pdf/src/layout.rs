@@ -52,6 +52,7 @@ pub(crate) struct Row {
 /// Fills the page's words, lines, blocks and rules.
 pub(crate) fn lay_out(mut marks: Marks, page: &mut Page) {
     page.rules = std::mem::take(&mut marks.rules);
+    page.shapes = marks.shapes;
     page.unknown_glyphs = marks.glyphs.iter().filter(|glyph| marks.text_of(glyph).is_empty()).count();
     marks.word_gap = word_gap(&marks);
     let mut by_turn: [Vec<_>; 4] = Default::default();

@@ -45,13 +45,13 @@ const LIMIT_MAX: usize = 200;
 
 impl ListQuery {
     fn filter(self, caller: &Caller) -> Result<OwnedFilter, Problem> {
-        let since = self.since.filter(|since| !since.is_empty()).map(|since| since.parse::<Timestamp>());
+        let since = self.since.map(|since| since.parse::<Timestamp>());
         let since = since.transpose().map_err(|_| {
             Problem::invalid(
                 "since is not a moment. Write it like 2026-11-15T09:30:00Z, or give the as_of of an answer.",
             )
         })?;
-        let cursor = self.cursor.filter(|cursor| !cursor.is_empty()).map(|cursor| cursor.parse());
+        let cursor = self.cursor.map(|cursor| cursor.parse());
         let before = match cursor {
             None => None,
             Some(Ok(JobRef::Id(id))) => Some(id),
@@ -61,15 +61,14 @@ impl ListQuery {
                 ));
             }
         };
-        let state = self.status.filter(|state| !state.is_empty()).map(|state| state.parse::<JobState>());
+        let state = self.status.map(|state| state.parse::<JobState>());
         let state = state.transpose().map_err(|error| Problem::invalid(error.to_string()))?;
-        let limit = match self.limit.as_deref().filter(|limit| !limit.is_empty()).map(str::parse) {
+        let limit = match self.limit.as_deref().map(str::parse) {
             None => LIMIT_DEFAULT,
             Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => limit,
             Some(_) => return Err(Problem::invalid(format!("limit is a number from 1 to {LIMIT_MAX}."))),
         };
-        let kind = self.mapping.filter(|mapping| !mapping.is_empty());
-        Ok(OwnedFilter { owner: caller.owner, state, kind, since, before, limit })
+        Ok(OwnedFilter { owner: caller.owner, state, kind: self.mapping, since, before, limit })
     }
 }
 

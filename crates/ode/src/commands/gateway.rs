@@ -54,6 +54,8 @@ pub(crate) struct Conversions {
     /// Folder with mappings beside those that ship; changes in it are picked up within seconds
     #[arg(long, env = "ODE_MAPPINGS", value_name = "DIR")]
     mappings: Option<PathBuf>,
+    #[command(flatten)]
+    ocr: super::ocr::Ocr,
     /// Convert without locking the child in. Only to look for a fault, and only with files you trust
     #[arg(long)]
     no_sandbox: bool,
@@ -61,8 +63,8 @@ pub(crate) struct Conversions {
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  ode gateway                                        on 127.0.0.1:8000, with the mappings that ship
-  ode gateway --mappings my-mappings --at-once 4     with mappings of your own, four conversions at a time
+  ode gateway                                     on 127.0.0.1:8000, with the mappings that ship
+  ode gateway --mappings my-mappings --at-once 4  with mappings of your own, four at a time
 
   curl -F file=@invoice.pdf -F mapping=auto -F output=ubl http://127.0.0.1:8000/process";
 
@@ -106,6 +108,7 @@ pub(super) async fn start(
     let mut options = Options::default();
     options.at_once = args.at_once.map_or(options.at_once, NonZeroUsize::get);
     options.sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
+    options.ocr = args.ocr.options();
     let limits = GatewayLimits {
         requests: options.at_once.saturating_mul(REQUESTS_PER_TURN),
         grace,
@@ -291,7 +294,8 @@ pub(super) fn mapping_names() -> Vec<String> {
 
 pub(super) async fn engine(args: &Conversions, at_once: usize) -> anyhow::Result<WorkerEngine> {
     let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
-    let options = Options { at_once, sandbox, patience: Duration::MAX, ..Options::default() };
+    let ocr = args.ocr.options();
+    let options = Options { at_once, sandbox, ocr, patience: Duration::MAX, ..Options::default() };
     let folder = args.mappings.clone();
     let service =
         tokio::task::spawn_blocking(move || Service::new(Converter::new(options)?, folder)).await??;

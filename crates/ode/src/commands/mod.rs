@@ -13,6 +13,7 @@ pub(crate) mod keep;
 pub(crate) mod keys;
 pub(crate) mod mapping;
 pub(crate) mod migrate;
+pub(crate) mod ocr;
 pub(crate) mod opinions;
 pub(crate) mod serve;
 mod site;

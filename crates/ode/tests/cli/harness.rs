@@ -203,6 +203,13 @@ impl Ran {
         self.assert_plain();
     }
 
+    /// The same for what can never be as it was typed: nothing was done, and it ends with 2.
+    #[track_caller]
+    pub(crate) fn assert_wrong_use(&self, words: &[&str]) {
+        self.assert_refused(words);
+        assert_eq!((self.code, self.stdout.as_str()), (Some(2), ""), "{self:?}");
+    }
+
     #[track_caller]
     fn assert_plain(&self) {
         let traces =

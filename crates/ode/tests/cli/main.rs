@@ -12,6 +12,7 @@ mod harness;
 mod jobs;
 mod mapping;
 mod migrate;
+mod ocr;
 mod places;
 mod serve;
 mod standin;

@@ -29,6 +29,7 @@ use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 use crate::layout;
 use crate::limits::Limits;
 use crate::marks::Marks;
+use crate::recognised::{self, Recognised};
 use crate::refusal::Refusal;
 use crate::text::{Document, Page, Rect};
 
@@ -51,7 +52,11 @@ impl AsRef<[u8]> for Bytes {
 }
 
 /// Opens a document and reads every page.
-pub(crate) fn read(bytes: Arc<[u8]>, limits: &Limits) -> Result<Document, Refusal> {
+pub(crate) fn read(
+    bytes: Arc<[u8]>,
+    limits: &Limits,
+    recognised: &[Recognised],
+) -> Result<Document, Refusal> {
     let pdf = open(bytes, limits)?;
     let decoder = Rc::new(Decoder::new(limits));
     let layers = Layers::read(&pdf);
@@ -67,7 +72,8 @@ pub(crate) fn read(bytes: Arc<[u8]>, limits: &Limits) -> Result<Document, Refusa
     };
     for (index, sheet) in pdf.pages().iter().enumerate() {
         let number = index as u32 + 1;
-        let (page, is_cut) = read_page(sheet, number, &reader);
+        let recognised = recognised.iter().find(|page| page.page == number);
+        let (page, is_cut) = read_page(sheet, number, &reader, recognised);
         if is_cut {
             document
                 .warnings
@@ -93,7 +99,7 @@ pub(crate) struct Reader<'r, 'a> {
     glyphs_left: Cell<usize>,
 }
 
-fn open(bytes: Arc<[u8]>, limits: &Limits) -> Result<Pdf, Refusal> {
+pub(crate) fn open(bytes: Arc<[u8]>, limits: &Limits) -> Result<Pdf, Refusal> {
     if bytes.len() > limits.bytes_max {
         return Err(Refusal::TooLarge { bytes: bytes.len(), bytes_max: limits.bytes_max });
     }
@@ -115,9 +121,19 @@ fn open(bytes: Arc<[u8]>, limits: &Limits) -> Result<Pdf, Refusal> {
     Ok(pdf)
 }
 
-fn read_page<'a>(sheet: &Sheet<'a>, number: u32, reader: &Reader<'_, 'a>) -> (Page, bool) {
-    let unit = sheet.raw().get::<f64>(keys::USER_UNIT).filter(|unit| (0.01..=USER_UNIT_MAX).contains(unit));
-    let unit = unit.unwrap_or(1.0);
+/// How many points one unit of a page has.
+pub(crate) fn user_unit(sheet: &Sheet<'_>) -> f64 {
+    let unit = sheet.raw().get::<f64>(keys::USER_UNIT);
+    unit.filter(|unit| (0.01..=USER_UNIT_MAX).contains(unit)).unwrap_or(1.0)
+}
+
+fn read_page<'a>(
+    sheet: &Sheet<'a>,
+    number: u32,
+    reader: &Reader<'_, 'a>,
+    recognised: Option<&Recognised>,
+) -> (Page, bool) {
+    let unit = user_unit(sheet);
     let (width, height) = sheet.render_dimensions();
     let transform = Affine::scale(unit) * Affine::new(sheet.initial_transform(true).as_coeffs());
     let media = sheet.media_box();
@@ -125,12 +141,15 @@ fn read_page<'a>(sheet: &Sheet<'a>, number: u32, reader: &Reader<'_, 'a>) -> (Pa
 
     let mut walk = Walk::new(reader, transform, media);
     walk.page(sheet);
-    let marks = walk.finish();
+    let mut marks = walk.finish();
 
     let mut page =
         Page { number, width: width * unit as f32, height: height * unit as f32, ..Page::default() };
     page.image_share = image_share(&marks, page.width, page.height);
     let is_cut = marks.is_cut;
+    if let Some(recognised) = recognised {
+        recognised::add(&mut marks, recognised, page.width);
+    }
     layout::lay_out(marks, &mut page);
     (page, is_cut)
 }

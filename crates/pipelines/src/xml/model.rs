@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Which wording of the question this is; it changes whenever the wording does.
-pub const PROMPT_VERSION: &str = "1";
+const PROMPT_VERSION: &str = "1";
 /// The model agrees with the result.
-pub const AGREES: &str = "MODEL_AGREES";
+const AGREES: &str = "MODEL_AGREES";
 /// The model doubts a value.
-pub const DOUBTS: &str = "MODEL_DOUBTS";
+const DOUBTS: &str = "MODEL_DOUBTS";
 
 /// So much of the document and of the XML is shown to the model.
 const SHOWN_CHARS_MAX: usize = 60_000;
