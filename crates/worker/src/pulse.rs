@@ -41,8 +41,11 @@ pub(crate) async fn beat(shared: Arc<Shared>) {
             if care == Care::Thorough {
                 expiry_at = now + EXPIRY_CHECK;
             }
-            outcome = outcome.and(alive).and(look_around(&shared, care).await);
-            outcome = outcome.and(describe(&shared, &mut described).await).and(give_up(&shared).await);
+            // Given up before it is looked for what is due: a job that waits alone would be put in line anew each time,
+            // and seem to have waited for no time at all.
+            outcome = outcome.and(alive).and(give_up(&shared).await);
+            outcome = outcome.and(look_around(&shared, care).await);
+            outcome = outcome.and(describe(&shared, &mut described).await);
         }
         if now >= renew_at {
             renew_at = now + shared.config.renew_every;

@@ -55,15 +55,34 @@ impl Opinions {
         store: Store,
         blobs: Blobs,
         conversions: &gateway::Conversions,
-    ) -> anyhow::Result<Option<JoinHandle<()>>> {
+    ) -> anyhow::Result<Option<Asking>> {
         let (Some(url), Some(model)) = (&self.model_url, &self.model) else { return Ok(None) };
         let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
         let settings = ModelSettings { url: url.clone(), model: model.clone(), key, timeout: TIMEOUT };
         let model = Model::new(settings).context("--model-url cannot be used")?;
         let engine = gateway::engine(conversions, 1).await?;
-        let asker =
-            Asker { store, blobs, model, engine, me: WorkerId(Uuid::new_v4()), tries: HashMap::new() };
-        Ok(Some(tokio::spawn(asker.run())))
+        let me = WorkerId(Uuid::new_v4());
+        let asker = Asker { store: store.clone(), blobs, model, engine, me, tries: HashMap::new() };
+        Ok(Some(Asking { task: tokio::spawn(asker.run()), store, me }))
+    }
+}
+
+/// Questions that are being asked.
+pub(super) struct Asking {
+    task: JoinHandle<()>,
+    store: Store,
+    me: WorkerId,
+}
+
+impl Asking {
+    /// Stops at once; what was being asked is asked again by whoever comes next, who need not wait for us.
+    pub(super) async fn stop(self) {
+        self.task.abort();
+        // Aborted on purpose; there is nothing to learn from how it ended.
+        let _ = self.task.await;
+        if let Err(error) = self.store.end_chore(CHORE, self.me).await {
+            tracing::debug!(%error, "could not say that nobody asks any more; that runs out by itself");
+        }
     }
 }
 

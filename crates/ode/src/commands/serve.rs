@@ -1,6 +1,7 @@
 //! `ode serve`, `ode web`, `ode worker`: the long-running parts, together or alone.
 
 use super::gateway;
+use super::opinions::Asking;
 use super::site::SiteArgs;
 use super::work::Work;
 use crate::config::{Schema, Settings};
@@ -16,7 +17,6 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 /// How to serve.
 #[derive(Debug, Args)]
@@ -70,14 +70,13 @@ pub(crate) struct Everything {
 struct Working {
     worker: Worker,
     /// Shows results to a language model, where that is wanted.
-    asking: Option<JoinHandle<()>>,
+    asking: Option<Asking>,
 }
 
 impl Working {
     async fn stop(self) -> anyhow::Result<()> {
-        // Whatever it was asking is asked again the next time.
         if let Some(asking) = self.asking {
-            asking.abort();
+            asking.stop().await;
         }
         Ok(self.worker.stop().await?)
     }
