@@ -55,7 +55,10 @@ pub enum Readiness {
     /// As many as it has slots for.
     Ready,
     /// One, to see whether what was away is back.
-    Probe,
+    Probe {
+        /// Since when it cannot work.
+        since: Timestamp,
+    },
     /// None before then: they wait in line, and no try of theirs is used up.
     Away {
         /// When to ask again.
@@ -63,6 +66,17 @@ pub enum Readiness {
         /// Since when it cannot work.
         since: Timestamp,
     },
+}
+
+impl Readiness {
+    /// Since when it cannot work, unless it can.
+    #[must_use]
+    pub fn away_since(self) -> Option<Timestamp> {
+        match self {
+            Readiness::Ready => None,
+            Readiness::Probe { since } | Readiness::Away { since, .. } => Some(since),
+        }
+    }
 }
 
 /// What an attempt may ask of the engine and tell it while it runs. Everything is fenced: once the lease is lost, the

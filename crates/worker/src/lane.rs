@@ -266,7 +266,7 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
         let readiness = lane.readiness();
         let count = match readiness {
             Readiness::Ready => room,
-            Readiness::Probe => 1,
+            Readiness::Probe { .. } => 1,
             Readiness::Away { until, .. } => {
                 lane.wait_until(until).await;
                 continue;
@@ -281,7 +281,7 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
                 let mut inside = lane.inside();
                 inside.is_dry = inside.calls == calls;
             }
-            Ok(_) if readiness == Readiness::Probe => tokio::time::sleep(PROBE_PAUSE).await,
+            Ok(_) if readiness != Readiness::Ready => tokio::time::sleep(PROBE_PAUSE).await,
             // What was claimed starts before the next claim is sent off.
             Ok(_) => tokio::task::yield_now().await,
             Err(error) => {

@@ -5,7 +5,7 @@ use crate::lane::Interrupt;
 use crate::{STRAY_AFTER, Shared};
 use jiff::Timestamp;
 use ode_job::record::About;
-use ode_job::{ErrorCode, Failure, JobId, Lease, Readiness};
+use ode_job::{ErrorCode, Failure, JobId, Lease};
 use ode_store::{Error, Wake, crash};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -41,8 +41,11 @@ pub(crate) async fn beat(shared: Arc<Shared>) {
             if care == Care::Thorough {
                 expiry_at = now + EXPIRY_CHECK;
             }
-            outcome = outcome.and(alive).and(look_around(&shared, care).await);
-            outcome = outcome.and(describe(&shared, &mut described).await).and(give_up(&shared).await);
+            // Given up before it is looked for what is due: a job that waits alone would be put in line anew each time,
+            // and seem to have waited for no time at all.
+            outcome = outcome.and(alive).and(give_up(&shared).await);
+            outcome = outcome.and(look_around(&shared, care).await);
+            outcome = outcome.and(describe(&shared, &mut described).await);
         }
         if now >= renew_at {
             renew_at = now + shared.config.renew_every;
@@ -169,7 +172,7 @@ async fn describe(shared: &Shared, described: &mut Option<About>) -> Result<(), 
 async fn give_up(shared: &Shared) -> Result<(), Error> {
     let limit = shared.config.away_max;
     for lane in shared.lanes.all() {
-        let Readiness::Away { since, .. } = lane.readiness() else { continue };
+        let Some(since) = lane.readiness().away_since() else { continue };
         let away = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
         if away < limit {
             continue;

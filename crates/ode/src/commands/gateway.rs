@@ -299,7 +299,8 @@ pub(super) fn mappings_offered() -> Vec<(String, String)> {
 
 pub(super) async fn engine(args: &Conversions, at_once: usize) -> anyhow::Result<WorkerEngine> {
     let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
-    let options = Options { at_once, sandbox, patience: Duration::MAX, ..Options::default() };
+    let ocr = args.ocr.options();
+    let options = Options { at_once, sandbox, ocr, patience: Duration::MAX, ..Options::default() };
     let folder = args.mappings.clone();
     let service =
         tokio::task::spawn_blocking(move || Service::new(Converter::new(options)?, folder)).await??;

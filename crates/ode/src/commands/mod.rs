@@ -15,6 +15,8 @@ pub(crate) mod mapping;
 pub(crate) mod maps;
 pub(crate) mod migrate;
 pub(crate) mod ocr;
+pub(crate) mod opinions;
 pub(crate) mod serve;
 mod site;
+pub(crate) mod work;
 pub(crate) mod workers;

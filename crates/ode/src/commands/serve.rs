@@ -1,22 +1,18 @@
 //! `ode serve`, `ode web`, `ode worker`: the long-running parts, together or alone.
 
 use super::gateway;
-use super::keep::Keep;
+use super::opinions::Asking;
 use super::site::SiteArgs;
+use super::work::Work;
 use crate::config::{Schema, Settings};
 use crate::output;
 use anyhow::Context as _;
 use clap::Args;
-use ode_job::Registry;
-use ode_pipelines::Handlers;
-use ode_pipelines::xml::{BREAKER, ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
 use ode_store::{Blobs, Store};
 use ode_web::Site;
 use ode_worker::{Chores, Worker};
-use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -49,62 +45,6 @@ impl Drain {
     }
 }
 
-/// How jobs are worked on.
-#[derive(Debug, Args)]
-pub(crate) struct Work {
-    /// Documents that are converted at a time
-    #[arg(long, env = "ODE_JOBS_AT_ONCE", value_name = "N", default_value = "3")]
-    jobs_at_once: NonZeroUsize,
-    /// Convert at the gateway with this address rather than here, such as http://gateway:8000
-    #[arg(long, env = "ODE_GATEWAY_URL", value_name = "URL", hide_env_values = true)]
-    gateway_url: Option<String>,
-    /// Convert at this one while the first is away
-    #[arg(
-        long,
-        env = "ODE_GATEWAY_BACKUP",
-        value_name = "URL",
-        requires = "gateway_url",
-        hide_env_values = true
-    )]
-    gateway_backup: Option<String>,
-    /// Seconds that a gateway may take for one document
-    #[arg(long, env = "ODE_GATEWAY_TIMEOUT", value_name = "SECONDS", default_value_t = 180,
-        value_parser = clap::value_parser!(u64).range(1..=3600))]
-    gateway_timeout: u64,
-    /// Seconds that jobs wait for a gateway that is away before they fail
-    #[arg(long, env = "ODE_GATEWAY_AWAY_MAX", value_name = "SECONDS", default_value_t = 3600,
-        value_parser = clap::value_parser!(u64).range(1..=604_800))]
-    gateway_away_max: u64,
-    #[command(flatten)]
-    conversions: gateway::Conversions,
-    #[command(flatten)]
-    keep: Keep,
-}
-
-impl Work {
-    async fn registry(&self) -> anyhow::Result<Registry> {
-        let at_once = self.jobs_at_once.get();
-        let route = match &self.gateway_url {
-            None => Route::BuiltIn(Arc::new(gateway::engine(&self.conversions, at_once).await?)),
-            Some(url) => Route::Remote(Arc::new(self.gateways(url)?)),
-        };
-        Ok(ode_pipelines::registry(Handlers { xml: XmlHandler::new(route, at_once) }))
-    }
-
-    fn gateways(&self, url: &str) -> anyhow::Result<Gateways> {
-        let limits =
-            ClientLimits { total: Duration::from_secs(self.gateway_timeout), ..ClientLimits::default() };
-        let client = |option: &str, url: &str| {
-            GatewayClient::new(url, limits).with_context(|| format!("{option} cannot be used"))
-        };
-        let mut clients = vec![client("--gateway-url", url)?];
-        if let Some(backup) = &self.gateway_backup {
-            clients.push(client("--gateway-backup", backup)?);
-        }
-        Ok(Gateways::new(clients, BREAKER))
-    }
-}
-
 /// How to run a worker alone.
 #[derive(Debug, Args)]
 pub(crate) struct WorkerOnly {
@@ -126,9 +66,25 @@ pub(crate) struct Everything {
     work: Work,
 }
 
+/// A worker, and what runs beside it.
+struct Working {
+    worker: Worker,
+    /// Shows results to a language model, where that is wanted.
+    asking: Option<Asking>,
+}
+
+impl Working {
+    async fn stop(self) -> anyhow::Result<()> {
+        if let Some(asking) = self.asking {
+            asking.stop().await;
+        }
+        Ok(self.worker.stop().await?)
+    }
+}
+
 /// What runs beside the web side.
 struct Beside {
-    worker: Worker,
+    worker: Working,
     gateway: Option<gateway::Running>,
 }
 
@@ -141,7 +97,7 @@ pub(crate) async fn everything(settings: &Settings, args: &Everything) -> anyhow
     serve(settings, &args.web, async |store, blobs| {
         let gateway = match gateway {
             Some(listener) => {
-                Some(gateway::start(listener, &args.work.conversions, args.web.drain.grace()).await?)
+                Some(gateway::start(listener, args.work.conversions(), args.web.drain.grace()).await?)
             }
             None => None,
         };
@@ -205,8 +161,7 @@ async fn end_beside(beside: Option<Beside>) -> anyhow::Result<()> {
         }
     };
     let (worker, gateway) = tokio::join!(worker.stop(), end_gateway);
-    worker?;
-    gateway
+    worker.and(gateway)
 }
 
 /// Works until it is asked to stop.
@@ -215,9 +170,9 @@ pub(crate) async fn worker(settings: &Settings, args: &WorkerOnly) -> anyhow::Re
     let store = settings.store("worker", Schema::Migrate).await?;
     let parts = (store, settings.blobs()?);
     let worker = start_worker(settings, parts, &args.work, &args.drain).await?;
-    announce(format!("Worker {} is running. Stop it with ctrl-C.", worker.id()));
+    announce(format!("Worker {} is running. Stop it with ctrl-C.", worker.worker.id()));
     signals.asked().await;
-    signals.wait_for(async { Ok(worker.stop().await?) }, args.drain.grace()).await
+    signals.wait_for(worker.stop(), args.drain.grace()).await
 }
 
 /// Says something on standard output. Nobody need listen: the work goes on if the reader is gone.
@@ -244,7 +199,7 @@ async fn start_worker(
     (store, blobs): (Store, Blobs),
     work: &Work,
     drain: &Drain,
-) -> anyhow::Result<Worker> {
+) -> anyhow::Result<Working> {
     work.keep.apply(&store).await?;
     let chores = Chores {
         cleanup_every: work.keep.cleanup_every(),
@@ -253,11 +208,13 @@ async fn start_worker(
     };
     let config = ode_worker::Config {
         grace: drain.grace(),
-        away_max: Duration::from_secs(work.gateway_away_max),
+        away_max: work.away_max(),
         chores: Some(chores),
         ..ode_worker::Config::default()
     };
-    Ok(Worker::start(store, Some(blobs), work.registry().await?, config).await?)
+    let asking = work.opinions.start(store.clone(), blobs.clone(), work.conversions()).await?;
+    let worker = Worker::start(store, Some(blobs), work.registry().await?, config).await?;
+    Ok(Working { worker, asking })
 }
 
 /// Stopping for longer than this asks for a word.

@@ -16,5 +16,7 @@ mod migrate;
 mod ocr;
 mod places;
 mod serve;
+mod standin;
+mod upload;
 mod web;
 mod words;

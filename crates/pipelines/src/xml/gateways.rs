@@ -77,16 +77,17 @@ impl Gateways {
         if permits.contains(&Permit::Go) {
             return Readiness::Ready;
         }
+        // All of them are away; since the last one that was there has been.
+        let since = self.gateways.iter().filter_map(|gateway| gateway.breaker().away_since()).max();
+        let since = since.unwrap_or(now);
         if permits.contains(&Permit::Probe) {
-            return Readiness::Probe;
+            return Readiness::Probe { since };
         }
         let waits = permits.iter().filter_map(|permit| match permit {
             Permit::Wait { until } => Some(*until),
             Permit::Go | Permit::Probe => None,
         });
-        // All of them are away; since the last one that was there has been.
-        let since = self.gateways.iter().filter_map(|gateway| gateway.breaker().away_since()).max();
-        Readiness::Away { until: waits.min().unwrap_or(now), since: since.unwrap_or(now) }
+        Readiness::Away { until: waits.min().unwrap_or(now), since }
     }
 
     pub(super) fn standings(&self, now: Timestamp) -> Vec<Standing> {

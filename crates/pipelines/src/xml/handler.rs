@@ -42,8 +42,10 @@ pub enum Route {
     Remote(Arc<Gateways>),
 }
 
-/// Longer than a call to a gateway may take, twice: a probe that fails goes on to the second one.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(400);
+/// How long a call to a gateway may take unless told otherwise.
+const CALL_TIMEOUT: Duration = Duration::from_secs(180);
+/// What an attempt needs beside its calls: to fetch the document and to store the result.
+const AROUND: Duration = Duration::from_secs(60);
 
 /// The handler of the xml lane.
 #[derive(Clone)]
@@ -51,13 +53,21 @@ pub struct XmlHandler {
     route: Route,
     at_once: usize,
     retry: RetryPolicy,
+    call_timeout: Duration,
 }
 
 impl XmlHandler {
     /// Conversions by this route, so many at a time.
     #[must_use]
     pub fn new(route: Route, at_once: usize) -> Self {
-        XmlHandler { route, at_once: at_once.max(1), retry: RetryPolicy::default() }
+        let (retry, call_timeout) = (RetryPolicy::default(), CALL_TIMEOUT);
+        XmlHandler { route, at_once: at_once.max(1), retry, call_timeout }
+    }
+
+    /// The same with gateways that may take this long.
+    #[must_use]
+    pub fn with_call_timeout(self, call_timeout: Duration) -> Self {
+        XmlHandler { call_timeout, ..self }
     }
 
     /// The same with another policy of trying again.
@@ -70,7 +80,9 @@ impl XmlHandler {
 #[async_trait]
 impl Handler for XmlHandler {
     fn limits(&self) -> Limits {
-        Limits { concurrency: self.at_once, attempt_timeout: ATTEMPT_TIMEOUT, retry: self.retry }
+        // Two calls: a probe that fails goes on to the second gateway.
+        let attempt_timeout = self.call_timeout * 2 + AROUND;
+        Limits { concurrency: self.at_once, attempt_timeout, retry: self.retry }
     }
 
     fn readiness(&self, now: Timestamp) -> Readiness {

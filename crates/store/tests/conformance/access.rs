@@ -8,9 +8,10 @@ mod postgres_only {
     use futures_util::future::join_all;
     use jiff::Timestamp;
     use ode_job::{
-        Artifact, Ended, ErrorCode, Failure, JobId, Lane, LogLevel, Owner, Phase, Pipeline, State, WorkerId,
+        Artifact, Check, CheckKind, Ended, ErrorCode, Failure, JobId, Lane, LogLevel, Owner, Phase, Pipeline,
+        Severity, State, WorkerId,
     };
-    use ode_store::{Error, Store, Wake};
+    use ode_store::{Error, Revision, Store, Wake};
     use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, PgRow};
     use sqlx::{AssertSqlSafe, Column as _, Connection as _, Postgres, Row as _, Transaction};
     use std::time::Duration;
@@ -103,6 +104,9 @@ mod postgres_only {
             }
         }
         store.log(ids[0], 1, LogLevel::Info, "a secret").await.unwrap();
+        store.record_download(ids[1]).await.unwrap();
+        store.add_checks(ids[1], &[check()]).await.unwrap();
+        store.revise(ids[1], &correction()).await.unwrap();
         ids
     }
 
@@ -118,12 +122,28 @@ mod postgres_only {
         }
     }
 
+    fn check() -> Check {
+        Check {
+            kind: CheckKind::Content,
+            severity: Severity::Info,
+            code: "A".into(),
+            field: None,
+            message: "a secret".into(),
+            opinion: None,
+        }
+    }
+
+    fn correction() -> Revision {
+        let (before, after) = (Some("a".into()), Some("b".into()));
+        Revision { field: "total".into(), before, after, page: None, area: None, author: None }
+    }
+
     fn id_of(owner: Owner) -> Uuid {
         owner.key()
     }
 
     /// What an organisation sees of itself when it has been furnished: relation, whose it is, and how much.
-    const SEEN: [(&str, &str, i64); 9] = [
+    const SEEN: [(&str, &str, i64); 14] = [
         ("jobs", "organisation_id = $1", 7),
         ("job_past", "organisation_id = $1", 3),
         ("job_live", "owner = $1", 4),
@@ -133,6 +153,11 @@ mod postgres_only {
         ("job_artifact", "job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
         ("job_log", "job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
         ("job_key", "owner = $1", 4),
+        ("documents", "organisation_id = $1", 1),
+        ("checks", "job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
+        ("revisions", "job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
+        ("training_samples", "job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
+        ("job_download", "job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
     ];
 
     #[tokio::test]
@@ -188,7 +213,9 @@ mod postgres_only {
         let ours = organisation();
         let ids = furnish(&database.store, ours).await;
         let guest = Guest::new(&mut database, 1).await;
-        for relation in ["job_journal", "job_events", "worker", "api_key", "owner", "ode_schema"] {
+        let closed =
+            ["job_journal", "job_events", "worker", "api_key", "owner", "ode_schema", "blob_trash", "chore"];
+        for relation in closed {
             let mut tx = guest.of(id_of(ours)).await;
             assert_denied(run(&mut tx, &format!("SELECT 1 FROM {relation}"), &[]).await);
         }
@@ -203,6 +230,10 @@ mod postgres_only {
             "UPDATE job_key SET job_id = NULL WHERE job_id = $1",
             "UPDATE job_journal SET actor = 'me' WHERE $1 = ANY (jobs)",
             "DELETE FROM worker WHERE id = $1",
+            "DELETE FROM checks WHERE job_id = $1",
+            "UPDATE revisions SET after_value = 'c' WHERE job_id = $1",
+            "DELETE FROM training_samples WHERE job_id = $1",
+            "UPDATE retention_policy SET source_micros = 1 WHERE $1 IS NOT NULL",
             "INSERT INTO worker (id, host, pid, version, alive_until) VALUES ($1, '', 1, '', now())",
         ] {
             let mut tx = guest.of(id_of(ours)).await;
