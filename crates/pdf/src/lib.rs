@@ -9,6 +9,7 @@ mod limits;
 mod marks;
 mod refusal;
 pub mod text;
+pub mod trace;
 mod words;
 mod writer;
 

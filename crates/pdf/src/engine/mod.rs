@@ -53,10 +53,36 @@ impl AsRef<[u8]> for Bytes {
 /// Opens a document and reads every page.
 pub(crate) fn read(bytes: Arc<[u8]>, limits: &Limits) -> Result<Document, Refusal> {
     let pdf = open(bytes, limits)?;
-    let decoder = Rc::new(Decoder::new(limits));
-    let layers = Layers::read(&pdf);
-    let fonts = Fonts::new(decoder.clone());
     let mut document = Document::default();
+    let decoder = read_pages(&pdf, limits, |_| true, |page, is_cut, _, _| {
+        if is_cut {
+            document.warnings.push(cut_warning(page.number));
+        }
+        document.pages.push(page);
+    });
+    document.attachments = attachments::read(&pdf, &decoder, limits, &mut document.warnings);
+    if decoder.has_left_out() {
+        document.warnings.push("A part of the document unpacks to more than is read: it is left out.".into());
+    }
+    Ok(document)
+}
+
+/// What is said of a page that was not read to its end.
+pub(crate) fn cut_warning(number: u32) -> String {
+    format!("Page {number} holds more than is read of one page: its end is left out.")
+}
+
+/// Reads the wanted pages, counted from nought, and shows each: the page, whether it was cut, its marks, and the glyphs
+/// of each of its words.
+pub(crate) fn read_pages(
+    pdf: &Pdf,
+    limits: &Limits,
+    is_wanted: impl Fn(usize) -> bool,
+    mut show: impl FnMut(Page, bool, Marks, Vec<Vec<u32>>),
+) -> Rc<Decoder> {
+    let decoder = Rc::new(Decoder::new(limits));
+    let layers = Layers::read(pdf);
+    let fonts = Fonts::new(decoder.clone());
     let reader = Reader {
         decoder: &decoder,
         layers: &layers,
@@ -65,21 +91,13 @@ pub(crate) fn read(bytes: Arc<[u8]>, limits: &Limits) -> Result<Document, Refusa
         operations_left: Cell::new(limits.operations_max),
         glyphs_left: Cell::new(limits.glyphs_max),
     };
-    for (index, sheet) in pdf.pages().iter().enumerate() {
-        let number = index as u32 + 1;
-        let (page, is_cut) = read_page(sheet, number, &reader);
-        if is_cut {
-            document
-                .warnings
-                .push(format!("Page {number} holds more than is read of one page: its end is left out."));
-        }
-        document.pages.push(page);
+    for (index, sheet) in pdf.pages().iter().enumerate().filter(|(index, _)| is_wanted(*index)) {
+        let (mut page, mut marks) = read_page(sheet, index as u32 + 1, &reader);
+        let is_cut = marks.is_cut;
+        let glyphs = layout::lay_out(&mut marks, &mut page);
+        show(page, is_cut, marks, glyphs);
     }
-    document.attachments = attachments::read(&pdf, &decoder, limits, &mut document.warnings);
-    if decoder.has_left_out() {
-        document.warnings.push("A part of the document unpacks to more than is read: it is left out.".into());
-    }
-    Ok(document)
+    decoder
 }
 
 /// What all pages of one document share.
@@ -93,7 +111,7 @@ pub(crate) struct Reader<'r, 'a> {
     glyphs_left: Cell<usize>,
 }
 
-fn open(bytes: Arc<[u8]>, limits: &Limits) -> Result<Pdf, Refusal> {
+pub(crate) fn open(bytes: Arc<[u8]>, limits: &Limits) -> Result<Pdf, Refusal> {
     if bytes.len() > limits.bytes_max {
         return Err(Refusal::TooLarge { bytes: bytes.len(), bytes_max: limits.bytes_max });
     }
@@ -115,7 +133,7 @@ fn open(bytes: Arc<[u8]>, limits: &Limits) -> Result<Pdf, Refusal> {
     Ok(pdf)
 }
 
-fn read_page<'a>(sheet: &Sheet<'a>, number: u32, reader: &Reader<'_, 'a>) -> (Page, bool) {
+fn read_page<'a>(sheet: &Sheet<'a>, number: u32, reader: &Reader<'_, 'a>) -> (Page, Marks) {
     let unit = sheet.raw().get::<f64>(keys::USER_UNIT).filter(|unit| (0.01..=USER_UNIT_MAX).contains(unit));
     let unit = unit.unwrap_or(1.0);
     let (width, height) = sheet.render_dimensions();
@@ -130,9 +148,7 @@ fn read_page<'a>(sheet: &Sheet<'a>, number: u32, reader: &Reader<'_, 'a>) -> (Pa
     let mut page =
         Page { number, width: width * unit as f32, height: height * unit as f32, ..Page::default() };
     page.image_share = image_share(&marks, page.width, page.height);
-    let is_cut = marks.is_cut;
-    layout::lay_out(marks, &mut page);
-    (page, is_cut)
+    (page, marks)
 }
 
 /// Squares per side of the grid on which the pictures' share of a page is counted.

@@ -1,0 +1,111 @@
+//! One page on its way: drawn, its text found, its lines ready to be written once all fonts are known.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use hayro_interpret::hayro_syntax::page::Page as Sheet;
+use hayro_interpret::kurbo::{Affine, Rect};
+use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, TransformExt as _, interpret_page};
+use ode_pdf::trace::Traced;
+
+use crate::config::ConversionConfig;
+use crate::draw::{Canvas, Drawing, Stop, Store};
+use crate::font::{Shape, UNITS};
+use crate::text::{Faces, Line, Spot, lines};
+
+/// A page whose fonts are not written yet.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// From 1.
+    pub(crate) number: u32,
+    /// Width and height in points.
+    pub(crate) size: (f64, f64),
+    pub(crate) drawing: Drawing,
+    pub(crate) blocks: Vec<Vec<Line>>,
+    /// Whether it could not be drawn within its limits.
+    pub(crate) is_stopped: bool,
+}
+
+/// What is needed to draw a page besides the page.
+pub(crate) struct Tools<'a> {
+    pub(crate) cache: InterpreterCache<'a>,
+    pub(crate) settings: InterpreterSettings,
+}
+
+/// From the space of a page's own numbers to points from its top-left corner as shown.
+pub(crate) fn to_page(sheet: &Sheet<'_>, traced: &Traced) -> Affine {
+    let (width, _) = sheet.render_dimensions();
+    let unit = if width > 0.0 { f64::from(traced.page.width / width) } else { 1.0 };
+    Affine::scale(unit) * sheet.initial_transform(true).to_kurbo()
+}
+
+/// Draws a page and finds its lines.
+pub(crate) fn draft<'a>(
+    sheet: &'a Sheet<'a>,
+    traced: &Traced,
+    tools: &Tools<'a>,
+    store: &mut Store,
+    faces: &mut Faces,
+    config: &ConversionConfig,
+) -> Draft {
+    let (mut blocks, may_be_text) = lines(traced);
+    let size = (f64::from(traced.page.width), f64::from(traced.page.height));
+    let prefix = format!("p{}-", traced.page.number);
+    let mut spots: Vec<Option<(Spot, [u8; 4])>> = vec![None; traced.glyphs.len()];
+    let drawn = catch_unwind(AssertUnwindSafe(|| {
+        let area = Rect::new(0.0, 0.0, size.0, size.1);
+        let mut context =
+            Context::new(to_page(sheet, traced), area, &tools.cache, sheet.xref(), tools.settings.clone());
+        let mut canvas = Canvas::new(store, &traced.glyphs, size, prefix);
+        interpret_page(sheet, &mut context, &mut canvas);
+        canvas.finish(|store, glyph| {
+            let index = glyph.traced as usize;
+            if !config.embed_fonts || !may_be_text[index] {
+                return false;
+            }
+            let traced = &traced.glyphs[index];
+            let advance = (f64::from(traced.end.0 - traced.start.0)).hypot(f64::from(traced.end.1 - traced.start.1))
+                / f64::from(traced.size)
+                * UNITS;
+            let spot = faces.spot(traced, glyph.key, glyph.place, |fit| {
+                let outline = store.outlines.get(&glyph.key)?.as_ref()?;
+                let advance = advance.round().clamp(0.0, 16_000.0) as u16;
+                Some(Shape { outline: fit * outline.path.clone(), advance })
+            });
+            spots[index] = spot.map(|spot| (spot, glyph.colour));
+            spot.is_some()
+        })
+    }));
+    let (drawing, is_stopped) = match drawn {
+        Ok(drawing) => (drawing, false),
+        Err(cause) => {
+            // A panic in the interpreter is a page that cannot be drawn; the picture of it may still be.
+            let _ = cause.downcast::<Stop>();
+            spots.fill(None);
+            (Drawing::default(), true)
+        }
+    };
+    for mark in blocks.iter_mut().flatten().flat_map(|line| &mut line.marks) {
+        if let Some((spot, colour)) = spots[mark.traced as usize] {
+            (mark.spot, mark.colour) = (Some(spot), colour);
+        }
+    }
+    count_pairs(&blocks, faces);
+    Draft { number: traced.page.number, size, drawing, blocks, is_stopped }
+}
+
+/// Tells the fonts how far apart their glyphs stand.
+fn count_pairs(blocks: &[Vec<Line>], faces: &mut Faces) {
+    for line in blocks.iter().flatten() {
+        for pair in line.marks.windows(2) {
+            let [one, two] = pair else { continue };
+            let (Some(first), Some(second)) = (one.spot, two.spot) else {
+                continue;
+            };
+            if !two.is_after_space && one.size == two.size && (one.down - two.down).abs() < 0.05 {
+                let step = f64::from(two.from - one.from) / f64::from(one.size) * UNITS;
+                let by = step - faces.advance(first);
+                faces.count_pair(first, second, by);
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Lines of glyphs, each in its own place and direction.
+
+use ode_pdf::trace::{Content, Traced};
+
+use super::faces::Spot;
+use super::script::is_from_right;
+
+/// Glyphs of a line are turned alike, in degrees; others are drawn as shapes.
+const TURN_MAX: f32 = 0.5;
+
+/// A glyph in its line. Lengths are in points.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    /// Which of the page's traced glyphs it is.
+    pub(crate) traced: u32,
+    pub(crate) text: String,
+    /// Where it is in the fonts of the result; nothing when it is not seen as text.
+    pub(crate) spot: Option<Spot>,
+    /// Along the line, from its start.
+    pub(crate) from: f32,
+    /// How far it reaches along the line.
+    pub(crate) width: f32,
+    /// Across the line, downwards.
+    pub(crate) down: f32,
+    pub(crate) size: f32,
+    pub(crate) colour: [u8; 4],
+    pub(crate) letter_space: f32,
+    /// Whether a word begins with it, other than the first.
+    pub(crate) is_after_space: bool,
+    pub(crate) is_bold: bool,
+    pub(crate) content: Content,
+}
+
+/// A line.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    /// Where it starts, on its base line.
+    pub(crate) start: (f32, f32),
+    /// In degrees, clockwise.
+    pub(crate) angle: f32,
+    pub(crate) marks: Vec<Mark>,
+    pub(crate) is_from_right: bool,
+    /// Extent along the line.
+    pub(crate) width: f32,
+}
+
+impl Line {
+    /// The size of its largest letter.
+    pub(crate) fn size(&self) -> f32 {
+        self.marks.iter().map(|mark| mark.size).fold(0.0, f32::max)
+    }
+
+    /// Its text.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for mark in &self.marks {
+            if mark.is_after_space {
+                text.push(' ');
+            }
+            text.push_str(&mark.text);
+        }
+        text
+    }
+}
+
+/// The lines of a page, block by block, and for each glyph whether it may be set as text.
+pub(crate) fn lines(traced: &Traced) -> (Vec<Vec<Line>>, Vec<bool>) {
+    let mut may_be_text = vec![false; traced.glyphs.len()];
+    let mut blocks = Vec::new();
+    for block in &traced.page.blocks {
+        let lines = traced.page.lines[block.lines.clone()].iter();
+        let lines: Vec<Line> =
+            lines.filter_map(|line| one_line(traced, line.words.clone(), &mut may_be_text)).collect();
+        if !lines.is_empty() {
+            blocks.push(lines);
+        }
+    }
+    (blocks, may_be_text)
+}
+
+fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [bool]) -> Option<Line> {
+    let glyphs: Vec<(u32, bool)> = words
+        .clone()
+        .flat_map(|word| {
+            traced.words[word].iter().enumerate().map(move |(at, glyph)| (*glyph, at == 0))
+        })
+        .collect();
+    let first = &traced.glyphs[glyphs.first()?.0 as usize];
+    let letters = || glyphs.iter().flat_map(|(glyph, _)| traced.glyphs[*glyph as usize].text.chars());
+    let from_right = letters().filter(|letter| is_from_right(*letter)).count();
+    let is_from_right = from_right * 2 > letters().filter(|letter| letter.is_alphabetic()).count() && from_right > 0;
+    let (sin, cos) = first.angle.to_radians().sin_cos();
+    let along = |(x, y): (f32, f32)| x * cos + y * sin;
+    let across = |(x, y): (f32, f32)| y * cos - x * sin;
+    let ends = || {
+        glyphs.iter().flat_map(|(glyph, _)| {
+            let glyph = &traced.glyphs[*glyph as usize];
+            [along(glyph.start), along(glyph.end)]
+        })
+    };
+    let (left, right) = (ends().fold(f32::MAX, f32::min), ends().fold(f32::MIN, f32::max));
+    let base = across(first.start);
+    // Letters before the first one belong to it still: a line starts where its leftmost letter does.
+    let origin = if is_from_right { left } else { along(first.start) };
+    let mut marks = Vec::with_capacity(glyphs.len());
+    for (order, (index, is_word_start)) in glyphs.iter().enumerate() {
+        let glyph = &traced.glyphs[*index as usize];
+        let (start, end) = (along(glyph.start), along(glyph.end));
+        let turn = (glyph.angle - first.angle).abs();
+        let is_turned = turn.min(360.0 - turn) > TURN_MAX;
+        may_be_text[*index as usize] = !is_from_right && !is_turned && !glyph.is_invisible;
+        marks.push(Mark {
+            traced: *index,
+            text: glyph.text.clone(),
+            spot: None,
+            from: if is_from_right { right - start.max(end) } else { start - origin },
+            width: (end - start).abs(),
+            down: across(glyph.start) - base,
+            size: glyph.size,
+            colour: [0, 0, 0, 255],
+            letter_space: glyph.letter_space,
+            is_after_space: *is_word_start && order > 0,
+            is_bold: glyph.is_bold,
+            content: glyph.content,
+        });
+    }
+    let start = (origin * cos - base * sin, origin * sin + base * cos);
+    Some(Line { start, angle: first.angle, marks, is_from_right, width: right - left })
+}
