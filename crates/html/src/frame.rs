@@ -114,7 +114,10 @@ fn write_page(page: &Draft, book: &Book, styles: &mut Styles, sizes: &mut Vec<(i
     out.push_str("<div class=\"t\">\n");
     for block in &page.blocks {
         out.push_str("<p>");
-        for line in block {
+        for (index, line) in block.iter().enumerate() {
+            if index > 0 {
+                out.push_str("<br>\n");
+            }
             write_line(line, &book.faces, styles, ("span", ""), out);
         }
         out.push_str("</p>\n");

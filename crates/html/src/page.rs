@@ -85,7 +85,7 @@ pub(crate) fn draft<'a>(
         }
     };
     for mark in blocks.iter_mut().flatten().flat_map(|line| &mut line.marks) {
-        if let Some((spot, colour)) = spots[mark.traced as usize] {
+        if let Some((spot, colour)) = mark.traced.and_then(|traced| spots[traced as usize]) {
             (mark.spot, mark.colour) = (Some(spot), colour);
         }
     }

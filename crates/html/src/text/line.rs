@@ -11,9 +11,11 @@ const TURN_MAX: f32 = 0.5;
 /// A glyph in its line. Lengths are in points.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
-    /// Which of the page's traced glyphs it is.
-    pub(crate) traced: u32,
+    /// Which of the page's traced glyphs it is; nothing for letters that only continue a word.
+    pub(crate) traced: Option<u32>,
     pub(crate) text: String,
+    /// Whether it is shown without being part of the text: a hyphen at the end of a line, and what comes after it.
+    pub(crate) is_only_shown: bool,
     /// Where it is in the fonts of the result; nothing when it is not seen as text.
     pub(crate) spot: Option<Spot>,
     /// Along the line, from its start.
@@ -69,13 +71,41 @@ pub(crate) fn lines(traced: &Traced) -> (Vec<Vec<Line>>, Vec<bool>) {
     let mut blocks = Vec::new();
     for block in &traced.page.blocks {
         let lines = traced.page.lines[block.lines.clone()].iter();
-        let lines: Vec<Line> =
+        let mut lines: Vec<Line> =
             lines.filter_map(|line| one_line(traced, line.words.clone(), &mut may_be_text)).collect();
+        join_hyphenated(&mut lines);
         if !lines.is_empty() {
             blocks.push(lines);
         }
     }
     (blocks, may_be_text)
+}
+
+/// Makes words whole that were hyphenated: the line where one begins has all of its letters, and the hyphen and the
+/// rest are only shown.
+fn join_hyphenated(lines: &mut [Line]) {
+    for at in 1..lines.len() {
+        let (before, after) = lines.split_at_mut(at);
+        let (Some(first), Some(second)) = (before.last_mut(), after.first_mut()) else {
+            continue;
+        };
+        let Some((hyphen, letters)) = first.marks.split_last_mut() else {
+            continue;
+        };
+        let is_hyphen = matches!(hyphen.text.as_str(), "-" | "\u{2010}" | "\u{ad}");
+        let ends_word = letters.last().is_some_and(|mark| mark.text.ends_with(char::is_alphabetic));
+        let goes_on = second.marks.first().is_some_and(|mark| mark.text.starts_with(char::is_lowercase));
+        if !is_hyphen || hyphen.is_after_space || !ends_word || !goes_on {
+            continue;
+        }
+        hyphen.is_only_shown = true;
+        let end = hyphen.from + hyphen.width;
+        let length = 1 + second.marks[1..].iter().take_while(|mark| !mark.is_after_space).count();
+        for mark in &mut second.marks[..length] {
+            first.marks.push(Mark { traced: None, from: end, width: 0.0, ..mark.clone() });
+            mark.is_only_shown = true;
+        }
+    }
 }
 
 fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [bool]) -> Option<Line> {
@@ -110,8 +140,9 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [b
         let is_turned = turn.min(360.0 - turn) > TURN_MAX;
         may_be_text[*index as usize] = !is_from_right && !is_turned && !glyph.is_invisible;
         marks.push(Mark {
-            traced: *index,
+            traced: Some(*index),
             text: glyph.text.clone(),
+            is_only_shown: false,
             spot: None,
             from: if is_from_right { right - start.max(end) } else { start - origin },
             width: (end - start).abs(),

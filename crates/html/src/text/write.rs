@@ -350,12 +350,18 @@ impl Writer<'_> {
             self.open(style, down, 0);
         }
         let might_join = might_join && !needs_move;
-        if might_join {
-            self.out.push_str("<i class=r>");
-        }
-        escape(&mark.text, self.out);
-        if might_join {
-            self.out.push_str("</i>");
+        if mark.is_only_shown {
+            self.out.push_str("<i aria-hidden=\"true\" data-t=\"");
+            escape(&mark.text, self.out);
+            self.out.push_str("\"></i>");
+        } else {
+            if might_join {
+                self.out.push_str("<i class=r>");
+            }
+            escape(&mark.text, self.out);
+            if might_join {
+                self.out.push_str("</i>");
+            }
         }
         self.pen += self.faces.advance(spot) / UNITS * size;
         self.last = Some(spot);
@@ -365,7 +371,8 @@ impl Writer<'_> {
     fn unseen(&mut self, marks: &[Mark]) -> usize {
         let count = 1 + marks[1..].iter().take_while(|mark| mark.spot.is_none() && !mark.is_after_space).count();
         let marks = &marks[..count];
-        let letters: usize = marks.iter().map(|mark| mark.text.chars().count()).sum();
+        let heard = || marks.iter().filter(|mark| !mark.is_only_shown);
+        let letters: usize = heard().map(|mark| mark.text.chars().count()).sum();
         let target = layout(marks[0].from);
         let last = &marks[count - 1];
         let end = layout(last.from) + layout(last.width);
@@ -389,7 +396,7 @@ impl Writer<'_> {
         if style != self.base || space != 0 {
             self.open(style, 0, space);
         }
-        for mark in marks {
+        for mark in heard() {
             escape(&mark.text, self.out);
         }
         let width = BLANK_WIDTH * f64::from(style.size) / 100.0 * UNIT + f64::from(space) / 10.0;
