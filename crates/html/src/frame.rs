@@ -41,6 +41,9 @@ pub(crate) fn write(book: Book, config: &ConversionConfig, bytes_max: usize) -> 
             let _ = writeln!(css, "@font-face{{font-family:f{index};src:url({place})}}");
         }
     }
+    for (index, look) in book.store.look_list.iter().enumerate() {
+        let _ = writeln!(css, ".s{index}{{{look}}}");
+    }
     css.push_str(&styles.css());
     let pictures: Vec<String> = book
         .store

@@ -59,14 +59,14 @@ pub(crate) fn draft<'a>(
         interpret_page(sheet, &mut context, &mut canvas);
         canvas.finish(|store, glyph| {
             let index = glyph.traced as usize;
-            if !config.embed_fonts || !may_be_text[index] {
+            let Some(stretch) = may_be_text[index].filter(|_| config.embed_fonts) else {
                 return false;
-            }
+            };
             let traced = &traced.glyphs[index];
             let advance = (f64::from(traced.end.0 - traced.start.0)).hypot(f64::from(traced.end.1 - traced.start.1))
-                / f64::from(traced.size)
+                / f64::from(traced.size * stretch)
                 * UNITS;
-            let spot = faces.spot(traced, glyph.key, glyph.place, |fit| {
+            let spot = faces.spot((traced, stretch), glyph.key, glyph.place, |fit| {
                 let outline = store.outlines.get(&glyph.key)?.as_ref()?;
                 let advance = advance.round().clamp(0.0, 16_000.0) as u16;
                 Some(Shape { outline: fit * outline.path.clone(), advance })

@@ -45,6 +45,8 @@ pub(crate) struct Glyph {
     pub(crate) is_invisible: bool,
     /// Spacing between letters that was asked for here, in points.
     pub(crate) letter_space: f32,
+    /// How much wider than high its square is drawn.
+    pub(crate) stretch: f32,
     /// Which character of which font it is.
     pub(crate) origin: Origin,
 }

@@ -60,6 +60,8 @@ pub struct TracedGlyph {
     pub is_invisible: bool,
     /// Spacing between letters that was asked for.
     pub letter_space: f32,
+    /// How much wider than high its square is drawn: 1 but for stretched type.
+    pub stretch: f32,
     /// The marked content that it belongs to.
     pub content: Content,
 }
@@ -100,6 +102,7 @@ fn glyphs(marks: &Marks) -> Vec<TracedGlyph> {
         is_bold: glyph.is_bold,
         is_invisible: glyph.is_invisible,
         letter_space: glyph.letter_space,
+        stretch: glyph.stretch,
         content: glyph.origin.content,
     });
     traced.collect()

@@ -25,6 +25,8 @@ const LOOK_AHEAD: usize = 64;
 const SEARCHES_MAX: u32 = 2_000;
 /// A line without a width, or a thinner one than this, is drawn this wide, in points.
 const STROKE_MIN: f64 = 0.3;
+/// How the look of a stroke begins.
+const STROKED: &str = "fill:none;";
 /// A stroke is drawn as such where it is stretched by less than this in one direction.
 const STRETCH_MAX: f64 = 1.02;
 
@@ -72,6 +74,8 @@ struct Clip {
 /// Consecutive shapes of one look.
 struct Pending {
     look: String,
+    /// Whether another shape of this look may join.
+    can_grow: bool,
     pen: Pen,
     clip: Option<u32>,
     covers: Vec<Rect>,
@@ -150,7 +154,8 @@ impl<'c> Canvas<'c> {
         Drawing { body, defs: self.defs, text: self.text }
     }
 
-    fn join(&self, items: Vec<Item>, stays: &[bool]) -> String {
+    fn join(&mut self, items: Vec<Item>, stays: &[bool]) -> String {
+        let prefix = self.prefix.clone();
         let mut body = String::new();
         let mut open: Option<u32> = None;
         let mut set_clip = |body: &mut String, clip: Option<u32>| {
@@ -161,7 +166,7 @@ impl<'c> Canvas<'c> {
                 body.push_str("</g>");
             }
             if let Some(clip) = clip {
-                let _ = write!(body, "<g clip-path=\"url(#{}{clip})\">", self.prefix);
+                let _ = write!(body, "<g clip-path=\"url(#{prefix}{clip})\">");
             }
             open = clip;
         };
@@ -186,24 +191,24 @@ impl<'c> Canvas<'c> {
     }
 
     /// Glyphs as shapes, those of one colour together.
-    fn shapes(&self, glyphs: impl Iterator<Item = usize>, body: &mut String) {
+    fn shapes(&mut self, glyphs: impl Iterator<Item = usize>, body: &mut String) {
         let mut pen = Pen::default();
         let mut last: Option<[u8; 4]> = None;
-        let write = |pen: Pen, colour: Option<[u8; 4]>, body: &mut String| {
+        let write = |store: &mut Store, pen: Pen, colour: Option<[u8; 4]>, body: &mut String| {
             if let Some(colour) = colour.filter(|_| !pen.data.is_empty()) {
-                let _ = write!(body, "<path{} d=\"{}\"/>", fill(colour), pen.data);
+                let _ = write!(body, "<path{} d=\"{}\"/>", class(store, &fill(colour)), pen.data);
             }
         };
-        for glyph in glyphs.map(|index| &self.text[index]) {
+        for glyph in glyphs.map(|index| self.text[index].clone()) {
             if last != Some(glyph.colour) {
-                write(std::mem::take(&mut pen), last, body);
+                write(self.store, std::mem::take(&mut pen), last, body);
                 last = Some(glyph.colour);
             }
             if let Some(Some(outline)) = self.store.outlines.get(&glyph.key) {
                 pen.path(&outline.path, glyph.place);
             }
         }
-        write(pen, last, body);
+        write(self.store, pen, last, body);
     }
 
     fn bounds_of(&self, glyph: &Drawn) -> Rect {
@@ -268,7 +273,7 @@ impl<'c> Canvas<'c> {
 
     fn flush(&mut self) {
         if let Some(pending) = self.pending.take() {
-            let markup = format!("<path{} d=\"{}\"/>", pending.look, pending.pen.data);
+            let markup = format!("<path{} d=\"{}\"/>", class(self.store, &pending.look), pending.pen.data);
             self.items.push(Item::Shape { markup, clip: pending.clip, covers: pending.covers });
         }
     }
@@ -423,7 +428,7 @@ impl<'c> Canvas<'c> {
         let back = if is_alpha || back[..3] == [0, 0, 0] {
             String::new()
         } else {
-            format!("<rect {place}{}/>", fill(back))
+            format!("<rect {place}{}/>", class(self.store, &fill(back)))
         };
         let name = self.id(id);
         let filter = mask.transfer_function().map(|function| {
@@ -468,7 +473,7 @@ impl<'c> Canvas<'c> {
                     return;
                 }
                 let is_even_odd = rule == FillRule::EvenOdd;
-                let rule = if is_even_odd { " fill-rule=\"evenodd\"" } else { "" };
+                let rule = if is_even_odd { ";fill-rule:evenodd" } else { "" };
                 let shown = transform * path.clone();
                 let covers = cover::filled(&shown);
                 self.shape(format!("{}{rule}", fill(colour)), colour[3] == 255 && is_rect(&shown), &shown, covers);
@@ -520,6 +525,7 @@ impl<'c> Canvas<'c> {
         let clip = self.clip_for(bounds);
         if let Some(pending) = &mut self.pending
             && can_join
+            && pending.can_grow
             && pending.look == look
             && pending.clip == clip
             && pending.pen.data.len() < 50_000
@@ -531,14 +537,23 @@ impl<'c> Canvas<'c> {
             self.charge(path.elements().len(), written);
             return;
         }
-        self.flush();
         let mut pen = Pen::default();
         pen.path(path, Affine::IDENTITY);
-        self.charge(path.elements().len(), pen.data.len() + look.len());
-        self.pending = Some(Pending { look, pen, clip, covers });
-        if !can_join {
-            self.flush();
+        // A path that is filled and then stroked is one element.
+        if let Some(pending) = &mut self.pending
+            && let Some(stroke) = look.strip_prefix(STROKED)
+            && !pending.look.starts_with(STROKED)
+            && pending.clip == clip
+            && pending.pen.data == pen.data
+        {
+            pending.look = if pending.look.is_empty() { "fill:#000;" } else { &pending.look }.trim_end_matches(';').to_owned() + ";" + stroke;
+            pending.can_grow = false;
+            pending.covers.extend(covers);
+            return;
         }
+        self.flush();
+        self.charge(path.elements().len(), pen.data.len() + 20);
+        self.pending = Some(Pending { look, can_grow: can_join, pen, clip, covers });
     }
 
     fn glyph_run<'a>(&mut self, run: &GlyphRun<'_, 'a>, props: &DrawProps<'a>, mode: &DrawMode) {
@@ -777,14 +792,20 @@ fn is_rect(path: &BezPath) -> bool {
     is_straight && (4..=5).contains(&points.len()) && is_upright && path.area() > 0.0
 }
 
-/// The attributes of a fill.
+/// The class of a look, as an attribute; nothing for plain black.
+fn class(store: &mut Store, look: &str) -> String {
+    let look = look.trim_start_matches(';');
+    if look.is_empty() { String::new() } else { format!(" class=\"s{}\"", store.look(look)) }
+}
+
+/// The declarations of a fill.
 pub(super) fn fill([red, green, blue, alpha]: [u8; 4]) -> String {
     let mut look = String::new();
     if (red, green, blue) != (0, 0, 0) {
-        let _ = write!(look, " fill=\"{}\"", colour(red, green, blue));
+        let _ = write!(look, "fill:{}", colour(red, green, blue));
     }
     if alpha != 255 {
-        let _ = write!(look, " fill-opacity=\"{}\"", short(f64::from(alpha) / 255.0, 3));
+        let _ = write!(look, ";fill-opacity:{}", short(f64::from(alpha) / 255.0, 3));
     }
     look
 }
@@ -801,30 +822,30 @@ pub(crate) fn colour(red: u8, green: u8, blue: u8) -> String {
 
 fn stroke_look(props: &StrokeProps, width: f64, scale: f64, [red, green, blue, alpha]: [u8; 4]) -> String {
     use hayro_interpret::kurbo::{Cap, Join};
-    let mut look = format!(" class=\"n\" stroke=\"{}\"", colour(red, green, blue));
-    let _ = write!(look, " stroke-width=\"{}\"", short(width * UNIT, 1));
+    let mut look = format!("{STROKED}stroke:{}", colour(red, green, blue));
+    let _ = write!(look, ";stroke-width:{}", short(width * UNIT, 1));
     if alpha != 255 {
-        let _ = write!(look, " stroke-opacity=\"{}\"", short(f64::from(alpha) / 255.0, 3));
+        let _ = write!(look, ";stroke-opacity:{}", short(f64::from(alpha) / 255.0, 3));
     }
     match props.line_cap {
         Cap::Butt => {}
-        Cap::Round => look.push_str(" stroke-linecap=\"round\""),
-        Cap::Square => look.push_str(" stroke-linecap=\"square\""),
+        Cap::Round => look.push_str(";stroke-linecap:round"),
+        Cap::Square => look.push_str(";stroke-linecap:square"),
     }
     match props.line_join {
         Join::Miter => {
-            let _ = write!(look, " stroke-miterlimit=\"{}\"", short(f64::from(props.miter_limit).max(1.0), 2));
+            let _ = write!(look, ";stroke-miterlimit:{}", short(f64::from(props.miter_limit).max(1.0), 2));
         }
-        Join::Round => look.push_str(" stroke-linejoin=\"round\""),
-        Join::Bevel => look.push_str(" stroke-linejoin=\"bevel\""),
+        Join::Round => look.push_str(";stroke-linejoin:round"),
+        Join::Bevel => look.push_str(";stroke-linejoin:bevel"),
     }
     if props.dash_array.iter().any(|dash| *dash > 0.0) {
         let dashes: Vec<String> =
             props.dash_array.iter().map(|dash| short(f64::from(*dash).abs() * scale * UNIT, 1)).collect();
-        let _ = write!(look, " stroke-dasharray=\"{}\"", dashes.join(" "));
+        let _ = write!(look, ";stroke-dasharray:{}", dashes.join(" "));
         if props.dash_offset != 0.0 {
             let offset = short(f64::from(props.dash_offset) * scale * UNIT, 1);
-            let _ = write!(look, " stroke-dashoffset=\"{offset}\"");
+            let _ = write!(look, ";stroke-dashoffset:{offset}");
         }
     }
     look

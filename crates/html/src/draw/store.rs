@@ -45,6 +45,9 @@ pub(crate) struct Store {
     pub(crate) steps_left: u64,
     /// Bytes that may still be written, pictures included.
     pub(crate) bytes_left: usize,
+    /// Looks of shapes, as they are classes.
+    looks: HashMap<String, usize>,
+    pub(crate) look_list: Vec<String>,
     /// Pictures that could not be decoded or were left out.
     pub(crate) lost_pictures: usize,
 }
@@ -57,8 +60,20 @@ impl Store {
             known: HashMap::new(),
             steps_left: 0,
             bytes_left: bytes_max,
+            looks: HashMap::new(),
+            look_list: Vec::new(),
             lost_pictures: 0,
         }
+    }
+
+    /// The class of a look.
+    pub(crate) fn look(&mut self, look: &str) -> usize {
+        if let Some(index) = self.looks.get(look) {
+            return *index;
+        }
+        self.look_list.push(look.to_owned());
+        self.looks.insert(look.to_owned(), self.look_list.len() - 1);
+        self.look_list.len() - 1
     }
 
     /// The picture for `key`, made by `make` when it is first needed.

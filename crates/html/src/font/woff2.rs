@@ -4,7 +4,7 @@ use brotli::enc::BrotliEncoderParams;
 use write_fonts::types::Tag;
 
 /// How hard the stream is pressed, of 11: the last steps cost ten times as long for a twentieth of the bytes.
-const QUALITY: i32 = 9;
+const QUALITY: i32 = 8;
 
 /// Tables that have a number instead of a name, in the order of their numbers.
 const KNOWN: [&[u8; 4]; 29] = [

@@ -17,8 +17,9 @@ const VARIANTS_MAX: usize = 6;
 const FACES_MAX: usize = 400;
 /// Letters that one glyph may stand for.
 const LIGATURE_MAX: usize = 8;
-/// Steps in which a glyph's own turn and stretch is told apart.
-const TURN_STEPS: f64 = 200.0;
+/// Steps in which a glyph's own turn is told apart, and its own width.
+const TURN_STEPS: f64 = 100.0;
+const WIDTH_STEPS: f64 = 20.0;
 /// A glyph that stands this close to where it belongs, in thousandths, is where it belongs.
 const OFFSET_MIN: f64 = 4.0;
 /// A pair of glyphs is kerned by this much at most, in thousandths.
@@ -62,10 +63,10 @@ pub(crate) struct Faces {
 }
 
 impl Faces {
-    /// Finds or makes the place of a drawn glyph; nothing where it cannot be set as text.
+    /// Finds or makes the place of a drawn glyph in a line stretched by so much; nothing where it cannot be set as text.
     pub(crate) fn spot(
         &mut self,
-        glyph: &TracedGlyph,
+        (glyph, stretch): (&TracedGlyph, f32),
         outline: u128,
         place: Affine,
         shape: impl FnOnce(Affine) -> Option<Shape>,
@@ -73,13 +74,13 @@ impl Faces {
         if !is_plain(&glyph.text) {
             return None;
         }
-        let fit = fit(glyph, place)?;
+        let fit = fit(glyph, stretch, place)?;
         let steps = steps(fit);
         let key = Key { font: glyph.font, outline, fit: steps, text: glyph.text.clone() };
         if let Some(known) = self.spots.get(&key) {
             return *known;
         }
-        let is_plain_fit = steps == [TURN_STEPS as i32, 0, 0, TURN_STEPS as i32, 0, 0];
+        let is_plain_fit = steps == [WIDTH_STEPS as i32, 0, 0, TURN_STEPS as i32, 0, 0];
         let spot = shape(if is_plain_fit { Affine::IDENTITY } else { fit })
             .and_then(|shape| self.place(glyph.font, &glyph.text, shape));
         self.spots.insert(key, spot);
@@ -220,14 +221,14 @@ impl Face {
 }
 
 /// From the outline to where its letter stands, in thousandths of the type, upwards.
-fn fit(glyph: &TracedGlyph, place: Affine) -> Option<Affine> {
+fn fit(glyph: &TracedGlyph, stretch: f32, place: Affine) -> Option<Affine> {
     let scale = f64::from(glyph.size) / UNITS;
     if scale <= 0.0 {
         return None;
     }
     let frame = Affine::translate((f64::from(glyph.start.0), f64::from(glyph.start.1)))
         * Affine::rotate(f64::from(glyph.angle).to_radians())
-        * Affine::scale_non_uniform(scale, -scale);
+        * Affine::scale_non_uniform(scale * f64::from(stretch), -scale);
     let fit = frame.inverse() * place;
     let [a, b, c, d, e, f] = fit.as_coeffs();
     let is_sane = [a, b, c, d].iter().all(|part| part.abs() < 20.0) && e.abs() < 4_000.0 && f.abs() < 4_000.0;
@@ -239,5 +240,5 @@ fn steps(fit: Affine) -> [i32; 6] {
     let [a, b, c, d, e, f] = fit.as_coeffs();
     let turn = |part: f64| (part * TURN_STEPS).round() as i32;
     let offset = |by: f64| if by.abs() <= OFFSET_MIN { 0 } else { (by / OFFSET_MIN).round() as i32 };
-    [turn(a), turn(b), turn(c), turn(d), offset(e), offset(f)]
+    [(a * WIDTH_STEPS).round() as i32, turn(b), turn(c), turn(d), offset(e), offset(f)]
 }

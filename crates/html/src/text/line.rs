@@ -8,6 +8,9 @@ use super::script::is_from_right;
 /// Glyphs of a line are turned alike, in degrees; others are drawn as shapes.
 const TURN_MAX: f32 = 0.5;
 
+/// Lines are stretched by this much at most; letters of others bring their own width.
+const STRETCHES: std::ops::RangeInclusive<f32> = 0.1..=10.0;
+
 /// A glyph in its line. Lengths are in points.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
@@ -44,6 +47,8 @@ pub(crate) struct Line {
     pub(crate) is_from_right: bool,
     /// Extent along the line.
     pub(crate) width: f32,
+    /// How much wider than it is it is drawn. Lengths along the line are before that.
+    pub(crate) stretch: f32,
 }
 
 impl Line {
@@ -65,9 +70,9 @@ impl Line {
     }
 }
 
-/// The lines of a page, block by block, and for each glyph whether it may be set as text.
-pub(crate) fn lines(traced: &Traced) -> (Vec<Vec<Line>>, Vec<bool>) {
-    let mut may_be_text = vec![false; traced.glyphs.len()];
+/// The lines of a page, block by block, and for each glyph that may be set as text how much its line is stretched.
+pub(crate) fn lines(traced: &Traced) -> (Vec<Vec<Line>>, Vec<Option<f32>>) {
+    let mut may_be_text = vec![None; traced.glyphs.len()];
     let mut blocks = Vec::new();
     for block in &traced.page.blocks {
         let lines = traced.page.lines[block.lines.clone()].iter();
@@ -108,7 +113,7 @@ fn join_hyphenated(lines: &mut [Line]) {
     }
 }
 
-fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [bool]) -> Option<Line> {
+fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [Option<f32>]) -> Option<Line> {
     let glyphs: Vec<(u32, bool)> = words
         .clone()
         .flat_map(|word| {
@@ -132,20 +137,22 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [b
     let base = across(first.start);
     // Letters before the first one belong to it still: a line starts where its leftmost letter does.
     let origin = if is_from_right { left } else { along(first.start) };
+    let stretch = usual_stretch(traced, &glyphs);
     let mut marks = Vec::with_capacity(glyphs.len());
     for (order, (index, is_word_start)) in glyphs.iter().enumerate() {
         let glyph = &traced.glyphs[*index as usize];
         let (start, end) = (along(glyph.start), along(glyph.end));
         let turn = (glyph.angle - first.angle).abs();
         let is_turned = turn.min(360.0 - turn) > TURN_MAX;
-        may_be_text[*index as usize] = !is_from_right && !is_turned && !glyph.is_invisible;
+        let can_be_text = !is_from_right && !is_turned && !glyph.is_invisible;
+        may_be_text[*index as usize] = can_be_text.then_some(stretch);
         marks.push(Mark {
             traced: Some(*index),
             text: glyph.text.clone(),
             is_only_shown: false,
             spot: None,
-            from: if is_from_right { right - start.max(end) } else { start - origin },
-            width: (end - start).abs(),
+            from: if is_from_right { right - start.max(end) } else { start - origin } / stretch,
+            width: (end - start).abs() / stretch,
             down: across(glyph.start) - base,
             size: glyph.size,
             colour: [0, 0, 0, 255],
@@ -156,5 +163,15 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [b
         });
     }
     let start = (origin * cos - base * sin, origin * sin + base * cos);
-    Some(Line { start, angle: first.angle, marks, is_from_right, width: right - left })
+    Some(Line { start, angle: first.angle, marks, is_from_right, width: (right - left) / stretch, stretch })
+}
+
+/// How much most of a line is stretched, in steps that nobody sees.
+fn usual_stretch(traced: &Traced, glyphs: &[(u32, bool)]) -> f32 {
+    let mut stretches: Vec<f32> =
+        glyphs.iter().map(|(glyph, _)| traced.glyphs[*glyph as usize].stretch).collect();
+    let middle = stretches.len() / 2;
+    let usual = *stretches.select_nth_unstable_by(middle, f32::total_cmp).1;
+    let usual = (usual * 2000.0).round() / 2000.0;
+    if STRETCHES.contains(&usual) { usual } else { 1.0 }
 }

@@ -14,7 +14,7 @@ use crate::font::{ASCENT, SPACE_ADVANCE, UNITS};
 /// Layout units in a point: a browser rounds to parts of these.
 const UNIT: f64 = 10.0;
 /// A letter may stand this far from its place, in layout units, and in sizes.
-const SLACK: f64 = 0.5;
+const SLACK: f64 = 0.8;
 const SLACK_SIZES: f64 = 0.004;
 /// The width of every letter of the font that is not seen, in sizes.
 const BLANK_WIDTH: f64 = 0.5;
@@ -61,7 +61,8 @@ pub(crate) struct Styles {
     lengths: HashMap<(Length, i32), usize>,
     length_list: Vec<(Length, i32)>,
     counts: [usize; 7],
-    angles: Vec<i32>,
+    /// Turns in hundredths of a degree and stretches in ten-thousandths.
+    turns: Vec<(i32, i32)>,
 }
 
 impl Styles {
@@ -86,14 +87,14 @@ impl Styles {
         format!("{letter}{}", base36(index))
     }
 
-    fn angle(&mut self, degrees: f32) -> Option<String> {
-        let hundredths = (degrees * 100.0).round() as i32 % 36_000;
-        if hundredths == 0 {
+    fn turn(&mut self, degrees: f32, stretch: f32) -> Option<String> {
+        let turn = ((degrees * 100.0).round() as i32 % 36_000, (stretch * 10_000.0).round() as i32);
+        if turn == (0, 10_000) {
             return None;
         }
-        let index = self.angles.iter().position(|known| *known == hundredths).unwrap_or_else(|| {
-            self.angles.push(hundredths);
-            self.angles.len() - 1
+        let index = self.turns.iter().position(|known| *known == turn).unwrap_or_else(|| {
+            self.turns.push(turn);
+            self.turns.len() - 1
         });
         Some(format!("a{}", base36(index)))
     }
@@ -127,9 +128,15 @@ impl Styles {
             let _ = writeln!(css, ".{letter}{}{{{property}:{value}px}}", base36(*count));
             *count += 1;
         }
-        for (index, angle) in self.angles.iter().enumerate() {
-            let angle = short(f64::from(*angle) / 100.0, 2);
-            let _ = writeln!(css, ".a{}{{transform:rotate({angle}deg)}}", base36(index));
+        for (index, (angle, stretch)) in self.turns.iter().enumerate() {
+            let _ = write!(css, ".a{}{{transform:", base36(index));
+            if *angle != 0 {
+                let _ = write!(css, "rotate({}deg)", short(f64::from(*angle) / 100.0, 2));
+            }
+            if *stretch != 10_000 {
+                let _ = write!(css, "scaleX({})", short(f64::from(*stretch) / 10_000.0, 4));
+            }
+            css.push_str("}\n");
         }
         css
     }
@@ -191,6 +198,8 @@ struct Writer<'w> {
     word_space: f64,
     /// The look that is open besides the line's own.
     open: Option<(Style, i32, i32)>,
+    /// Whether letters are being written that are only shown.
+    is_only_showing: bool,
     last: Option<Spot>,
 }
 
@@ -211,8 +220,8 @@ pub(crate) fn write_line(line: &Line, faces: &Faces, styles: &mut Styles, tag: (
     if word_space != 0 {
         classes = format!("{classes} {}", styles.length(Length::WordSpace, word_space));
     }
-    if let Some(angle) = styles.angle(line.angle) {
-        let _ = write!(classes, " {angle}");
+    if let Some(turn) = styles.turn(line.angle, line.stretch) {
+        let _ = write!(classes, " {turn}");
     }
     let mut direction = "";
     if line.is_from_right {
@@ -229,6 +238,7 @@ pub(crate) fn write_line(line: &Line, faces: &Faces, styles: &mut Styles, tag: (
         pen: 0.0,
         word_space: f64::from(word_space) / 10.0,
         open: None,
+        is_only_showing: false,
         last: None,
     };
     let mut at = 0;
@@ -335,6 +345,9 @@ impl Writer<'_> {
         if !is_same_look {
             self.close();
         }
+        if needs_move || !mark.is_only_shown {
+            self.end_only_showing();
+        }
         if needs_move {
             // Between two letters the move also keeps the browser from kerning them.
             let steps = tenths(target - self.pen);
@@ -349,11 +362,13 @@ impl Writer<'_> {
         if !is_same_look {
             self.open(style, down, 0);
         }
-        let might_join = might_join && !needs_move;
+        let might_join = might_join && !needs_move && !mark.is_only_shown;
         if mark.is_only_shown {
-            self.out.push_str("<i aria-hidden=\"true\" data-t=\"");
+            if !self.is_only_showing {
+                self.out.push_str("<i aria-hidden=\"true\" data-t=\"");
+                self.is_only_showing = true;
+            }
             escape(&mark.text, self.out);
-            self.out.push_str("\"></i>");
         } else {
             if might_join {
                 self.out.push_str("<i class=r>");
@@ -424,7 +439,14 @@ impl Writer<'_> {
         self.open = Some((style, down, letter_space));
     }
 
+    fn end_only_showing(&mut self) {
+        if std::mem::take(&mut self.is_only_showing) {
+            self.out.push_str("\"></i>");
+        }
+    }
+
     fn close(&mut self) {
+        self.end_only_showing();
         if self.open.take().is_some() {
             self.out.push_str("</i>");
         }

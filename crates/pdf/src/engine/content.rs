@@ -556,6 +556,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         let end = place * end;
         let up = linear(&place, Vec2::new(0.0, size));
         let shown_size = up.hypot() * f64::from(font.look.em);
+        let across = linear(&place, Vec2::new(size * stretch, 0.0));
         let is_on_paper = start.x >= self.media.x0 - 1.0
             && start.x <= self.media.x1 + 1.0
             && start.y >= self.media.y0 - 1.0
@@ -578,6 +579,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             is_bold: font.look.is_bold,
             is_invisible: self.state.mode == 3,
             letter_space: (linear(&place, Vec2::new(self.state.letter_space * stretch, 0.0))).hypot() as f32,
+            stretch: if up.hypot() > 0.0 { (across.hypot() / up.hypot()) as f32 } else { 1.0 },
             origin: Origin { code, font: font.number, content },
         });
     }
