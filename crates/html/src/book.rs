@@ -6,6 +6,8 @@ use hayro_interpret::{InterpreterCache, InterpreterSettings};
 use ode_pdf::trace::Source;
 
 use crate::config::{ConversionConfig, ZOOMS};
+use crate::document::{Entry, Facts, Tags, outline};
+use crate::document::Places;
 use crate::draw::Store;
 use crate::limits::Limits;
 use crate::page::{Draft, Tools, draft};
@@ -15,6 +17,9 @@ use crate::{Conversion, frame};
 
 /// Everything that was found, before any of it is written.
 pub(crate) struct Book {
+    pub(crate) facts: Facts,
+    pub(crate) outline: Vec<Entry>,
+    pub(crate) tags: Tags,
     pub(crate) pages: Vec<Draft>,
     pub(crate) faces: Faces,
     pub(crate) store: Store,
@@ -51,8 +56,14 @@ fn read(
     bytes_max: usize,
 ) -> Book {
     let sheets = source.pdf().pages();
-    let tools = Tools { cache: InterpreterCache::new(), settings: InterpreterSettings::default() };
+    let pdf = source.pdf();
+    let places = Places::read(pdf);
+    let outline = outline(pdf, &places);
+    let tools = Tools { cache: InterpreterCache::new(), settings: InterpreterSettings::default(), places };
     let mut book = Book {
+        facts: Facts::read(pdf),
+        outline,
+        tags: Tags::read(pdf),
         pages: Vec::new(),
         faces: Faces::default(),
         store: Store::new(bytes_max),
@@ -68,7 +79,19 @@ fn read(
             book.warnings
                 .push(format!("Page {} holds more text than is read of one page: its end is left out.", page.number));
         }
+        if page.picture.is_some() {
+            book.warnings.push(format!(
+                "Page {} is left as a picture: it would take more than one page may. Its text can still be copied.",
+                page.number
+            ));
+        }
         book.pages.push(page);
     });
+    if book.store.lost_pictures > 0 {
+        book.warnings.push(format!(
+            "{} pictures are left out: they are damaged, or there is no room for them.",
+            book.store.lost_pictures
+        ));
+    }
     book
 }

@@ -5,14 +5,18 @@
 //! the order of reading, and once by an interpreter that knows shapes and colours; the two are joined glyph by glyph.
 
 mod assets;
+mod body;
 mod book;
 mod config;
+mod controls;
+mod document;
 mod draw;
 mod font;
 mod frame;
 mod limits;
 mod page;
 mod refusal;
+mod snapshot;
 mod text;
 
 use std::sync::Arc;

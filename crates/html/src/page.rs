@@ -8,8 +8,10 @@ use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, TransformE
 use ode_pdf::trace::Traced;
 
 use crate::config::ConversionConfig;
+use crate::document::{Field, Link, Places, fields, links};
 use crate::draw::{Canvas, Drawing, Stop, Store};
 use crate::font::{Shape, UNITS};
+use crate::snapshot::snapshot;
 use crate::text::{Faces, Line, Spot, lines};
 
 /// A page whose fonts are not written yet.
@@ -21,14 +23,17 @@ pub(crate) struct Draft {
     pub(crate) size: (f64, f64),
     pub(crate) drawing: Drawing,
     pub(crate) blocks: Vec<Vec<Line>>,
-    /// Whether it could not be drawn within its limits.
-    pub(crate) is_stopped: bool,
+    pub(crate) links: Vec<Link>,
+    pub(crate) fields: Vec<Field>,
+    /// A picture of the page, where it could not be drawn within its limits.
+    pub(crate) picture: Option<usize>,
 }
 
 /// What is needed to draw a page besides the page.
 pub(crate) struct Tools<'a> {
     pub(crate) cache: InterpreterCache<'a>,
     pub(crate) settings: InterpreterSettings,
+    pub(crate) places: Places,
 }
 
 /// From the space of a page's own numbers to points from its top-left corner as shown.
@@ -75,13 +80,13 @@ pub(crate) fn draft<'a>(
             spot.is_some()
         })
     }));
-    let (drawing, is_stopped) = match drawn {
-        Ok(drawing) => (drawing, false),
+    let (drawing, picture) = match drawn {
+        Ok(drawing) => (drawing, None),
         Err(cause) => {
             // A panic in the interpreter is a page that cannot be drawn; the picture of it may still be.
             let _ = cause.downcast::<Stop>();
             spots.fill(None);
-            (Drawing::default(), true)
+            (Drawing::default(), snapshot(sheet, size, store).or(Some(usize::MAX)))
         }
     };
     for mark in blocks.iter_mut().flatten().flat_map(|line| &mut line.marks) {
@@ -90,7 +95,16 @@ pub(crate) fn draft<'a>(
         }
     }
     count_pairs(&blocks, faces);
-    Draft { number: traced.page.number, size, drawing, blocks, is_stopped }
+    let to_page = to_page(sheet, traced);
+    Draft {
+        number: traced.page.number,
+        size,
+        drawing,
+        blocks,
+        links: links(sheet, to_page, &tools.places),
+        fields: fields(sheet, to_page),
+        picture,
+    }
 }
 
 /// Tells the fonts how far apart their glyphs stand.

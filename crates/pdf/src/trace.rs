@@ -66,6 +66,11 @@ pub struct TracedGlyph {
     pub content: Content,
 }
 
+/// Reads a text string as PDF writes them outside of pages: titles, addresses, alternative texts.
+pub fn text_string(bytes: &[u8]) -> String {
+    engine::strings::text_string(bytes)
+}
+
 impl Source {
     /// Opens a document.
     pub fn open(bytes: impl Into<Arc<[u8]>>, limits: &Limits) -> Result<Self, Refusal> {

@@ -53,8 +53,6 @@ pub(crate) struct Drawing {
     pub(crate) body: String,
     /// What it refers to.
     pub(crate) defs: String,
-    /// Glyphs to be set as text.
-    pub(crate) text: Vec<Drawn>,
 }
 
 enum Item {
@@ -149,9 +147,7 @@ impl<'c> Canvas<'c> {
         }
         let items = std::mem::take(&mut self.items);
         let body = self.join(items, &stays);
-        let mut stays = stays.into_iter();
-        self.text.retain(|_| stays.next().unwrap_or(false));
-        Drawing { body, defs: self.defs, text: self.text }
+        Drawing { body, defs: self.defs }
     }
 
     fn join(&mut self, items: Vec<Item>, stays: &[bool]) -> String {
@@ -849,6 +845,16 @@ fn stroke_look(props: &StrokeProps, width: f64, scale: f64, [red, green, blue, a
         }
     }
     look
+}
+
+/// The rules of all ways of blending.
+pub(crate) fn blends() -> String {
+    let names = [
+        "multiply", "screen", "overlay", "darken", "lighten", "color-dodge", "color-burn", "hard-light", "soft-light",
+        "difference", "exclusion", "hue", "saturation", "color", "luminosity",
+    ];
+    let rule = |(index, name): (usize, &&str)| format!(".b{}{{mix-blend-mode:{name}}}\n", index + 1);
+    names.iter().enumerate().map(rule).collect()
 }
 
 fn blend_class(blend: BlendMode) -> &'static str {

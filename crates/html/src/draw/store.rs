@@ -66,6 +66,16 @@ impl Store {
         }
     }
 
+    /// Keeps a picture that nothing else shows; nothing when there is no room for it.
+    pub(crate) fn keep(&mut self, picture: Picture) -> Option<usize> {
+        if picture.bytes.len() > self.bytes_left {
+            return None;
+        }
+        self.bytes_left -= picture.bytes.len();
+        self.pictures.push(picture);
+        Some(self.pictures.len() - 1)
+    }
+
     /// The class of a look.
     pub(crate) fn look(&mut self, look: &str) -> usize {
         if let Some(index) = self.looks.get(look) {

@@ -29,10 +29,8 @@ pub(crate) struct Mark {
     pub(crate) down: f32,
     pub(crate) size: f32,
     pub(crate) colour: [u8; 4],
-    pub(crate) letter_space: f32,
     /// Whether a word begins with it, other than the first.
     pub(crate) is_after_space: bool,
-    pub(crate) is_bold: bool,
     pub(crate) content: Content,
 }
 
@@ -57,16 +55,22 @@ impl Line {
         self.marks.iter().map(|mark| mark.size).fold(0.0, f32::max)
     }
 
-    /// Its text.
-    pub(crate) fn text(&self) -> String {
-        let mut text = String::new();
-        for mark in &self.marks {
-            if mark.is_after_space {
-                text.push(' ');
-            }
-            text.push_str(&mark.text);
+    /// The part of the line with these marks, as a line of its own.
+    pub(crate) fn part(&self, marks: std::ops::Range<usize>) -> Self {
+        let mut marks = self.marks[marks].to_vec();
+        let from = marks.first().map_or(0.0, |mark| mark.from);
+        for mark in &mut marks {
+            mark.from -= from;
         }
-        text
+        if let Some(first) = marks.first_mut() {
+            first.is_after_space = false;
+        }
+        let width = marks.iter().map(|mark| mark.from + mark.width).fold(0.0, f32::max);
+        let (sin, cos) = self.angle.to_radians().sin_cos();
+        // From the right, a part ends where it would begin otherwise.
+        let by = if self.is_from_right { self.width - from - width } else { from } * self.stretch;
+        let start = (self.start.0 + by * cos, self.start.1 + by * sin);
+        Self { start, marks, width, ..self.clone() }
     }
 }
 
@@ -156,9 +160,7 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [O
             down: across(glyph.start) - base,
             size: glyph.size,
             colour: [0, 0, 0, 255],
-            letter_space: glyph.letter_space,
             is_after_space: *is_word_start && order > 0,
-            is_bold: glyph.is_bold,
             content: glyph.content,
         });
     }

@@ -21,7 +21,7 @@ fn is_plain_letter(letter: char) -> bool {
             | '\u{900}'..='\u{109f}' | '\u{1100}'..='\u{11ff}' | '\u{1700}'..='\u{18af}' | '\u{1900}'..='\u{1aaf}'
             | '\u{1b00}'..='\u{1c4f}' | '\u{a800}'..='\u{abff}' | '\u{d7b0}'..='\u{d7ff}' | '\u{11000}'..='\u{11fff}'
             // Not shown, or only about how others are shown.
-            | '\u{ad}' | '\u{34f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
             | '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{ffff}' | '\u{e0000}'..='\u{e0fff}'
             // Browsers prefer coloured pictures of their own.
             | '\u{1f000}'..='\u{1faff}')

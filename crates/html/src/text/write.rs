@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use hayro_interpret::kurbo::Rect;
+
 use super::faces::{Faces, Spot};
 use super::line::{Line, Mark};
 use crate::draw::short;
@@ -39,10 +41,11 @@ enum Length {
     LetterSpace,
     Down,
     Width,
+    Height,
 }
 
 impl Length {
-    const ALL: [(Length, char, &'static str); 7] = [
+    const ALL: [(Length, char, &'static str); 8] = [
         (Length::Left, 'x', "left"),
         (Length::Top, 'y', "top"),
         (Length::Move, 'k', "margin-left"),
@@ -50,6 +53,7 @@ impl Length {
         (Length::LetterSpace, 't', "letter-spacing"),
         (Length::Down, 'v', "top"),
         (Length::Width, 'm', "width"),
+        (Length::Height, 'h', "height"),
     ];
 }
 
@@ -60,7 +64,7 @@ pub(crate) struct Styles {
     style_list: Vec<Style>,
     lengths: HashMap<(Length, i32), usize>,
     length_list: Vec<(Length, i32)>,
-    counts: [usize; 7],
+    counts: [usize; 8],
     /// Turns in hundredths of a degree and stretches in ten-thousandths.
     turns: Vec<(i32, i32)>,
 }
@@ -99,6 +103,23 @@ impl Styles {
         Some(format!("a{}", base36(index)))
     }
 
+    /// The classes of a place on the page, in points.
+    pub(crate) fn place(&mut self, area: Rect) -> String {
+        let tenths = |points: f64| (points * UNIT * 10.0).round() as i32;
+        format!(
+            "{} {} {} {}",
+            self.length(Length::Left, tenths(area.x0)),
+            self.length(Length::Top, tenths(area.y0)),
+            self.length(Length::Width, tenths(area.width())),
+            self.length(Length::Height, tenths(area.height()))
+        )
+    }
+
+    /// The class of a size of type, in points, without a font.
+    pub(crate) fn type_size(&mut self, points: f64) -> String {
+        self.style(Style { face: None, size: (points * 10.0).round() as i32 * 10, colour: [0, 0, 0, 0] })
+    }
+
     /// The rules of the style sheet.
     pub(crate) fn css(&self) -> String {
         let mut css = String::new();
@@ -116,11 +137,12 @@ impl Styles {
                         css.push_str(";color:#000");
                     }
                 }
+                None if alpha == 0 => {}
                 None => css.push_str(";font-family:z"),
             }
             css.push_str("}\n");
         }
-        let mut counts = [0; 7];
+        let mut counts = [0; 8];
         for (length, tenths) in &self.length_list {
             let (_, letter, property) = Length::ALL[*length as usize];
             let count = &mut counts[*length as usize];
@@ -203,8 +225,8 @@ struct Writer<'w> {
     last: Option<Spot>,
 }
 
-/// Writes a line as an element of this name and with these attributes.
-pub(crate) fn write_line(line: &Line, faces: &Faces, styles: &mut Styles, tag: (&str, &str), out: &mut String) {
+/// Writes a line.
+pub(crate) fn write_line(line: &Line, faces: &Faces, styles: &mut Styles, out: &mut String) {
     let Some(base) = base_style(line) else {
         return;
     };
@@ -228,8 +250,7 @@ pub(crate) fn write_line(line: &Line, faces: &Faces, styles: &mut Styles, tag: (
         let _ = write!(classes, " {}", styles.length(Length::Width, tenths(layout(line.width))));
         direction = " dir=\"rtl\"";
     }
-    let (name, attributes) = tag;
-    let _ = write!(out, "<{name} class=\"{classes}\"{direction}{attributes}>");
+    let _ = write!(out, "<span class=\"{classes}\"{direction}>");
     let mut writer = Writer {
         out,
         styles,
@@ -246,7 +267,7 @@ pub(crate) fn write_line(line: &Line, faces: &Faces, styles: &mut Styles, tag: (
         at += writer.step(&line.marks[at..]);
     }
     writer.close();
-    let _ = write!(out, "</{name}>");
+    out.push_str("</span>");
 }
 
 fn tenths(value: f64) -> i32 {

@@ -14,7 +14,7 @@ mod layers;
 mod path;
 mod place;
 mod program;
-mod strings;
+pub(crate) mod strings;
 mod to_unicode;
 
 use std::cell::Cell;
