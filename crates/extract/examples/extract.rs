@@ -1,8 +1,11 @@
 //! `extract FILE [--mapping NAME|auto] [--provenance FILE] [--preview FILE] [--folder DIR]
 //! [--rows] [--repeat N]`: prints what a mapping reads from
 //! a PDF as flat JSON. With `--rows` it prints the text rows that rules see instead.
+//! `extract DIR --out DIR [--mapping NAME|auto] [--folder DIR]` reads every PDF of a folder and writes `NAME.json` for
+//! each, for `score.py --outputs`.
 
 use std::error::Error;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ode_extract::write::{self, Format, Provenance};
@@ -14,6 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut places, mut page) = (None, None);
     let mut options = Options::default();
     let (mut show_rows, mut repeat) = (false, 1u32);
+    let mut out = None;
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -21,14 +25,19 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--provenance" => places = args.next(),
             "--folder" => options.folder = args.next().map(Into::into),
             "--preview" => page = args.next(),
+            "--out" => out = args.next(),
             "--rows" => show_rows = true,
             "--repeat" => repeat = args.next().ok_or("--repeat needs a count")?.parse()?,
             _ => file = Some(arg),
         }
     }
-    let bytes: std::sync::Arc<[u8]> = std::fs::read(file.ok_or("which file?")?)?.into();
+    let file = file.ok_or("which file?")?;
     let registry = Registry::new(options).map_err(|e| format!("{e:?}"))?;
     let choice = if mapping == "auto" { Choice::Auto } else { Choice::Named(&mapping) };
+    if let Some(out) = out {
+        return read_all(Path::new(&file), Path::new(&out), &registry, choice);
+    }
+    let bytes: std::sync::Arc<[u8]> = std::fs::read(file)?.into();
     let mut document = ode_pdf::read(bytes.clone(), &ode_pdf::Limits::default())?;
     if show_rows {
         print_rows(&document);
@@ -60,6 +69,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     eprintln!("{}", extraction.mapping);
     let written = write::write(&extraction.record, Format::Json, Provenance::Left);
     print!("{}", String::from_utf8_lossy(&written.bytes));
+    Ok(())
+}
+
+/// Every PDF of a folder; one that cannot be read leaves nothing, and is told.
+fn read_all(from: &Path, to: &Path, registry: &Registry, choice: Choice<'_>) -> Result<(), Box<dyn Error>> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|e| e != "pdf") {
+            continue;
+        }
+        let bytes: std::sync::Arc<[u8]> = std::fs::read(&path)?.into();
+        let read = ode_pdf::read(bytes, &ode_pdf::Limits::default()).map_err(|e| e.to_string());
+        match read.and_then(|document| extract(&document, registry, choice).map_err(|e| e.to_string())) {
+            Ok(extraction) => {
+                let written = write::write(&extraction.record, Format::Json, Provenance::Left);
+                let name = path.file_stem().unwrap_or_default();
+                std::fs::write(to.join(name).with_extension("json"), written.bytes)?;
+            }
+            Err(e) => eprintln!("{}: {e}", path.display()),
+        }
+    }
     Ok(())
 }
 

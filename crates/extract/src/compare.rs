@@ -8,6 +8,7 @@ use rust_decimal::Decimal;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::facts::{Ask, plain};
+use crate::finding::FindingCode;
 use crate::record::{Field, Finding, Record, Row, Severity, Typed};
 use crate::terms::{self, Term, TermType};
 use crate::write::codes;
@@ -25,7 +26,7 @@ pub fn compare(page: &Record, embedded: &Record) -> Vec<Finding> {
             && !is_same(term, one, other)
         {
             let message = sentence(term.label, one, other, source);
-            findings.push(finding("PAGE_XML_DIFFER", term.name, message));
+            findings.push(finding(FindingCode::PageXmlDiffer, term.name, message));
         }
     }
     for table in TABLES {
@@ -34,8 +35,8 @@ pub fn compare(page: &Record, embedded: &Record) -> Vec<Finding> {
     findings
 }
 
-fn finding(code: &str, field: &str, message: String) -> Finding {
-    Finding { severity: Severity::Review, code: code.to_owned(), field: Some(field.to_owned()), message }
+fn finding(code: FindingCode, field: &str, message: String) -> Finding {
+    Finding { severity: Severity::Review, code, field: Some(field.to_owned()), message }
 }
 
 fn sentence(what: &str, page: &Field, embedded: &Field, source: &str) -> String {
@@ -56,7 +57,7 @@ fn compare_table(name: &str, page: &Record, embedded: &Record, source: &str) -> 
         let what = if name == "lines" { "lines" } else { "tax rates" };
         let (one, other) = (on_page.len(), in_xml.len());
         let message = format!("The page lists {one} {what}, and {source} lists {other}.");
-        return vec![finding("PAGE_XML_ROWS_DIFFER", name, message)];
+        return vec![finding(FindingCode::PageXmlRowsDiffer, name, message)];
     }
     if name == "vat" {
         // The order of tax rates means nothing. A page that names none still has their amounts.
@@ -86,7 +87,7 @@ fn compare_row(table: &str, at: usize, [page, embedded]: [&Row; 2], source: &str
         }
         let place = if table == "lines" { "line" } else { "tax rate" };
         let message = sentence(&format!("{} of {place} {}", term.label, at + 1), one, other, source);
-        Some(finding("PAGE_XML_DIFFER", &format!("{table}.{at}.{}", term.name), message))
+        Some(finding(FindingCode::PageXmlDiffer, &format!("{table}.{at}.{}", term.name), message))
     });
     differing.collect()
 }

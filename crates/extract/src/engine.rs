@@ -7,9 +7,10 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
 use crate::field::{Candidate, Context, candidates};
+use crate::finding::FindingCode;
 use crate::label::Hits;
 use crate::mapping::check::{Equation, Term};
-use crate::mapping::file::{DatesFile, LocaleFile, NumbersFile, OnFail, Pick};
+use crate::mapping::file::{DatesFile, HintFile, LocaleFile, NumbersFile, OnFail, Pick};
 use crate::mapping::{Check, Mapping, Rules};
 use crate::record::{Field, Finding, Record, Row, Severity, Table, Typed, Value};
 use crate::sheet::Sheet;
@@ -33,8 +34,6 @@ pub struct Extraction {
     pub shadows: Vec<crate::registry::ShadowReport>,
 }
 
-/// Code of the finding that a required field is not there.
-pub const FIELD_MISSING: &str = "FIELD_MISSING";
 /// Alternatives per field that arithmetic looks at; with three fields that is a thousand sums at most.
 const CHOICES_MAX: usize = 10;
 /// Alternatives that are kept for a person to see.
@@ -44,9 +43,9 @@ const CHOSEN_FIELDS_MAX: usize = 4;
 
 /// Runs a mapping over a document.
 pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
-    let locale = locale_of(&mapping.locale, sheet);
     let rules = mapping.rules();
     let hits: Hits = rules.labels.find(sheet);
+    let locale = locale_of(&mapping.locale, hint_of(rules, &mapping.locale.hints, &hits), sheet);
     let context = Context { sheet, hits: &hits, locale: &locale, body_size: body_size(sheet) };
     let mut record = Record { kind: mapping.kind.clone(), source: mapping.id.clone(), ..Record::default() };
     for rule in &rules.tables {
@@ -99,28 +98,45 @@ fn body_size(sheet: &Sheet<'_>) -> f32 {
 fn missing(name: &str) -> Finding {
     Finding {
         severity: Severity::Review,
-        code: FIELD_MISSING.into(),
+        code: FindingCode::FieldMissing,
         field: Some(name.to_owned()),
         message: format!("{name} was not found on the page."),
     }
 }
 
 /// How the document writes numbers and dates: as the mapping says, or as its own figures give away.
-pub(crate) fn locale_of(file: &LocaleFile, sheet: &Sheet<'_>) -> Locale {
+pub(crate) fn locale_of(file: &LocaleFile, hint: Option<&HintFile>, sheet: &Sheet<'_>) -> Locale {
     let texts = || sheet.rows().map(|(_, _, row)| row.text.as_str());
     let numbers = match file.numbers {
         Some(NumbersFile::Comma) => NumberStyle::Comma,
         Some(NumbersFile::Point) => NumberStyle::Point,
         Some(NumbersFile::Auto) | None => number::style_of(texts()),
     };
-    let order = match file.dates {
-        Some(DatesFile::DayFirst) => DateOrder::DayFirst,
-        Some(DatesFile::MonthFirst) => DateOrder::MonthFirst,
-        Some(DatesFile::Auto) | None => date::order_of(texts()),
+    let ordered = |dates: Option<DatesFile>| match dates {
+        Some(DatesFile::DayFirst) => Some(DateOrder::DayFirst),
+        Some(DatesFile::MonthFirst) => Some(DateOrder::MonthFirst),
+        Some(DatesFile::Auto) | None => None,
     };
-    let currencies =
-        Currencies { default: file.currency.default.clone(), marks: file.currency.marks.clone() };
+    let order = ordered(file.dates)
+        .or_else(|| date::order_of(texts()))
+        .or_else(|| hint.and_then(|hint| ordered(hint.dates)))
+        .unwrap_or_default();
+    let mut marks = file.currency.marks.clone();
+    marks.extend(hint.iter().flat_map(|hint| hint.marks.clone()));
+    let currencies = Currencies { default: file.currency.default.clone(), marks };
     Locale { numbers, dates: DateStyle { order }, currencies }
+}
+
+/// The hint with most of its words on the page; of equals the first.
+fn hint_of<'a>(rules: &Rules, hints: &'a [HintFile], hits: &Hits) -> Option<&'a HintFile> {
+    let counted = rules.hints.iter().map(|labels| hits.count(labels)).zip(hints);
+    let found = counted.filter(|(count, _)| *count > 0);
+    found
+        .fold(None, |best: Option<(usize, &HintFile)>, next| match best {
+            Some(best) if best.0 >= next.0 => Some(best),
+            _ => Some(next),
+        })
+        .map(|(_, hint)| hint)
 }
 
 /// Best first, each meaning once.
@@ -253,7 +269,7 @@ fn best_choice(
             }
             other => table_value(other, tables),
         };
-        if !holds(&check.equation, check.tolerance, &value) {
+        if !holds(&check.equation, check.tolerance, &value) || is_one_place(names, &choice, counts, found) {
             continue;
         }
         let score: f32 =
@@ -270,6 +286,20 @@ fn best_choice(
         .map(|(score, size, choice)| (whole(score, size), choice))
         .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
         .map(|(_, choice)| choice)
+}
+
+/// A number confirms nothing by being equal to itself: where two fields read one place, somebody else must vouch for
+/// one of them.
+fn is_one_place(
+    names: &[&str],
+    choice: &[usize],
+    counts: &[usize],
+    found: &BTreeMap<&str, Vec<Candidate>>,
+) -> bool {
+    let mut places = names.iter().zip(choice).map(|(name, at)| found[name][*at].place);
+    let first = places.next().flatten();
+    let is_vouched = counts.contains(&1) && counts.iter().any(|count| *count > 1);
+    names.len() > 1 && first.is_some() && places.all(|place| place == first) && !is_vouched
 }
 
 /// How much the largest of several sums that hold is preferred.
@@ -319,7 +349,7 @@ fn failed_checks(checks: &[Check], record: &Record) -> Vec<Finding> {
         .filter(is_failed)
         .map(|check| Finding {
             severity: if check.on_fail == OnFail::Error { Severity::Error } else { Severity::Review },
-            code: "CHECK_FAILED".into(),
+            code: FindingCode::CheckFailed,
             field: check.equation.fields().next().cloned(),
             message: format!("The printed figures do not satisfy {}.", check.equation.text),
         })

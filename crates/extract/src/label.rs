@@ -1,9 +1,10 @@
 //! Labels: the words a rule looks for. All plain labels of a mapping are searched in one pass over the text, so a
 //! long list costs no more than a short one.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::{Regex, RegexBuilder};
@@ -29,6 +30,8 @@ pub(crate) enum Group {
     Head(usize),
     /// Ends of tables, bounds of sections.
     Bound,
+    /// Words that tell where a document is from.
+    Hint,
 }
 
 /// A label's number within its mapping.
@@ -49,7 +52,8 @@ pub(crate) struct Hit {
 #[derive(Debug)]
 pub(crate) struct Pattern {
     text: String,
-    regex: OnceLock<Regex>,
+    /// The same for all who have the same text.
+    regex: Arc<OnceLock<Regex>>,
 }
 
 impl Deref for Pattern {
@@ -75,10 +79,14 @@ pub(crate) enum Care {
 #[derive(Debug, Default)]
 pub(crate) struct LabelsBuilder {
     care: Care,
+    /// Patterns by their text.
+    regexes: RefCell<BTreeMap<String, Arc<OnceLock<Regex>>>>,
     plain: Vec<(String, Group)>,
     plain_ids: BTreeMap<(String, Group), LabelId>,
     patterns: Vec<(Pattern, LabelId)>,
     ids: Vec<usize>,
+    /// Labels of fields, for lists that name a field instead.
+    known: BTreeMap<String, Vec<String>>,
 }
 
 /// All labels of a mapping, ready to be found.
@@ -97,6 +105,8 @@ pub(crate) struct Hits {
     by_label: Vec<Vec<Hit>>,
     /// Anchors that surely are labels, by page and row, to see where one value ends and the next label begins.
     anchors: BTreeMap<(usize, usize), Vec<Range<usize>>>,
+    /// All anchors, also those inside a sentence.
+    all: BTreeMap<(usize, usize), Vec<Range<usize>>>,
 }
 
 impl LabelsBuilder {
@@ -105,12 +115,26 @@ impl LabelsBuilder {
         Self { care, ..Self::default() }
     }
 
+    /// Tells the labels of fields.
+    pub(crate) fn know(&mut self, fields: BTreeMap<String, Vec<String>>) {
+        self.known = fields;
+    }
+
+    /// Adds the labels of a field.
+    pub(crate) fn add_known(&mut self, field: &str, group: Group) -> Result<Vec<LabelId>, String> {
+        let labels = self.known.get(field).cloned().ok_or_else(|| format!("there is no field {field}"))?;
+        labels.iter().filter(|label| !label.starts_with('@')).map(|label| self.add(label, group)).collect()
+    }
+
     /// A pattern, checked where it may be wrong.
     pub(crate) fn pattern(&self, text: &str) -> Result<Pattern, String> {
-        let regex = match self.care {
-            Care::Check => OnceLock::from(compile(text)?),
-            Care::Trust => OnceLock::new(),
+        let mut regexes = self.regexes.borrow_mut();
+        let regex = match (regexes.get(text), self.care) {
+            (Some(known), _) => known.clone(),
+            (None, Care::Check) => Arc::new(OnceLock::from(compile(text)?)),
+            (None, Care::Trust) => Arc::default(),
         };
+        regexes.entry(text.to_owned()).or_insert_with(|| regex.clone());
         Ok(Pattern { text: text.to_owned(), regex })
     }
 
@@ -184,18 +208,33 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
         })
 }
 
-/// Digits and blanks as pages print them. In all of Unicode there are some six hundred digits, and an automaton for
-/// them takes longer to build than a page takes to read.
+/// Digits, blanks and letters as pages print them. In all of Unicode there are some six hundred digits and as many ranges
+/// of letters, and an automaton for them takes longer to build than a page takes to read. Far from Latin a whole block counts
+/// as letters, and blocks that know capitals are kept small: each of their letters is looked up.
 fn with_small_classes(pattern: &str) -> String {
     const BLANKS: &str = r" \t\n\r\x{a0}\x{2007}\x{2009}\x{202f}";
+    const LETTERS: &str = concat!(
+        r"A-Za-z\x{aa}\x{b5}\x{ba}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{24f}\x{370}-\x{52f}\x{5d0}-\x{5ea}",
+        r"\x{620}-\x{6ff}\x{900}-\x{e7f}\x{1e00}-\x{1fff}\x{3040}-\x{9fff}\x{ac00}-\x{d7a3}"
+    );
+    // Where case is ignored, capitals are letters like others.
+    let is_letters = |class: &str| class == "{L}" || class == "{Lu}" && !pattern.contains("(?-i");
     let mut out = String::with_capacity(pattern.len());
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         match (c, if c == '\\' { chars.next() } else { None }) {
             ('\\', Some('d')) => out.push_str("[0-9]"),
             ('\\', Some('D')) => out.push_str("[^0-9]"),
+            ('\\', Some('w')) => out.push_str(&format!("[{LETTERS}0-9_\\x{{300}}-\\x{{36f}}]")),
             ('\\', Some('s')) => out.push_str(&format!("[{BLANKS}]")),
             ('\\', Some('S')) => out.push_str(&format!("[^{BLANKS}]")),
+            ('\\', Some('p')) => match chars.as_str().split_inclusive('}').next() {
+                Some(class) if is_letters(class) => {
+                    out.push_str(&format!("[{LETTERS}]"));
+                    chars = chars.as_str()[class.len()..].chars();
+                }
+                _ => out.push_str("\\p"),
+            },
             (c, escaped) => out.extend(std::iter::once(c).chain(escaped)),
         }
     }
@@ -205,12 +244,15 @@ fn with_small_classes(pattern: &str) -> String {
 impl Labels {
     /// Looks for all labels at once.
     pub(crate) fn find(&self, sheet: &Sheet<'_>) -> Hits {
-        let mut hits = Hits { by_label: vec![Vec::new(); self.count], anchors: BTreeMap::new() };
+        let mut hits = Hits { by_label: vec![Vec::new(); self.count], ..Hits::default() };
         for (page, row_at, row) in sheet.rows() {
             let found = self.find_in(row);
             for (group, id, chars) in found {
-                if group == Some(Group::Anchor) && stands_alone(row, &chars) {
-                    hits.anchors.entry((page, row_at)).or_default().push(chars.clone());
+                if group == Some(Group::Anchor) {
+                    hits.all.entry((page, row_at)).or_default().push(chars.clone());
+                    if stands_alone(row, &chars) {
+                        hits.anchors.entry((page, row_at)).or_default().push(chars.clone());
+                    }
                 }
                 hits.by_label[id].push(Hit { page, row: row_at, chars });
             }
@@ -225,7 +267,7 @@ impl Labels {
             if found.len() >= ROW_HITS_MAX {
                 break;
             }
-            if is_word(text, m.start(), m.end()) {
+            if is_word(text, m.start(), m.end()) && !begins_number(&text[m.end()..]) {
                 let (group, id) = self.plain[m.pattern().as_usize()];
                 found.push((Some(group), id, char_range(text, m.start()..m.end())));
             }
@@ -257,6 +299,13 @@ fn stands_alone(row: &TextRow, chars: &Range<usize>) -> bool {
     next.is_none_or(|c| matches!(c, ':' | '\t' | '='))
 }
 
+/// "PO" in "PO-10525" is part of a number, not its label.
+fn begins_number(behind: &str) -> bool {
+    let mut next = behind.chars();
+    next.next().is_some_and(|c| matches!(c, '-' | '/' | '_'))
+        && next.next().is_some_and(|c| c.is_ascii_digit())
+}
+
 /// Whether the match is not part of a longer word.
 pub(crate) fn is_word(text: &str, start: usize, end: usize) -> bool {
     let is_open = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
@@ -283,6 +332,16 @@ impl Hits {
         all.sort_by_key(|h| (h.page, h.row, h.chars.start));
         all.dedup();
         all
+    }
+
+    /// All anchors in a row, whatever follows them.
+    pub(crate) fn all_in(&self, page: usize, row: usize) -> &[Range<usize>] {
+        self.all.get(&(page, row)).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many of the labels stand in the document.
+    pub(crate) fn count(&self, labels: &[LabelId]) -> usize {
+        labels.iter().filter(|id| !self.by_label[**id].is_empty()).count()
     }
 
     /// Anchors in a row.

@@ -81,7 +81,7 @@ pub fn learn(lesson: Lesson<'_>, registry: &Registry) -> Result<Learned, Extract
         return Err(ExtractError::NoText);
     }
     let base = registry.current().get(BASE)?.clone();
-    let locale = engine::locale_of(&base.locale, &sheet);
+    let locale = engine::locale_of(&base.locale, None, &sheet);
     let learner = Learner { sheet, locale, base };
     let expected = expected_fields(lesson.expected);
     if expected.is_empty() {
@@ -383,6 +383,7 @@ impl Learner<'_> {
         );
         for (name, (rule, _)) in rules {
             let term = self.base.rules().fields.get(name).and_then(|f| f.to.clone());
+            let term = term.or_else(|| crate::terms::header(name).map(|term| term.number.to_owned()));
             let term = term.map(|t| format!("to = {}\n", quote(&t))).unwrap_or_default();
             text.push_str(&format!("\n[fields.{name}]\n{rule}inherit = true\n{term}"));
         }

@@ -45,7 +45,7 @@ fn findings(html: &mut String, record: &Record) {
     }
     html.push_str("<h2>Findings</h2><ul>");
     for finding in &record.findings {
-        push(html, format_args!("<li>{} ({})</li>", escape(&finding.message), escape(&finding.code)));
+        push(html, format_args!("<li>{} ({})</li>", escape(&finding.message), finding.code));
     }
     html.push_str("</ul>\n");
 }

@@ -1,6 +1,7 @@
 //! What was read from a document: named values, each knowing where it stood and why it was believed.
 //! A record is the one shape between readers (mappings, embedded XML) and writers (own XML, UBL, CII, JSON).
 
+use crate::finding::FindingCode;
 use std::collections::BTreeMap;
 
 use jiff::civil::Date;
@@ -87,8 +88,8 @@ pub enum Typed {
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// Stable name, such as `TOTAL_MISMATCH`.
-    pub code: String,
+    /// Which finding it is.
+    pub code: FindingCode,
     /// Field or column it is about, where there is one.
     pub field: Option<String>,
     /// A sentence for a person.

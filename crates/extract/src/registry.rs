@@ -9,6 +9,7 @@ use ode_pdf::Document;
 use crate::engine::{self, Extraction};
 use crate::error::{ExtractError, MappingError};
 use crate::facts::plain;
+use crate::finding::FindingCode;
 use crate::mapping::file::{MappingFile, Status};
 use crate::mapping::{self, Mapping};
 use crate::matching::{MatchReport, Matcher};
@@ -88,6 +89,12 @@ impl Registry {
     pub fn new(options: Options) -> Result<Self, Vec<MappingError>> {
         let loaded = load(&options)?;
         Ok(Self { options, current: RwLock::new(Arc::new(loaded)), counts: Mutex::default() })
+    }
+
+    /// Loads what is sound, and gives the mistakes in the rest. For looking at a folder, not for converting with it.
+    pub fn sound(options: Options) -> Result<(Self, Vec<MappingError>), Vec<MappingError>> {
+        let (loaded, mistakes) = load_sound(&options)?;
+        Ok((Self { options, current: RwLock::new(Arc::new(loaded)), counts: Mutex::default() }, mistakes))
     }
 
     /// Only the mappings that come with the program.
@@ -198,7 +205,8 @@ fn run_best(loaded: &Loaded, sheet: &Sheet<'_>) -> Result<Extraction, ExtractErr
     let mut best: Option<(usize, Extraction)> = None;
     for report in reports.iter().filter(|r| r.fits).take(TRIES_MAX) {
         let extraction = engine::run(loaded.get(&report.mapping)?, sheet);
-        let missing = extraction.record.findings.iter().filter(|f| f.code == engine::FIELD_MISSING).count();
+        let missing =
+            extraction.record.findings.iter().filter(|f| f.code == FindingCode::FieldMissing).count();
         if best.as_ref().is_none_or(|(least, _)| missing < *least) {
             best = Some((missing, extraction));
         }
@@ -244,11 +252,19 @@ pub(crate) fn texts(record: &Record) -> BTreeMap<String, String> {
 }
 
 fn load(options: &Options) -> Result<Loaded, Vec<MappingError>> {
+    let (loaded, mistakes) = load_sound(options)?;
+    if mistakes.is_empty() { Ok(loaded) } else { Err(mistakes) }
+}
+
+/// Loads what is sound, with the mistakes in the rest.
+fn load_sound(options: &Options) -> Result<(Loaded, Vec<MappingError>), Vec<MappingError>> {
     let shipped = shipped::MAPPINGS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
     let mut mappings = BTreeMap::new();
-    parse_all(shipped.collect(), mapping::parse_trusted, &mut mappings)?;
+    let mut mistakes = parse_all(shipped.collect(), mapping::parse_trusted, &mut mappings);
     if let Some(folder) = &options.folder {
-        parse_all(read_folder(folder)?, mapping::parse, &mut mappings)?;
+        let (sources, unread) = read_folder(folder)?;
+        mistakes.extend(unread);
+        mistakes.extend(parse_all(sources, mapping::parse, &mut mappings));
     }
     if let Some(folder) = options.folder.as_ref().filter(|_| options.tested) {
         refuse_failing(&mappings, folder)?;
@@ -260,7 +276,7 @@ fn load(options: &Options) -> Result<Loaded, Vec<MappingError>> {
         mappings.into_iter().filter(|(_, m)| is_allowed(m)).collect();
     let matcher = Matcher::new(mappings.values())
         .map_err(|message| vec![MappingError { source: "all mappings".into(), at: None, message }])?;
-    Ok(Loaded { mappings, matcher })
+    Ok((Loaded { mappings, matcher }, mistakes))
 }
 
 /// Runs the tests inside the files; the shipped mappings have none that need a folder.
@@ -278,12 +294,13 @@ fn refuse_failing(mappings: &BTreeMap<String, Arc<Mapping>>, folder: &Path) -> R
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// Parses files in the order in which they extend each other. Later sources replace earlier ones of the same id.
+/// Parses files in the order in which they extend each other, and gives the mistakes of those that are left out. A
+/// file replaces a shipped mapping of the same id; two files with one id are a mistake.
 fn parse_all(
     sources: Vec<Source>,
     parse: Parse,
     done: &mut BTreeMap<String, Arc<Mapping>>,
-) -> Result<(), Vec<MappingError>> {
+) -> Vec<MappingError> {
     let mut waiting = sources;
     loop {
         let count = waiting.len();
@@ -291,7 +308,8 @@ fn parse_all(
         let mut later = Vec::new();
         for (name, text) in waiting {
             let base = |id: &str| done.get(id).map(|m| m.file.clone());
-            match parse(&name, &text, &base) {
+            let parsed = parse(&name, &text, &base).and_then(|mapping| alone(mapping, &name, done));
+            match parsed {
                 Ok(mapping) => {
                     done.insert(mapping.id.clone(), Arc::new(mapping));
                 }
@@ -301,17 +319,34 @@ fn parse_all(
                 }
             }
         }
-        if later.is_empty() {
-            return Ok(());
-        }
         if later.len() == count {
-            return Err(errors);
+            return errors;
         }
         waiting = later;
     }
 }
 
-fn read_folder(folder: &Path) -> Result<Vec<Source>, Vec<MappingError>> {
+/// The mapping, if no other file has its id.
+fn alone(
+    mapping: Mapping,
+    name: &str,
+    done: &BTreeMap<String, Arc<Mapping>>,
+) -> Result<Mapping, MappingError> {
+    match done.get(&mapping.id).and_then(|other| other.source.as_ref()) {
+        None => Ok(mapping),
+        Some(other) => Err(MappingError {
+            source: name.to_owned(),
+            at: None,
+            message: format!(
+                "it is {}, and so is {other}; give one of them another name or version",
+                mapping.id
+            ),
+        }),
+    }
+}
+
+/// The files of a folder, and what is wrong with those that cannot be read.
+fn read_folder(folder: &Path) -> Result<(Vec<Source>, Vec<MappingError>), Vec<MappingError>> {
     let fail = |path: &Path, e: &std::io::Error| MappingError {
         source: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
         at: None,
@@ -335,7 +370,7 @@ fn read_folder(folder: &Path) -> Result<Vec<Source>, Vec<MappingError>> {
             Err(e) => errors.push(fail(&path, &e)),
         }
     }
-    if errors.is_empty() { Ok(sources) } else { Err(errors) }
+    Ok((sources, errors))
 }
 
 fn read_file(path: &Path) -> std::io::Result<String> {

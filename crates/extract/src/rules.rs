@@ -2,7 +2,7 @@
 //!
 //! The same rules look at what a page said and at what embedded XML said. They find, they change nothing. A
 //! difference that the record itself explains (allowances, charges, rounding, what was paid already) is none.
-//! Codes are stable; `docs/output.md` lists them.
+//! Codes are stable; `ode explain` says what each means.
 
 mod identifiers;
 
@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use rust_decimal::Decimal;
 
 use crate::facts::{Ask, counts};
+use crate::finding::FindingCode;
 use crate::record::{Finding, Record, Row, Severity};
 use crate::subtotals::subtotals;
 use crate::terms;
@@ -43,11 +44,11 @@ pub fn check(record: &Record) -> Vec<Finding> {
     findings
 }
 
-fn review(code: &str, field: &str, message: String) -> Finding {
-    Finding { severity: Severity::Review, code: code.to_owned(), field: Some(field.to_owned()), message }
+fn review(code: FindingCode, field: &str, message: String) -> Finding {
+    Finding { severity: Severity::Review, code, field: Some(field.to_owned()), message }
 }
 
-fn info(code: &str, field: &str, message: String) -> Finding {
+fn info(code: FindingCode, field: &str, message: String) -> Finding {
     Finding { severity: Severity::Info, ..review(code, field, message) }
 }
 
@@ -58,7 +59,9 @@ fn needed(record: &Record) -> Vec<Finding> {
         !has_other && !record.fields.has(name)
     };
     let missing = NEEDED.iter().filter(|name| is_missing(name)).filter_map(|name| terms::header(name));
-    missing.map(|term| review("FIELD_MISSING", term.name, format!("No {} was found.", term.label))).collect()
+    missing
+        .map(|term| review(FindingCode::FieldMissing, term.name, format!("No {} was found.", term.label)))
+        .collect()
 }
 
 /// The numbers of an invoice, and how far a sum may be off before it is wrong.
@@ -133,7 +136,7 @@ impl<'a> Sums<'a> {
         let name = if self.total("line_total").is_some() { "line_total" } else { "net_total" };
         let label = terms::header(name).map_or(name, |term| term.label);
         let message = format!("The lines add up to {sum_of_lines}, but the {label} says {total}.");
-        Some(review("LINES_MISMATCH", name, message))
+        Some(review(FindingCode::LinesMismatch, name, message))
     }
 
     /// Quantity times price is the total of a line, but for what its allowances and charges explain.
@@ -163,7 +166,7 @@ impl<'a> Sums<'a> {
         let label = id.unwrap_or_else(|| (at + 1).to_string());
         let (product, total) = (self.money(round(product, 2)), self.money(total));
         let message = format!("Line {label}: quantity times price is {product}, but the line says {total}.");
-        Some(info("LINE_MISMATCH", "lines", message))
+        Some(info(FindingCode::LineMismatch, "lines", message))
     }
 
     /// Net and tax are gross.
@@ -187,15 +190,16 @@ impl<'a> Sums<'a> {
         }
         let (net, tax, gross) = (self.money(net), self.money(tax), self.money(gross));
         let message = format!("Net {net} and tax {tax} do not add up to the gross total {gross}.");
-        Some(review("TOTAL_MISMATCH", "gross_total", message))
+        Some(review(FindingCode::TotalMismatch, "gross_total", message))
     }
 
     /// The rows of the tax table add up to its totals, and each is its rate of its basis.
     fn taxes(&self) -> Vec<Finding> {
         let mut findings: Vec<Finding> = self.vat.iter().filter_map(|row| self.tax_row(row)).collect();
-        for (column, name, code) in
-            [("amount", "tax_total", "TAX_MISMATCH"), ("basis", "net_total", "TAX_BASIS_MISMATCH")]
-        {
+        for (column, name, code) in [
+            ("amount", "tax_total", FindingCode::TaxMismatch),
+            ("basis", "net_total", FindingCode::TaxBasisMismatch),
+        ] {
             let values: Option<Vec<Decimal>> = self.vat.iter().map(|row| row.number(column)).collect();
             let values = values.filter(|values| !values.is_empty());
             let (Some(values), Some(total)) = (values, self.total(name)) else { continue };
@@ -223,7 +227,7 @@ impl<'a> Sums<'a> {
         }
         let (basis, amount) = (self.money(basis), self.money(amount));
         let message = format!("{} % of {basis} is not the stated tax of {amount}.", rate.normalize());
-        Some(review("TAX_RATE_MISMATCH", "vat", message))
+        Some(review(FindingCode::TaxRateMismatch, "vat", message))
     }
 
     /// What is to be paid is the gross total less what was paid. Without a word about payments, a smaller amount,
@@ -246,7 +250,7 @@ impl<'a> Sums<'a> {
         let paid = prepaid.map(|paid| format!(" and {} paid already", self.money(paid))).unwrap_or_default();
         let message =
             format!("The amount to pay is {payable}, which does not follow from the total {gross}{paid}.");
-        Some(review("PAYABLE_MISMATCH", "payable", message))
+        Some(review(FindingCode::PayableMismatch, "payable", message))
     }
 }
 
@@ -262,13 +266,13 @@ fn days(record: &Record) -> Vec<Finding> {
         && due < issued
     {
         let message = format!("The invoice of {issued} was due on {due}, before it was issued.");
-        findings.push(info("DUE_BEFORE_ISSUE", "due_date", message));
+        findings.push(info(FindingCode::DueBeforeIssue, "due_date", message));
     }
     if let (Some(start), Some(end)) = (day("period_start"), day("period_end"))
         && end < start
     {
         let message = format!("The period ends on {end}, before it starts on {start}.");
-        findings.push(review("PERIOD_REVERSED", "period_end", message));
+        findings.push(review(FindingCode::PeriodReversed, "period_end", message));
     }
     findings
 }

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use ode_pdf::{Document, Page, Rect, Word};
+use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
 /// Words further apart than this many font sizes belong to different pieces. A space is a quarter of a font size,
 /// in type of equal widths six tenths.
@@ -296,21 +297,30 @@ pub fn fold_char(c: char) -> char {
     }
     let lower = c.to_lowercase().next().unwrap_or(c);
     match lower {
-        'à' | 'á' | 'â' | 'ã' | 'ä' | 'å' => 'a',
-        'ç' => 'c',
-        'è' | 'é' | 'ê' | 'ë' => 'e',
-        'ì' | 'í' | 'î' | 'ï' => 'i',
-        'ñ' => 'n',
-        'ò' | 'ó' | 'ô' | 'õ' | 'ö' | 'ø' => 'o',
-        'ù' | 'ú' | 'û' | 'ü' => 'u',
-        'ý' | 'ÿ' => 'y',
+        'ø' => 'o',
+        'ł' => 'l',
+        'đ' | 'ð' => 'd',
+        'ı' => 'i',
+        'æ' => 'a',
+        'ς' => 'σ',
         '’' | '‘' | '´' => '\'',
         '–' | '—' | '‐' | '‑' | '−' => '-',
         '“' | '”' | '„' => '"',
         'º' => '°',
         '\u{a0}' | '\u{202f}' | '\u{2009}' => ' ',
-        _ => lower,
+        _ => base_letter(lower),
     }
+}
+
+/// A letter without its accents.
+fn base_letter(letter: char) -> char {
+    let mut base = letter;
+    decompose_canonical(letter, |part| {
+        if base == letter && !is_combining_mark(part) {
+            base = part;
+        }
+    });
+    base
 }
 
 #[cfg(test)]
@@ -372,5 +382,6 @@ pub(crate) mod tests {
             assert_eq!(fold(text).chars().count(), text.chars().count());
         }
         assert_eq!(fold("Fälligkeit"), "falligkeit");
+        assert_eq!(fold("ŁÓDŹ Číslo İş Ώρα"), "lodz cislo is ωρα");
     }
 }

@@ -29,7 +29,9 @@ fn truths() -> Vec<(PathBuf, Json)> {
 fn wrong_sums(record: &Record) -> Vec<Finding> {
     let findings = rules::check(record).into_iter();
     findings
-        .filter(|finding| finding.severity >= Severity::Review && finding.code.ends_with("_MISMATCH"))
+        .filter(|finding| {
+            finding.severity >= Severity::Review && finding.code.as_str().ends_with("_MISMATCH")
+        })
         .collect()
 }
 

@@ -154,6 +154,35 @@ fn a_reload_with_a_mistake_leaves_the_old_mappings_in_use() {
 }
 
 #[test]
+fn two_files_with_one_id_are_a_mistake_and_a_shipped_one_is_replaced() {
+    let shelf = Shelf::new();
+    shelf.put(1, "live", "First");
+    let path = |name: &str| shelf.folder.path().join(name);
+    std::fs::copy(path("memo_v1.toml"), path("other.toml")).expect("it is copied");
+    let errors = Registry::new(shelf.options()).expect_err("two of them");
+    assert_eq!(
+        errors[0].to_string(),
+        "other.toml: it is memo_v1, and so is memo_v1.toml; give one of them another name or version"
+    );
+    let generic = "schema = 1\nname = \"generic_invoice\"\nversion = 1\n";
+    std::fs::write(path("other.toml"), generic).expect("it is written");
+    let loaded = Registry::new(shelf.options()).expect("sound").current();
+    let source = |id: &str| loaded.get(id).expect("there").source.clone();
+    assert_eq!(source("generic_invoice_v1").as_deref(), Some("other.toml"));
+    assert_eq!(source("pt_simon_invoice_v1"), None);
+}
+
+#[test]
+fn what_is_sound_can_be_looked_at_beside_what_is_not() {
+    let shelf = Shelf::new();
+    shelf.put(1, "live", "First");
+    std::fs::write(shelf.folder.path().join("broken.toml"), "schema = ").expect("it is written");
+    let (registry, mistakes) = Registry::sound(shelf.options()).expect("the folder is there");
+    assert_eq!(mistakes.iter().map(|mistake| mistake.source.as_str()).collect::<Vec<_>>(), ["broken.toml"]);
+    assert!(registry.current().get("memo_v1").is_ok());
+}
+
+#[test]
 fn a_canary_runs_in_the_shadow_and_its_differences_are_counted() {
     let shelf = Shelf::new();
     shelf.put(1, "live", "First");

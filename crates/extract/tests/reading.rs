@@ -174,7 +174,7 @@ fn figures_that_do_not_add_up_are_kept_and_told() {
     let paper = paper.right(200.0, 62.0, "100,00").right(300.0, 62.0, "19,00").right(400.0, 62.0, "120,00");
     let extraction = read(TOTALS, paper);
     assert_eq!(value(&extraction, "gross").as_deref(), Some("120.00"));
-    assert_eq!(extraction.record.findings[0].code, "CHECK_FAILED");
+    assert_eq!(extraction.record.findings[0].code.as_str(), "CHECK_FAILED");
 }
 
 #[test]

@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// The sliding window is counted in this many buckets. With the default window that is 10 s
 /// each: fine enough that calls leave the window within 4 % of its length, small enough (half a
@@ -128,6 +129,23 @@ impl Counts {
     }
 }
 
+/// A breaker as others see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// What it guards, such as `gateway http://127.0.0.1:8000`.
+    pub name: String,
+    /// `closed`, `open` or `half_open`.
+    pub state: String,
+    /// When the next probe may be sent, where it is open.
+    pub until: Option<Timestamp>,
+    /// Since when the dependency has been away, unless it is there.
+    pub away_since: Option<Timestamp>,
+    /// Calls in the window.
+    pub calls: u32,
+    /// Those of them that failed.
+    pub failures: u32,
+}
+
 /// The circuit breaker of one dependency, as one process sees it.
 #[derive(Debug, Clone)]
 pub struct Breaker {
@@ -169,6 +187,11 @@ impl Breaker {
         let deadline = self.one_cool_down_after(now);
         self.phase = Phase::Probing { since, deadline };
         Permit::Probe
+    }
+
+    /// What [`Breaker::permit`] would answer, without asking for the call.
+    pub fn peek(&self, now: Timestamp) -> Permit {
+        self.clone().permit(now)
     }
 
     /// Records how a call ended.
@@ -218,6 +241,23 @@ impl Breaker {
         match self.phase {
             Phase::Closed => None,
             Phase::Open { since, .. } | Phase::Probing { since, .. } => Some(since),
+        }
+    }
+
+    /// All of this for those who watch.
+    #[must_use]
+    pub fn standing(&self, name: &str, now: Timestamp) -> Standing {
+        let (state, counts) = (self.state(now), self.counts(now));
+        Standing {
+            name: name.to_owned(),
+            state: state.as_str().to_owned(),
+            until: match state {
+                BreakerState::Open { until } => Some(until),
+                BreakerState::Closed | BreakerState::HalfOpen => None,
+            },
+            away_since: self.away_since(),
+            calls: counts.calls,
+            failures: counts.failures,
         }
     }
 

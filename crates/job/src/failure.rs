@@ -82,6 +82,9 @@ error_codes! {
     GwTimeout           "GW_TIMEOUT"           Retry "Conversion is taking too long. We'll retry";
     IoError             "IO_ERROR"             Retry "Temporary storage issue. We'll retry";
     Unreadable          "UNREADABLE"           Final "This PDF can't be read. Export it again from the program that made it";
+    Truncated           "TRUNCATED"            Final "This PDF ends early: a part of it is missing. Download or export it again";
+    Encrypted           "ENCRYPTED"            Final "This PDF is protected by a password. Save a copy without one and upload that";
+    NoPages             "NO_PAGES"             Final "This PDF has no pages. Export it again from the program that made it";
     UnknownMapping      "UNKNOWN_MAPPING"      Final "There is no mapping by that name. See which there are with ode mapping list";
     NoMapping           "NO_MAPPING"           Final "No mapping fits this document. Name one, or teach a new one with ode mapping learn";
     NoText              "NO_TEXT"              Final "The pages hold pictures of text, not text. Send the original, or a scan that was read with OCR";
@@ -89,6 +92,8 @@ error_codes! {
     Expired             "EXPIRED"              Final "File was removed by retention. Re-upload to regenerate";
     NotReady            "NOT_READY"            Final "Conversion not finished yet";
     Forbidden           "FORBIDDEN"            Final "This file isn't yours";
+    Unauthorized        "UNAUTHORIZED"         Final "This API key isn't valid. Check it, or ask for a new one";
+    CrossSite           "CROSS_SITE"           Final "This request came from another site and was not carried out. Open ODE itself and try again";
     Unknown             "UNKNOWN"              Retry "Something went wrong that we didn't expect. We'll retry";
     GatewayUnavailable  "GATEWAY_UNAVAILABLE"  Final "The converter has been away for too long. Retry once it is back";
     TimedOut            "TIMED_OUT"            Retry "The job took longer than its time limit and was ended. Make it smaller, or raise the limit";
@@ -133,7 +138,7 @@ const NAME_SHOWN_MAX: usize = 60;
 
 /// Somebody named a code that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("There is no error code {0:?}. Codes are written like NOT_PDF; `ode explain` lists them all.")]
+#[error("There is no code {0:?}. Codes are written like NOT_PDF; `ode explain` lists them all.")]
 pub struct UnknownErrorCode(String);
 
 impl FromStr for ErrorCode {
@@ -159,6 +164,11 @@ pub enum FailureKind {
         /// Not before this long from now, if the failing side said so (`Retry-After`); else the
         /// retry policy decides.
         after: Option<Duration>,
+    },
+    /// Something that the attempt needs is away. The input was not tried, so no try of its is used up.
+    Away {
+        /// Not before this long from now.
+        after: Duration,
     },
 }
 
@@ -198,6 +208,12 @@ impl Failure {
     #[must_use]
     pub fn retryable_after(code: ErrorCode, message: impl AsRef<str>, after: Duration) -> Self {
         Self::new(code, message.as_ref(), FailureKind::Retryable { after: Some(after) })
+    }
+
+    /// Something that the attempt needs is away: to be tried again as if this try had not been.
+    #[must_use]
+    pub fn away(code: ErrorCode, message: impl AsRef<str>, after: Duration) -> Self {
+        Self::new(code, message.as_ref(), FailureKind::Away { after })
     }
 
     /// Adds what an operator needs to find the cause. The start is kept if it is too long.

@@ -4,6 +4,8 @@
 //! chance are parameters. The store carries out what is decided here, and the worker asks here what to do.
 
 pub mod breaker;
+pub mod check;
+pub mod estimate;
 pub mod failure;
 pub mod id;
 pub mod lease;
@@ -15,11 +17,12 @@ pub mod settle;
 pub mod state;
 
 pub use breaker::{Breaker, BreakerPolicy};
+pub use check::{Check, CheckKind, Severity};
 pub use failure::{ErrorCode, Failure, FailureKind};
 pub use id::{JobId, JobRef, Owner, WorkerId};
 pub use lease::{Claimed, Lease};
 pub use new::{Invalid, NewJob};
-pub use pipeline::{Context, Handler, Limits, Registry};
+pub use pipeline::{Context, Handler, Limits, Readiness, Registry};
 pub use record::{Artifact, EventRecord, JobRecord, LogLevel, LogLine, Progress, WorkerRecord};
 pub use retry::RetryPolicy;
 pub use settle::{Attempt, Ended, Settled, Step, Verdict, settle};

@@ -1,7 +1,10 @@
 //! The seam between the engine and what it runs: a handler serves a lane, a registry knows the handlers.
 
-use crate::{Artifact, Claimed, Failure, Lane, LogLevel, Progress, RetryPolicy};
+use crate::breaker::Standing;
+use crate::{Artifact, Check, Claimed, Failure, Lane, LogLevel, Progress, RetryPolicy};
 use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,22 +35,67 @@ pub trait Handler: Send + Sync {
         Limits::default()
     }
 
+    /// Whether what it depends on is there. Asked before jobs are claimed for it; asking commits it to nothing.
+    fn readiness(&self, _now: Timestamp) -> Readiness {
+        Readiness::Ready
+    }
+
+    /// Where the breakers of what it depends on stand, for those who watch.
+    fn breakers(&self, _now: Timestamp) -> Vec<Standing> {
+        Vec::new()
+    }
+
     /// Makes one attempt. Dropping the future must abandon the attempt and everything it started.
     async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure>;
 }
 
-/// What an attempt may tell the engine while it runs. Progress and files are fenced: once the lease is lost they
-/// do not reach the job. A log line names the attempt that wrote it, and is kept whatever became of that.
+/// Whether a handler can be given jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    /// As many as it has slots for.
+    Ready,
+    /// One, to see whether what was away is back.
+    Probe,
+    /// None before then: they wait in line, and no try of theirs is used up.
+    Away {
+        /// When to ask again.
+        until: Timestamp,
+        /// Since when it cannot work.
+        since: Timestamp,
+    },
+}
+
+/// What an attempt may ask of the engine and tell it while it runs. Everything is fenced: once the lease is lost, the
+/// document is not given out, and progress, files, notes and checks do not reach the job. A log line names the
+/// attempt that wrote it, and is kept whatever became of that.
 #[async_trait]
 pub trait Context: Send + Sync {
+    /// The document that was stored with the job.
+    async fn source(&self) -> Result<Source, Failure>;
+
     /// How far it is. Coalesced; the last word wins.
     fn progress(&self, progress: Progress);
 
     /// A line for the job's log.
     fn log(&self, level: LogLevel, message: &str);
 
+    /// A particular for the history: it stands with the event that ends this attempt, however it ends.
+    fn note(&self, name: &'static str, value: Value);
+
+    /// Something that was found out about the result. It is kept when the attempt succeeds.
+    fn check(&self, check: Check);
+
     /// Stores a file of the job. It becomes visible when the attempt succeeds.
     async fn keep(&self, file: File) -> Result<Artifact, Failure>;
+}
+
+/// A document that was stored with a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// What its owner calls it. Never part of a path.
+    pub name: String,
+    /// The content.
+    pub content: Bytes,
 }
 
 /// A file an attempt made.

@@ -1,10 +1,12 @@
 //! What can be read about a job: the row as people and programs see it, its history, files and logs.
 
-use crate::state::{Event, Phase, Pipeline, State};
+use crate::breaker::Standing;
+use crate::state::{Event, Lane, Phase, Pipeline, State};
 use crate::{JobId, WorkerId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// One job, whole, as the `jobs` relation shows it.
@@ -177,6 +179,15 @@ pub struct Artifact {
     pub sha256: String,
 }
 
+/// What a worker says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// How many attempts it makes at a time in each lane.
+    pub slots: BTreeMap<Lane, usize>,
+    /// Where the breakers of what it depends on stand.
+    pub breakers: Vec<Standing>,
+}
+
 /// A worker process as others see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WorkerRecord {
@@ -198,4 +209,7 @@ pub struct WorkerRecord {
     pub is_draining: bool,
     /// Whether it still counts as alive.
     pub is_alive: bool,
+    /// What it says of itself.
+    #[serde(flatten)]
+    pub about: About,
 }

@@ -75,6 +75,8 @@ pub enum Spent {
     Crash,
     /// Not even the try itself: it was handed back.
     HandedBack,
+    /// Not even the try itself: it waits for something that is away.
+    Postponed,
     /// Nothing: it only waited for its moment.
     Nothing,
 }
@@ -125,6 +127,11 @@ pub fn settle(
             Ok(fail_or_retry(walk, failure, next))
         }
         Ended::Failed(failure) => {
+            if let FailureKind::Away { after } = failure.kind {
+                walk.step(Event::Released)?;
+                let run_at = now.checked_add(after).unwrap_or(Timestamp::MAX);
+                return Ok(walk.settled(Verdict::Again { run_at, spent: Spent::Postponed }, Some(failure)));
+            }
             walk.step(Event::Failed)?;
             let next = next_try(attempt, &failure, policy, now, jitter);
             Ok(fail_or_retry(walk, failure, next))
@@ -219,6 +226,17 @@ mod tests {
         assert_eq!(events, [(Event::Failed, State::Failed), (Event::Retried, State::Queued)]);
         let run_at = NOW + Duration::from_secs(5);
         assert_eq!(settled.verdict, Verdict::Again { run_at, spent: Spent::Retry });
+    }
+
+    #[test]
+    fn a_job_whose_converter_is_away_waits_and_has_used_nothing_up() {
+        let away = Failure::away(ErrorCode::Gw5xx, "away", Duration::from_secs(30));
+        let attempt = Attempt { retries: 3, ..attempt(Pipeline::Xml, State::Processing) };
+        let settled = settled(attempt, Ended::Failed(away));
+        let events: Vec<_> = settled.steps.iter().map(|step| (step.event, step.to)).collect();
+        assert_eq!(events, [(Event::Released, State::Queued)]);
+        let run_at = NOW + Duration::from_secs(30);
+        assert_eq!(settled.verdict, Verdict::Again { run_at, spent: Spent::Postponed });
     }
 
     #[test]

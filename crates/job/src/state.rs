@@ -34,15 +34,15 @@ macro_rules! named {
             type Err = UnknownName;
 
             fn from_str(name: &str) -> Result<Self, UnknownName> {
-                Self::ALL.iter().copied().find(|known| known.as_str() == name).ok_or_else(|| UnknownName {
-                    what: $what,
-                    name: name.chars().take(NAME_SHOWN_MAX).collect(),
-                    known: Self::ALL.iter().map(|known| known.as_str()).collect::<Vec<_>>().join(", "),
-                })
+                let known = || Self::ALL.iter().map(|known| known.as_str());
+                let found = Self::ALL.iter().copied().find(|known| known.as_str() == name);
+                found.ok_or_else(|| UnknownName::new($what, name, known()))
             }
         }
     };
 }
+
+pub(crate) use named;
 
 /// A mistyped name is shown back to the person, but not more of it than fits on a line.
 const NAME_SHOWN_MAX: usize = 60;
@@ -54,6 +54,16 @@ pub struct UnknownName {
     what: &'static str,
     name: String,
     known: String,
+}
+
+impl UnknownName {
+    pub(crate) fn new(what: &'static str, name: &str, known: impl Iterator<Item = &'static str>) -> Self {
+        UnknownName {
+            what,
+            name: name.chars().take(NAME_SHOWN_MAX).collect(),
+            known: known.collect::<Vec<_>>().join(", "),
+        }
+    }
 }
 
 named! {
@@ -190,6 +200,7 @@ impl Event {
             Event::Succeeded => "completed",
             Event::TimedOut => "timed out",
             Event::Retried => "retried",
+            Event::Expired => "removed",
             Event::Created
             | Event::Queued
             | Event::Failed
@@ -199,8 +210,7 @@ impl Event {
             | Event::Rescued
             | Event::Advanced
             | Event::Delivered
-            | Event::Downloaded
-            | Event::Expired => self.as_str(),
+            | Event::Downloaded => self.as_str(),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Settings: what was typed or set in the environment, and what it means.
 
+use crate::output::WrongUse;
 use anyhow::anyhow;
 use clap::Args;
+use ode_store::disk::WatermarkConfig;
 use ode_store::{Blobs, BlobsConfig, Config, Store};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -36,6 +38,14 @@ pub(crate) struct Settings {
     #[arg(long, global = true, env = "ODE_CONNECTIONS", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(2..=1000), hide_short_help = true)]
     pub(crate) connections: u32,
+    /// Percent of the disk in use at which uploads pause
+    #[arg(long, global = true, env = "ODE_DISK_PAUSE", value_name = "PERCENT", default_value_t = 90,
+        value_parser = clap::value_parser!(u8).range(1..=100), hide_short_help = true)]
+    pub(crate) disk_pause: u8,
+    /// Percent below which they go on
+    #[arg(long, global = true, env = "ODE_DISK_RESUME", value_name = "PERCENT", default_value_t = 85,
+        value_parser = clap::value_parser!(u8).range(1..=100), hide_short_help = true)]
+    pub(crate) disk_resume: u8,
     /// What to log: error, warn, info, debug, or a filter such as ode_worker=debug
     #[arg(long, global = true, env = "ODE_LOG", value_name = "FILTER", hide_short_help = true)]
     pub(crate) log: Option<String>,
@@ -112,18 +122,27 @@ impl Settings {
         }
     }
 
+    /// When the disk of the files counts as nearly full.
+    pub(crate) fn watermark(&self) -> WatermarkConfig {
+        let share = |percent: u8| f64::from(percent) / 100.0;
+        WatermarkConfig {
+            pause_at: share(self.disk_pause),
+            resume_at: share(self.disk_resume.min(self.disk_pause)),
+        }
+    }
+
     /// Opens the file store.
     pub(crate) fn blobs(&self) -> anyhow::Result<Blobs> {
         let place = self.storage.as_deref().unwrap_or_default();
         let config = match (self.files_directory(), place.strip_prefix("s3://")) {
             (Some(directory), _) => BlobsConfig::Local(directory),
-            (None, Some(bucket)) => BlobsConfig::S3 {
+            (None, Some(bucket)) if !bucket.trim_matches('/').is_empty() => BlobsConfig::S3 {
                 bucket: bucket.trim_end_matches('/').to_owned(),
                 endpoint: self.s3_endpoint.clone(),
             },
-            (None, None) => {
-                anyhow::bail!("--storage {place} is not understood. Give a directory, or s3://bucket.")
-            }
+            (None, _) => anyhow::bail!(WrongUse(format!(
+                "--storage {place} is not understood. Give a directory, or s3://bucket."
+            ))),
         };
         Ok(Blobs::open(&config)?)
     }

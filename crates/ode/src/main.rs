@@ -2,12 +2,15 @@
 
 mod commands;
 mod config;
+mod files;
+mod help;
 mod names;
 mod output;
 mod telemetry;
 
 use anyhow::Context as _;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use commands::child::{CHILD, Child};
 use config::Settings;
 use std::process::ExitCode;
 
@@ -23,12 +26,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run everything in one process: web, worker and gateway, on SQLite and local disk unless told otherwise
+    /// Run everything in one process: web, worker and gateway
+    ///
+    /// On SQLite and local disk, unless told otherwise; nothing has to be set up.
     Serve(commands::serve::Everything),
     /// Run only the web side
     Web(commands::serve::Serve),
     /// Run only a worker
-    Worker(commands::serve::Drain),
+    Worker(commands::serve::WorkerOnly),
     /// Run only the gateway: PDFs in over HTTP, XML out, with no database
     #[command(after_long_help = commands::gateway::EXAMPLES)]
     Gateway(commands::gateway::Gateway),
@@ -41,14 +46,24 @@ enum Command {
     /// Look at jobs, and act on them
     #[command(subcommand, after_long_help = commands::jobs::EXAMPLES)]
     Jobs(commands::jobs::Jobs),
+    /// Make, list and revoke API keys
+    #[command(subcommand, after_long_help = commands::keys::EXAMPLES)]
+    Keys(commands::keys::Keys),
     /// List the workers and what they hold
     Workers(commands::workers::Workers),
+    /// Remove what was kept long enough; a worker does so once a day by itself
+    #[command(after_long_help = commands::cleanup::EXAMPLES)]
+    Cleanup(commands::cleanup::Cleanup),
+    /// Write what was learned here for other programs
+    #[command(subcommand)]
+    Export(commands::export::Export),
     /// Bring the database's schema up to date, take it away, or show it
     #[command(subcommand)]
     Migrate(commands::migrate::Migrate),
-    /// Check what ODE stands on: the database's durability, storage, Redis, disk space, the clock
+    /// Check what ODE stands on: database, storage, Redis, disk space, clock
     Doctor(commands::doctor::Doctor),
-    /// Say what an error code means and what to do about it
+    /// Say what the code of an error or a finding means, and what to do about it
+    #[command(after_long_help = commands::explain::EXAMPLES)]
     Explain(commands::explain::Explain),
     /// Measure this machine with ODE on it
     #[command(subcommand)]
@@ -59,18 +74,17 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Be this program's own child
-    #[command(subcommand, hide = true)]
-    Child(commands::child::Child),
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  ode serve                      everything, on this machine, with nothing to set up
   ode convert invoice.pdf        an invoice as XML, here and now
+  ode mapping preview invoice.pdf --out page.html
+                                 what was read, and from where on the page
+  ode serve                      everything, on this machine, with nothing to set up
   ode jobs list                  what it is doing
   ode doctor                     whether it stands on firm ground
-  ode explain GW_5XX             what an error code means
+  ode explain GW_5XX             what a code means, and what to do
 
   ode worker --database postgres://ode@db/ode --storage s3://ode-files
                                  one more worker beside others";
@@ -83,13 +97,15 @@ Examples:
   ode completions fish > ~/.config/fish/completions/ode.fish       fish";
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    if let Command::Child(command) = cli.command {
-        return commands::child::run(command);
+    // A child is started for every document: it does not wait until all other commands are described.
+    if std::env::args_os().nth(1).is_some_and(|first| first == CHILD) {
+        return commands::child::run(Child::parse_from(std::env::args_os().skip(1)));
     }
+    let typed = help::arranged(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|error| error.exit());
     start(cli).unwrap_or_else(|error| {
         output::error(&error);
-        ExitCode::FAILURE
+        output::exit_code(&error)
     })
 }
 
@@ -113,16 +129,18 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Convert(args) => commands::convert::run(args).await,
         Command::Mapping(args) => commands::mapping::run(args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
+        Command::Keys(command) => commands::keys::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
+        Command::Cleanup(args) => commands::cleanup::run(&settings, &args).await,
+        Command::Export(command) => commands::export::run(&settings, command).await,
         Command::Migrate(command) => commands::migrate::run(&settings, command).await,
         Command::Doctor(args) => commands::doctor::run(&settings, &args).await,
         Command::Explain(args) => commands::explain::run(&args),
-        Command::Child(command) => Ok(commands::child::run(command)),
         Command::Bench(command) => commands::bench::run(command).await,
         Command::Completions { shell } => {
             // By way of memory: written to a closed pipe, it would panic.
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "ode", &mut script);
+            clap_complete::generate(shell, &mut help::arranged(Cli::command()), "ode", &mut script);
             output::print(&String::from_utf8_lossy(&script))?;
             Ok(ExitCode::SUCCESS)
         }
@@ -135,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_command_tree_is_sound() {
-        Cli::command().debug_assert();
+        help::arranged(Cli::command()).debug_assert();
     }
 
     #[test]

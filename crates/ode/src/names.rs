@@ -1,8 +1,8 @@
-//! Names on the command line that come from a closed set: pipelines, states, phases, error codes. They are
-//! parsed once, offered by shell completions, and a wrong one is answered with those that are near it.
+//! Names on the command line that come from a closed set: pipelines, states, phases, codes. They are parsed once, offered by shell completions, and a wrong one is answered with those that are near it.
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
+use ode_extract::FindingCode;
 use ode_job::{ErrorCode, Phase, Pipeline, State};
 use std::ffi::OsStr;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// A closed set of names.
 pub(crate) trait Named: FromStr<Err: std::fmt::Display> + Copy + Send + Sync + 'static {
     /// Every one of them.
-    const ALL: &'static [Self];
+    fn all() -> impl Iterator<Item = Self> + Send;
 
     /// The name.
     fn name(self) -> &'static str;
@@ -25,7 +25,7 @@ pub(crate) trait Named: FromStr<Err: std::fmt::Display> + Copy + Send + Sync + '
 macro_rules! named {
     ($($set:ty),+) => {
         $(impl Named for $set {
-            const ALL: &'static [Self] = <$set>::ALL;
+            fn all() -> impl Iterator<Item = Self> + Send { <$set>::ALL.iter().copied() }
             fn name(self) -> &'static str { self.as_str() }
         })+
     };
@@ -33,11 +33,45 @@ macro_rules! named {
 
 named!(Pipeline, State, Phase);
 
-impl Named for ErrorCode {
-    const ALL: &'static [Self] = ErrorCode::ALL;
+/// What is looked up with `ode explain`: why something failed, or what is to be known about a result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Code {
+    /// Nothing came of it.
+    Error(ErrorCode),
+    /// Something came of it.
+    Finding(FindingCode),
+}
+
+impl Code {
+    /// Its page in Markdown.
+    pub(crate) fn page(self) -> &'static str {
+        match self {
+            Code::Error(code) => code.page(),
+            Code::Finding(code) => code.page(),
+        }
+    }
+}
+
+impl FromStr for Code {
+    type Err = <ErrorCode as FromStr>::Err;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let finding = FindingCode::ALL.iter().find(|code| code.as_str() == name);
+        finding.map_or_else(|| name.parse().map(Code::Error), |code| Ok(Code::Finding(*code)))
+    }
+}
+
+impl Named for Code {
+    fn all() -> impl Iterator<Item = Self> + Send {
+        let errors = ErrorCode::ALL.iter().copied().map(Code::Error);
+        errors.chain(FindingCode::ALL.iter().copied().map(Code::Finding))
+    }
 
     fn name(self) -> &'static str {
-        self.as_str()
+        match self {
+            Code::Error(code) => code.as_str(),
+            Code::Finding(code) => code.as_str(),
+        }
     }
 
     fn tidy(typed: &str) -> String {
@@ -72,7 +106,7 @@ impl<T: Named> TypedValueParser for Names<T> {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(T::ALL.iter().map(|known| PossibleValue::new(known.name()))))
+        Some(Box::new(T::all().map(|known| PossibleValue::new(known.name()))))
     }
 }
 
@@ -84,7 +118,7 @@ fn near<T: Named>(typed: &str) -> String {
         let is_part = typed.len() >= PART_MIN && (name.contains(typed) || typed.contains(name));
         is_part || slips(typed, name) <= slips_max
     };
-    let names = T::ALL.iter().map(|known| known.name()).filter(|name| is_near(name));
+    let names = T::all().map(Named::name).filter(|name| is_near(name));
     names.collect::<Vec<_>>().join(" or ")
 }
 
@@ -137,9 +171,10 @@ mod tests {
         check::<State>("export", "pending_export or exporting or export_failed or export_complete");
         check::<Pipeline>("htlm", "");
         check::<Pipeline>("scripts", "script");
-        check::<ErrorCode>("timeout", "GW_TIMEOUT or TIMED_OUT");
-        check::<ErrorCode>("NOTPDF", "NOT_PDF");
-        check::<ErrorCode>("ODE-1004", "");
-        check::<ErrorCode>(&"x".repeat(10_000), "");
+        check::<Code>("timeout", "GW_TIMEOUT or TIMED_OUT");
+        check::<Code>("NOTPDF", "NOT_PDF");
+        check::<Code>("derivd", "DERIVED");
+        check::<Code>("ODE-1004", "");
+        check::<Code>(&"x".repeat(10_000), "");
     }
 }

@@ -5,12 +5,18 @@ use jiff::Timestamp;
 use ode_job::Phase;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, IsTerminal, Write as _};
+use std::process::ExitCode;
 
 /// Writes data. A reader that left early, as in `ode jobs list | head -1`, has had enough: that is no error,
 /// and the command ends as it would have.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same for what may be no text.
+pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             anyhow::bail!("Standard output cannot be written: {error}. Send it somewhere else.")
         }
@@ -32,6 +38,27 @@ pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 pub(crate) fn tell(text: impl std::fmt::Display) {
     // Nobody may be: then there is nobody to tell that either.
     let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// What was asked for cannot be, however often it is tried: the command line has to be changed. Told like any error;
+/// the command ends with the code that it has for any mistake on the command line.
+#[derive(Debug)]
+pub(crate) struct WrongUse(pub(crate) String);
+
+impl std::error::Error for WrongUse {}
+
+impl std::fmt::Display for WrongUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How a command ends that an error ended.
+pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
+    match error.is::<WrongUse>() {
+        true => ExitCode::from(2),
+        false => ExitCode::FAILURE,
+    }
 }
 
 /// Says what went wrong, and where to read more.

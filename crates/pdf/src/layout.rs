@@ -54,6 +54,7 @@ pub(crate) struct Row {
 /// Fills the page's words, lines, blocks and rules; answers each word's glyphs in the order of reading.
 pub(crate) fn lay_out(marks: &mut Marks, page: &mut Page) -> Vec<Vec<u32>> {
     page.rules = std::mem::take(&mut marks.rules);
+    page.shapes = marks.shapes;
     page.unknown_glyphs = marks.glyphs.iter().filter(|glyph| marks.text_of(glyph).is_empty()).count();
     marks.word_gap = word_gap(marks);
     let marks = &*marks;

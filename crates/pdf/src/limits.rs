@@ -21,6 +21,9 @@ pub struct Limits {
     pub stream_bytes_max: usize,
     /// Bytes unpacked for the whole document, 512 MB. Streams past it are left out.
     pub decoded_bytes_max: usize,
+    /// Dots of a page that is drawn, 12,000,000: a sheet of letter paper at 300 to the inch, and a little more. A larger
+    /// page is drawn more coarsely.
+    pub pixels_max: usize,
     /// Embedded files read, 100. Further ones are left out.
     pub attachments_max: usize,
     /// Bytes of all embedded files together, 64 MB. Files past it are left out.
@@ -39,6 +42,7 @@ impl Default for Limits {
             rules_per_page_max: 20_000,
             stream_bytes_max: 128 << 20,
             decoded_bytes_max: 512 << 20,
+            pixels_max: 12_000_000,
             attachments_max: 100,
             attachment_bytes_max: 64 << 20,
         }

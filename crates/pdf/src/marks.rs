@@ -16,6 +16,8 @@ pub(crate) struct Marks {
     /// The glyphs' Unicode, one after another.
     pub(crate) text: String,
     pub(crate) rules: Vec<Rule>,
+    /// Filled figures with curves.
+    pub(crate) shapes: usize,
     /// Boxes of pictures.
     pub(crate) images: Vec<Rect>,
     /// The gap that ends a word on this page, in sizes.
@@ -45,6 +47,8 @@ pub(crate) struct Glyph {
     pub(crate) is_invisible: bool,
     /// Spacing between letters that was asked for here, in points.
     pub(crate) letter_space: f32,
+    /// How sure OCR is of it, in percent; none where the document itself tells.
+    pub(crate) percent: Option<u8>,
     /// How much wider than high its square is drawn.
     pub(crate) stretch: f32,
     /// Which character of which font it is.

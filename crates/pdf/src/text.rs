@@ -48,6 +48,34 @@ pub struct Page {
     /// Glyphs whose letters the document does not tell. Within a word each stands as U+FFFD; a word of nothing else is
     /// left out.
     pub unknown_glyphs: usize,
+    /// Filled figures with curves: letters that were turned into outlines are such.
+    pub shapes: usize,
+}
+
+/// A page with fewer letters has hardly any text of its own: a stamp, a page number.
+const LETTERS_MIN: usize = 60;
+/// The share of a page above which a picture may be a scan.
+const SCAN_SHARE: f32 = 0.25;
+/// A page with this many letters that the document does not tell has text that only the eye can read.
+const UNKNOWN_MIN: usize = 20;
+/// A page with this many figures may be text that was turned into outlines.
+const SHAPES_MIN: usize = 200;
+
+impl Page {
+    /// Whether what a person reads here is most likely a picture, outlines, or letters that the document does not tell.
+    /// A scan with a layer of invisible text is not: that text is used.
+    pub fn is_scan(&self) -> bool {
+        let letters =
+            self.words.iter().flat_map(|word| word.text.chars()).filter(|letter| letter.is_alphanumeric());
+        let is_drawn =
+            self.image_share >= SCAN_SHARE || self.unknown_glyphs >= UNKNOWN_MIN || self.shapes >= SHAPES_MIN;
+        is_drawn && letters.take(LETTERS_MIN).count() < LETTERS_MIN
+    }
+
+    /// Whether any of it was read by OCR.
+    pub fn is_recognised(&self) -> bool {
+        self.words.iter().any(|word| word.confidence.is_some())
+    }
 }
 
 /// A run of letters without space between.
@@ -67,6 +95,8 @@ pub struct Word {
     pub rotation: u16,
     /// Drawn invisibly, as under a scan that was read before.
     pub is_invisible: bool,
+    /// How sure OCR is of it, 0 to 1; none for text that the document itself tells.
+    pub confidence: Option<f32>,
 }
 
 /// Words that stand on one base line without a wide gap.

@@ -84,7 +84,7 @@ impl Source {
 
     /// Reads the wanted pages, counted from nought, and shows each. They share one set of budgets.
     pub fn trace(&self, is_wanted: impl Fn(usize) -> bool, mut show: impl FnMut(Traced)) {
-        engine::read_pages(&self.pdf, &self.limits, is_wanted, |page, is_cut, marks, words| {
+        engine::read_pages(&self.pdf, &self.limits, &[], is_wanted, |page, is_cut, marks, words| {
             show(Traced { page, glyphs: glyphs(&marks), words, is_cut });
         });
     }

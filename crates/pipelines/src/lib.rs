@@ -5,4 +5,4 @@
 mod registry;
 pub mod xml;
 
-pub use registry::registry;
+pub use registry::{Handlers, registry};

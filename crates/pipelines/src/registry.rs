@@ -1,8 +1,16 @@
 //! The one place that knows which pipelines there are.
 
-use ode_job::Registry;
+use crate::xml::XmlHandler;
+use ode_job::{Lane, Registry};
 
-/// Every handler that ships, by the lane it serves. No pipeline has one yet: jobs are accepted and wait.
-pub fn registry() -> Registry {
-    Registry::new()
+/// What the handlers are made of that the wiring decides.
+#[derive(Clone)]
+pub struct Handlers {
+    /// PDF to XML.
+    pub xml: XmlHandler,
+}
+
+/// Every handler that ships, by the lane it serves. Jobs of other lanes are accepted and wait.
+pub fn registry(handlers: Handlers) -> Registry {
+    Registry::new().with(Lane::Xml, handlers.xml)
 }

@@ -52,6 +52,9 @@ impl Store {
             }
             Db::Sqlite { .. } => claim_sqlite(self.db(), &params, request).await?,
         };
+        if !rows.is_empty() {
+            self.nudge();
+        }
         rows.iter().map(|row| claimed(row, lane, worker)).collect()
     }
 }

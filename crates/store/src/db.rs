@@ -27,6 +27,7 @@ pub(crate) enum Param {
     Rows(String),
     /// The journal's list of ids.
     Ids(Vec<Uuid>),
+    Bytes(Vec<u8>),
     /// Numbers of journal entries, as what they add to a history.
     History(Vec<i64>),
     /// Columns of a batch, for PostgreSQL: an array is read several times faster there than rows of JSON.
@@ -101,6 +102,7 @@ fn to_postgres(params: &[Param]) -> Result<PgArguments, sqlx::error::BoxDynError
             Param::Json(value) => args.add(value.as_ref().map(Json))?,
             Param::Rows(text) => args.add(text.as_str())?,
             Param::Ids(ids) => args.add(ids.as_slice())?,
+            Param::Bytes(bytes) => args.add(bytes.as_slice())?,
             Param::History(seqs) => args.add(dialect::postgres::history(seqs))?,
             Param::Ints(ints) => args.add(ints.as_slice())?,
             Param::OptIds(ids) => args.add(ids.as_slice())?,
@@ -127,6 +129,7 @@ fn to_sqlite(params: &[Param]) -> Result<SqliteArguments, sqlx::error::BoxDynErr
             Param::Json(value) => args.add(value.as_ref().map(ToString::to_string))?,
             Param::Rows(text) => args.add(text.clone())?,
             Param::Ids(ids) => args.add(ids.iter().flat_map(Uuid::as_bytes).copied().collect::<Vec<u8>>())?,
+            Param::Bytes(bytes) => args.add(bytes.clone())?,
             Param::History(seqs) => args.add(dialect::sqlite::history(seqs))?,
             Param::Ints(_) | Param::OptIds(_) | Param::Histories(_) | Param::Texts(_) | Param::Jsons(_) => {
                 return Err("SQLite has no arrays".into());
@@ -186,6 +189,13 @@ impl Row {
         }
     }
 
+    pub(crate) fn opt_real(&self, column: &str) -> Result<Option<f64>, Error> {
+        match self {
+            Row::Postgres(row) => Ok(row.try_get(column)?),
+            Row::Sqlite(row) => Ok(row.try_get(column)?),
+        }
+    }
+
     pub(crate) fn text(&self, column: &str) -> Result<String, Error> {
         self.opt_text(column)?.ok_or_else(|| missing(column))
     }
@@ -206,6 +216,25 @@ impl Row {
             Row::Postgres(row) => Ok(row.try_get(column)?),
             Row::Sqlite(row) => Ok(row.try_get(column)?),
         }
+    }
+
+    pub(crate) fn bytes(&self, column: &str) -> Result<Vec<u8>, Error> {
+        match self {
+            Row::Postgres(row) => Ok(row.try_get(column)?),
+            Row::Sqlite(row) => Ok(row.try_get(column)?),
+        }
+    }
+
+    /// A list of jobs as the journal keeps it.
+    pub(crate) fn jobs(&self, column: &str) -> Result<Vec<JobId>, Error> {
+        let ids: Vec<Uuid> = match self {
+            Row::Postgres(row) => row.try_get(column)?,
+            Row::Sqlite(row) => {
+                let bytes: Vec<u8> = row.try_get(column)?;
+                bytes.chunks_exact(16).filter_map(|id| Uuid::from_slice(id).ok()).collect()
+            }
+        };
+        Ok(ids.into_iter().map(JobId).collect())
     }
 
     pub(crate) fn job(&self, column: &str) -> Result<JobId, Error> {
@@ -365,6 +394,24 @@ impl Tx {
         match self {
             Tx::Postgres(tx) => fetch_postgres(&mut **tx, sql, params).await,
             Tx::Sqlite(tx) => fetch_sqlite(&mut **tx, sql, params).await,
+        }
+    }
+
+    /// Lets this transaction remove what is otherwise append-only.
+    pub(crate) async fn begin_retention(&mut self) -> Result<(), Error> {
+        let sql = match self.dialect() {
+            Dialect::Postgres => "SELECT set_config('ode.retention', 'on', TRUE)",
+            Dialect::Sqlite => "INSERT INTO retention_pass (open) VALUES (1)",
+        };
+        self.run(sql, params![]).await.map(drop)
+    }
+
+    /// Ends it.
+    pub(crate) async fn end_retention(&mut self) -> Result<(), Error> {
+        match self.dialect() {
+            // The setting ends with the transaction.
+            Dialect::Postgres => Ok(()),
+            Dialect::Sqlite => self.run("DELETE FROM retention_pass", params![]).await.map(drop),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::{Store, micros};
 use jiff::Timestamp;
-use ode_job::{Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
+use ode_job::{Artifact, Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
@@ -236,6 +236,15 @@ const ANSWER_KEY: &str =
 const KNOWN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id = r.id";
 /// Whether a job still stands for its dedupe key: it does while it is live and after it succeeded.
 const STANDS: &str = "SELECT id FROM jobs WHERE id = $1 AND phase NOT IN ('failed', 'cancelled')";
+/// The same for a job that was made from a file: what it made must still be there to be fetched.
+const STANDS_WITH_RESULT: &str = "SELECT id FROM jobs WHERE id = $1 AND phase NOT IN ('failed', 'cancelled')
+    AND (phase <> 'done' OR EXISTS (SELECT 1 FROM job_artifact a WHERE a.job_id = $1 AND a.role = 'result'))";
+const KEEP_SOURCE: &str =
+    "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+/// Two processes that number an entry alike try again; a third time is as unlikely as it sounds.
+const COLLISIONS_MAX: usize = 5;
+
 impl Store {
     /// Lets jobs that are enqueued in this process start in it at once.
     pub fn offer_slots(&self, slots: Arc<dyn Slots>) {
@@ -246,7 +255,7 @@ impl Store {
     pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued, Error> {
         job.check()?;
         if job.idempotency_key.is_some() || job.dedupe_key.is_some() {
-            return self.enqueue_by_key(job).await;
+            return self.enqueue_by_key(job, None).await;
         }
         let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
         let id = row.id;
@@ -256,6 +265,20 @@ impl Store {
         self.inner.group.sender.send(Request { row, reply }).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())??;
         Ok(Enqueued::New(id))
+    }
+
+    /// Accepts a job together with the file it is about, in one transaction. The file must be stored already.
+    ///
+    /// Where [`Enqueued::Existing`] is answered, nothing points to the file, and it is the caller's to remove.
+    pub async fn enqueue_file(&self, job: NewJob, source: Artifact) -> Result<Enqueued, Error> {
+        job.check()?;
+        for _ in 1..COLLISIONS_MAX {
+            match self.enqueue_by_key(job.clone(), Some(&source)).await {
+                Err(Error::Collision) => {}
+                answer => return answer,
+            }
+        }
+        self.enqueue_by_key(job, Some(&source)).await
     }
 
     /// Accepts many jobs at once, all or none. Keys are not looked at: use [`Store::enqueue`] for those.
@@ -327,6 +350,7 @@ impl Store {
 
     /// After the commit: starts what was born claimed, and wakes workers for the rest.
     fn tell(&self, rows: Vec<NewRow>) {
+        self.nudge();
         self.inner.hints.enqueued(rows.iter().filter(|row| row.lane.is_some()).map(|row| row.id));
         for row in rows {
             match row.born {
@@ -429,10 +453,11 @@ impl Store {
     }
 
     /// Accepts a job under its keys: one transaction finds or makes it, so ten requests at once make one job.
-    async fn enqueue_by_key(&self, job: NewJob) -> Result<Enqueued, Error> {
+    async fn enqueue_by_key(&self, job: NewJob, source: Option<&Artifact>) -> Result<Enqueued, Error> {
         let owner = job.owner.key();
         let request = fingerprint(&job);
         let row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
+        let stands = if source.is_some() { STANDS_WITH_RESULT } else { STANDS };
         let mut tx = self.db().begin().await?;
         if let Some(key) = &row.job.idempotency_key {
             let taken = tx
@@ -447,7 +472,7 @@ impl Store {
             }
         }
         if let Some(key) = &row.job.dedupe_key
-            && let Some(twin) = find_twin(&mut tx, owner, key, row.id).await?
+            && let Some(twin) = find_twin(&mut tx, owner, key, row.id, stands).await?
         {
             // The request has its answer for good, whatever becomes of the twin.
             if let Some(key) = &row.job.idempotency_key {
@@ -464,8 +489,11 @@ impl Store {
                 return Err(self.explain_duplicate(&rows[0].job, error).await);
             }
         }
-        tx.commit().await?;
         let id = rows[0].id;
+        if let Some(source) = source {
+            keep_source(&mut tx, id, source).await?;
+        }
+        tx.commit().await?;
         self.tell(rows);
         Ok(Enqueued::New(id))
     }
@@ -476,14 +504,35 @@ async fn by_key(tx: &mut Tx, kind: &str, owner: Uuid, key: &str) -> Result<Row, 
     rows.into_iter().next().ok_or_else(|| Error::Unavailable("the key changed hands".into()))
 }
 
+async fn keep_source(tx: &mut Tx, job: JobId, file: &Artifact) -> Result<(), Error> {
+    let params = params![
+        Uuid::now_v7(),
+        job,
+        file.role.as_str(),
+        file.name.as_str(),
+        file.storage.as_str(),
+        file.path.as_str(),
+        file.content_type.as_str(),
+        file.bytes,
+        file.sha256.as_str(),
+    ];
+    tx.run(KEEP_SOURCE, params).await.map(drop)
+}
+
 /// The job that stands for this content already; none if from now on it is `id`.
-async fn find_twin(tx: &mut Tx, owner: Uuid, key: &str, id: JobId) -> Result<Option<JobId>, Error> {
+async fn find_twin(
+    tx: &mut Tx,
+    owner: Uuid,
+    key: &str,
+    id: JobId,
+    stands: &'static str,
+) -> Result<Option<JobId>, Error> {
     let taken = tx.run(CLAIM_KEY, params!["dedupe", owner, key, id, None::<&str>]).await?;
     if !taken.is_empty() {
         return Ok(None);
     }
     let twin = by_key(tx, "dedupe", owner, key).await?.job("job_id")?;
-    if !tx.run(STANDS, params![twin]).await?.is_empty() {
+    if !tx.run(stands, params![twin]).await?.is_empty() {
         return Ok(Some(twin));
     }
     if !tx.run(MOVE_KEY, params![owner, key, twin, id]).await?.is_empty() {

@@ -84,6 +84,8 @@ fn advice(refused: &Refused) -> &'static str {
         (Event::Stopped, Some(Phase::Held | Phase::Ready)) => {
             "It has not started: use `ode jobs cancel` instead."
         }
+        (Event::Expired, Some(Phase::Held | Phase::Ready)) => "Call it off first, with `ode jobs cancel`.",
+        (Event::Expired, Some(Phase::Running)) => "End it first, with `ode jobs stop`.",
         (Event::Retried, Some(Phase::Done)) => "It succeeded: there is nothing to retry.",
         (Event::Retried, Some(Phase::Held | Phase::Ready | Phase::Running)) => "It has not ended yet.",
         (_, Some(Phase::Done | Phase::Failed | Phase::Cancelled)) => "It has already ended.",

@@ -1,13 +1,15 @@
 //! Ending attempts: what was decided in `ode-job` becomes rows and history, under the fence it was decided on.
 
 use crate::Store;
-use crate::db::{Param, blank_nuls};
+use crate::checks::{ADD_CHECKS, check_row};
+use crate::db::{Param, Row, blank_nuls};
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::settle::Spent;
 use ode_job::{
-    Artifact, Attempt, Claimed, Ended, JobId, RetryPolicy, Settled, State, Step, Verdict, WorkerId, settle,
+    Artifact, Attempt, Check, Claimed, Ended, JobId, RetryPolicy, Settled, State, Step, Verdict, WorkerId,
+    settle,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -25,10 +27,30 @@ pub struct Finish {
     pub result: Option<Value>,
     /// Files it made; they are published with the success and dropped otherwise.
     pub artifacts: Vec<Artifact>,
+    /// What was found out about the result; likewise.
+    pub checks: Vec<Check>,
+    /// Particulars for the history, whatever became of it.
+    pub notes: Map<String, Value>,
     /// When to try again, if at all.
     pub retry: RetryPolicy,
     /// Between 0 and 1, for the retry's delay.
     pub jitter: f64,
+}
+
+impl Finish {
+    /// An attempt with nothing to show, tried again by the usual policy.
+    pub fn new(job: Claimed, ended: Ended) -> Self {
+        Finish {
+            job,
+            ended,
+            result: None,
+            artifacts: Vec::new(),
+            checks: Vec::new(),
+            notes: Map::new(),
+            retry: RetryPolicy::default(),
+            jitter: 0.0,
+        }
+    }
 }
 
 /// What became of it.
@@ -56,6 +78,7 @@ pub(crate) struct Change {
     /// Whether a person asked for the next stage.
     pub(crate) advance: bool,
     pub(crate) artifacts: Vec<Artifact>,
+    pub(crate) checks: Vec<Check>,
     pub(crate) meta: Option<Value>,
     /// Whose attempt it ends, if it ends one.
     pub(crate) worker: Option<WorkerId>,
@@ -116,6 +139,9 @@ impl Store {
                 answer => written.extend(answer?),
             }
         }
+        if !written.is_empty() {
+            self.nudge();
+        }
         Ok(written)
     }
 
@@ -165,7 +191,7 @@ impl Store {
         let deadline = tokio::time::Instant::now() + RETRY_FOR;
         let mut is_first = true;
         loop {
-            match self.db().write(script, &params).await {
+            match self.write_end(script, &params, changes).await {
                 Ok(rows) => {
                     let mut written = rows.iter().map(|row| row.job("id")).collect::<Result<Vec<_>, _>>()?;
                     if let Some(seq) = seqs.last().filter(|_| !is_first && written.len() < changes.len()) {
@@ -185,6 +211,29 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Writes a batch: one statement where the jobs bring no checks, which most do not.
+    async fn write_end(
+        &self,
+        script: &'static [&'static str],
+        params: &[Param],
+        changes: &[Change],
+    ) -> Result<Vec<Row>, Error> {
+        if changes.iter().all(|change| change.checks.is_empty()) {
+            return self.db().write(script, params).await;
+        }
+        let mut tx = self.db().begin().await?;
+        let mut written = Vec::new();
+        for sql in script {
+            written = tx.run(sql, params).await?;
+        }
+        let ids = written.iter().map(|row| row.job("id")).collect::<Result<HashSet<_>, _>>()?;
+        let checked = changes.iter().filter(|change| ids.contains(&change.id));
+        let rows = checked.flat_map(|change| change.checks.iter().map(|check| check_row(change.id, check)));
+        tx.run(ADD_CHECKS, &[Param::Rows(Value::Array(rows.collect()).to_string())]).await?;
+        tx.commit().await?;
+        Ok(written)
     }
 
     /// The jobs of a batch: as a list of ids where their columns follow as arrays, else as rows.
@@ -212,7 +261,7 @@ const WRITTEN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.
     WHERE {told jobs.history}";
 
 fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
-    let Finish { job, ended, result, artifacts, retry, jitter } = finish;
+    let Finish { job, ended, result, artifacts, checks, notes, retry, jitter } = finish;
     let (pipeline, from) = (job.lane.pipeline(), job.lane.running_state());
     let attempt = Attempt {
         pipeline,
@@ -223,20 +272,30 @@ fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
     };
     let is_success = ended == Ended::Succeeded;
     let settled = settle(attempt, ended, &retry, now, jitter)?;
-    let meta = settled.failure.as_ref().map(|failure| {
-        let mut meta = json!({ "attempt": job.attempt, "code": failure.code, "message": failure.message });
-        if let Verdict::Again { run_at, .. } = settled.verdict {
-            meta["run_at"] = json!(run_at);
-        }
-        meta
-    });
+    let meta = particulars(job.attempt, &settled, notes);
     // A result that one database cannot hold would fail the whole batch it is written with.
     let mut result = result.filter(|_| is_success && settled.verdict == Verdict::End);
     result.iter_mut().for_each(blank_nuls);
-    let artifacts = if is_success { artifacts } else { Vec::new() };
+    let (artifacts, checks) = if is_success { (artifacts, checks) } else { (Vec::new(), Vec::new()) };
     let (id, fence) = (job.lease.job(), job.lease.fence());
     let worker = Some(job.lease.worker());
-    Ok(Change { id, fence, from, pipeline, settled, result, advance: false, artifacts, meta, worker })
+    Ok(Change { id, fence, from, pipeline, settled, result, advance: false, artifacts, checks, meta, worker })
+}
+
+/// What the history says of an attempt beside its steps; nothing where there is nothing to say.
+fn particulars(attempt: u32, settled: &Settled, notes: Map<String, Value>) -> Option<Value> {
+    let mut told = notes;
+    if let Some(failure) = &settled.failure {
+        told.insert("attempt".into(), attempt.into());
+        told.insert("code".into(), json!(failure.code));
+        told.insert("message".into(), failure.message.clone().into());
+        if let Verdict::Again { run_at, .. } = settled.verdict {
+            told.insert("run_at".into(), json!(run_at));
+        }
+    }
+    let mut meta = (!told.is_empty()).then_some(Value::Object(told));
+    meta.iter_mut().for_each(blank_nuls);
+    meta
 }
 
 fn run_at(change: &Change) -> Option<Timestamp> {
@@ -272,7 +331,7 @@ fn move_row(change: &Change) -> Value {
     // Waiting for a moment to come is not waiting for a worker: the lane is given when it has come. And a job
     // that has done one stage is in line for the next only once that was asked for.
     let (lane, next_lane, run_at) = match change.settled.verdict {
-        Verdict::Again { run_at, spent: Spent::Retry } => (None, None, Some(run_at)),
+        Verdict::Again { run_at, spent: Spent::Retry | Spent::Postponed } => (None, None, Some(run_at)),
         Verdict::Again { .. } => (in_line, None, None),
         Verdict::GoOn | Verdict::End if change.advance => (in_line, None, None),
         Verdict::GoOn | Verdict::End => (None, in_line, None),
@@ -285,7 +344,7 @@ fn move_row(change: &Change) -> Value {
         "id": change.id, "fence": change.fence, "lane": lane, "next_lane": next_lane,
         "run_at": run_at.map(Timestamp::as_microsecond),
         // A try that was handed back did not happen.
-        "attempts": -i32::from(spent == Some(Spent::HandedBack)), "retries": i32::from(spent == Some(Spent::Retry)),
+        "attempts": -i32::from(matches!(spent, Some(Spent::HandedBack | Spent::Postponed))), "retries": i32::from(spent == Some(Spent::Retry)),
         "crashes": i32::from(spent == Some(Spent::Crash)), "advance": i32::from(change.advance),
     })
 }

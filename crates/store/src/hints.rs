@@ -145,7 +145,7 @@ fn command(hint: Hint) -> redis::Pipeline {
 }
 
 /// The address is all that can be wrong here, and is not repeated: it may hold a password.
-fn client(url: &str) -> Result<redis::Client, Error> {
+pub(crate) fn client(url: &str) -> Result<redis::Client, Error> {
     let invalid = |_| Error::Config("--redis is not understood. Use redis://host:port.".into());
     redis::Client::open(url).map_err(invalid)
 }

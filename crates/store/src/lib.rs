@@ -6,31 +6,52 @@
 
 mod blobs;
 mod bulk;
+mod checks;
+mod chore;
 mod claim;
+#[doc(hidden)]
+pub mod crash;
 mod db;
 mod dialect;
+pub mod disk;
+mod documents;
 mod enqueue;
 mod error;
+mod estimate;
+mod feed;
 mod finish;
 mod health;
 mod hints;
+mod keys;
+mod limiter;
 mod migrate;
 mod mint;
+mod owned;
 mod people;
 mod read;
+mod retention;
+mod revisions;
+mod sweep;
 mod wake;
 mod workers;
 
-pub use blobs::{Blobs, BlobsConfig};
+pub use blobs::{Blobs, BlobsConfig, Incoming, Stored};
 pub use claim::ClaimRequest;
 pub use dialect::Dialect;
+pub use documents::{Document, Download};
 pub use enqueue::{BornClaimed, Enqueued, Slots};
 pub use error::Error;
+pub use feed::Told;
 pub use finish::{Finish, Finished};
 pub use health::Finding;
 pub use hints::ping_redis;
+pub use keys::{ApiKey, KeyText, NewKey, OwnerKind, Principal};
+pub use limiter::{Limiter, Rate};
 pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus};
+pub use owned::{OwnedFilter, OwnedJob, OwnedPage};
 pub use read::{ListFilter, Page};
+pub use retention::{Cleaned, Retention};
+pub use revisions::{Revision, TrainingSample};
 pub use wake::{Wake, Wakes};
 pub use workers::{Look, Renewed};
 
@@ -38,6 +59,7 @@ use db::Db;
 use mint::Mint;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -85,6 +107,9 @@ struct Inner {
     wake: wake::Hub,
     hints: hints::Hints,
     group: enqueue::Group,
+    speeds: estimate::Speeds,
+    /// Bumped with every write of this process.
+    told: watch::Sender<()>,
 }
 
 impl Store {
@@ -111,6 +136,8 @@ impl Store {
             silence_max: config.silence_max,
             url: config.database_url,
             group,
+            speeds: estimate::Speeds::default(),
+            told: watch::Sender::new(()),
             db,
         };
         let store = Store { inner: Arc::new(inner) };

@@ -30,7 +30,12 @@ macro_rules! migration {
     };
 }
 
-const MIGRATIONS: &[Migration] = &[migration!(1, "0001_engine"), migration!(2, "0002_access")];
+const MIGRATIONS: &[Migration] = &[
+    migration!(1, "0001_engine"),
+    migration!(2, "0002_access"),
+    migration!(3, "0003_web"),
+    migration!(4, "0004_documents"),
+];
 
 /// The newest version this program knows.
 pub const NEWEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;

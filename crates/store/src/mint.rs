@@ -37,18 +37,27 @@ impl Mint {
         JobId::build(Timestamp::now(), mixed(self.seed.wrapping_add(u64::from(counter))), counter)
     }
 
+    /// The least number that an entry of this moment can have.
+    pub(crate) fn seq_at(&self, moment: Timestamp) -> i64 {
+        (moment.as_millisecond() - SEQ_EPOCH_MILLIS).max(0) << SEQ_BITS
+    }
+
     /// The number of a new journal entry: grows with time, differs between processes, fits SQL's bigint.
     ///
     /// Two processes may meet; the journal's primary key then refuses the second, which is written again with a
     /// new number (see [`crate::Error::is_passing`]).
     pub(crate) fn seq(&self) -> i64 {
-        let millis = (Timestamp::now().as_millisecond() - SEQ_EPOCH_MILLIS).max(0).cast_unsigned();
-        let fresh = (millis << SEQ_BITS) | self.salt;
+        let fresh = seq_at(Timestamp::now()).cast_unsigned() | self.salt;
         let next = |last: u64| Some(fresh.max(last + 1));
         let last = self.last_seq.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         let last = last.expect("the update never declines");
         fresh.max(last + 1).cast_signed()
     }
+}
+
+/// The lowest number of a moment.
+pub(crate) fn seq_at(moment: Timestamp) -> i64 {
+    (moment.as_millisecond() - SEQ_EPOCH_MILLIS).max(0) << SEQ_BITS
 }
 
 /// The finaliser of splitmix64: neighbouring numbers become unrelated ones.

@@ -3,14 +3,17 @@
 //! Each reads the job, asks the machine, and writes under the fence and state it read. If a worker was quicker,
 //! the write changes nothing and the question is asked again, of the job as it is now.
 
-use crate::Store;
 use crate::db::{Param, Row, params};
 use crate::error::Error;
 use crate::finish::Change;
+use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::settle::Spent;
-use ode_job::{ErrorCode, Event, Failure, JobId, Phase, Pipeline, Refused, Settled, State, Step, Verdict};
+use ode_job::{
+    ErrorCode, Event, Failure, JobId, Lane, Phase, Pipeline, Refused, Settled, State, Step, Verdict,
+};
 use serde_json::json;
+use std::time::Duration;
 
 /// A job that changed this often between reading and writing is left to those who change it.
 const TRIES_MAX: usize = 5;
@@ -57,6 +60,7 @@ impl Store {
             tx.run(REOPEN_ENTRY, params).await?;
         }
         tx.commit().await?;
+        self.nudge();
         if let Some(lane) = lane {
             self.wake_everyone(lane).await;
         }
@@ -80,6 +84,27 @@ impl Store {
             return Err(Refused { pipeline, from: state, event: Event::Failed }.into());
         }
         self.change(id, Event::Failed, |_| (Verdict::End, Some(failure.clone()))).await
+    }
+
+    /// Gives up the jobs of a lane that have waited this long, with a reason. Answers how many there were.
+    pub async fn give_up_waiting(
+        &self,
+        lane: Lane,
+        waited: Duration,
+        failure: &Failure,
+    ) -> Result<usize, Error> {
+        let (pipeline, state) = (lane.pipeline(), lane.ready_state());
+        let params = params![pipeline.as_str(), state.as_str(), -micros(waited), WAITED_MAX];
+        let mut count = 0;
+        for row in self.db().read(WAITED, params).await? {
+            match self.fail_waiting(row.job("id")?, failure.clone()).await {
+                Ok(_) => count += 1,
+                // A worker or a person was quicker.
+                Err(Error::Refused { .. } | Error::NotFound(_) | Error::Busy(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(count)
     }
 
     /// Asks for the next stage of a job that has done one.
@@ -127,6 +152,7 @@ impl Store {
                 result: None,
                 advance: event == Event::Advanced,
                 artifacts: Vec::new(),
+                checks: Vec::new(),
                 meta,
                 worker: None,
             };
@@ -166,6 +192,7 @@ impl Store {
                 result: None,
                 advance: false,
                 artifacts: Vec::new(),
+                checks: Vec::new(),
                 meta: None,
                 worker: None,
             });
@@ -174,6 +201,13 @@ impl Store {
     }
 }
 
+/// Jobs that are given up at a time; the next look takes the next ones.
+const WAITED_MAX: i64 = 500;
+/// A job in line has waited since it was last put there, so that one which a person just retried gets its chance; one
+/// that is held, after it found nobody there, since it was made.
+const WAITED: &str = "SELECT id FROM job_live
+    WHERE pipeline = $1 AND state = $2 AND worker IS NULL AND created_at < {after $3}
+        AND (lane IS NULL OR coalesce(queued_at, created_at) < {after $3}) ORDER BY id LIMIT $4";
 /// Jobs that come due together are put in line in parts of this size.
 const DUE_MAX: i64 = 1000;
 const DUE: &str = "SELECT id, pipeline, state, fence, worker FROM job_live

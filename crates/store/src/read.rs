@@ -5,8 +5,8 @@ use crate::db::{Row, params, without_nul};
 use crate::enqueue::owner_columns;
 use crate::error::Error;
 use ode_job::{
-    Artifact, EventRecord, JobId, JobRecord, JobRef, LogLevel, LogLine, Owner, Phase, Pipeline, Progress,
-    State, WorkerId,
+    Artifact, EventRecord, JobId, JobRecord, JobRef, Lease, LogLevel, LogLine, Owner, Phase, Pipeline,
+    Progress, State, WorkerId,
 };
 
 /// Which jobs to list.
@@ -38,18 +38,20 @@ pub struct Page {
     pub next_cursor: Option<JobId>,
 }
 
+/// The columns that make a [`JobRecord`].
 macro_rules! job_columns {
+    () => {
+        "SELECT id, pipeline, type, state, phase, session_id, user_id, organisation_id, created_by, external_id,
+            priority, input, config, metadata, result, error_code, error_message, error_detail, attempt_count,
+            retry_count, max_retries, progress_percent, progress_message, current_step, total_steps, worker_id,
+            lease_expires_at, run_at, timeout_at, engine_version, created_at, queued_at, started_at, finished_at,
+            updated_at"
+    };
     ($rest:literal) => {
-        concat!(
-            "SELECT id, pipeline, type, state, phase, session_id, user_id, organisation_id, created_by, external_id,
-                priority, input, config, metadata, result, error_code, error_message, error_detail, attempt_count,
-                retry_count, max_retries, progress_percent, progress_message, current_step, total_steps, worker_id,
-                lease_expires_at, run_at, timeout_at, engine_version, created_at, queued_at, started_at, finished_at,
-                updated_at FROM jobs ",
-            $rest
-        )
+        concat!($crate::read::job_columns!(), " FROM jobs ", $rest)
     };
 }
+pub(crate) use job_columns;
 
 const BY_ID: &str = job_columns!("WHERE id = $1");
 const BY_REFERENCE: &str = "SELECT id FROM jobs WHERE id >= $1 AND id < $2 AND {tail id} = $3 LIMIT 2";
@@ -64,10 +66,17 @@ const LOGS: &str = "SELECT id, job_id, attempt, level, message, at FROM job_log
     WHERE job_id = $1 AND id > $2 ORDER BY id LIMIT $3";
 const ARTIFACTS: &str = "SELECT role, name, storage, path, content_type, bytes, sha256 FROM job_artifact
     WHERE job_id = $1 ORDER BY role, name";
+/// The document of a job, for the one who holds it.
+const SOURCE: &str = "SELECT a.role, a.name, a.storage, a.path, a.content_type, a.bytes, a.sha256
+    FROM job_artifact a JOIN job_live l ON l.id = a.job_id
+    WHERE a.job_id = $1 AND a.role = 'source' AND l.fence = $2 AND l.worker = $3 ORDER BY a.name LIMIT 1";
 const COUNTS: &str =
     "SELECT pipeline, state, phase, count(*) AS jobs FROM jobs GROUP BY pipeline, state, phase
     ORDER BY pipeline, state, phase";
 const LIVE_COUNT: &str = "SELECT count(*) AS jobs FROM job_live";
+const LIVE_COUNTS: &str =
+    "SELECT CASE WHEN worker IS NOT NULL THEN 'running' WHEN lane IS NOT NULL THEN 'ready'
+    ELSE 'held' END AS phase, count(*) AS jobs FROM job_live GROUP BY 1";
 const ADD_LOG: &str = "INSERT INTO job_log (job_id, attempt, level, message)
     SELECT id, $2, $3, $4 FROM jobs WHERE id = $1";
 
@@ -150,10 +159,23 @@ impl Store {
         self.db().read(ARTIFACTS, params![job]).await?.iter().map(artifact).collect()
     }
 
+    /// The document that was stored with a job, for the worker that holds it. None if there is none, or if the lease
+    /// is lost.
+    pub async fn source(&self, lease: &Lease) -> Result<Option<Artifact>, Error> {
+        let params = params![lease.job(), lease.fence(), lease.worker()];
+        self.db().read(SOURCE, params).await?.first().map(artifact).transpose()
+    }
+
     /// How many jobs have not ended.
     pub async fn live_count(&self) -> Result<i64, Error> {
         let rows = self.db().read(LIVE_COUNT, params![]).await?;
         rows.first().map_or(Ok(0), |row| row.int("jobs"))
+    }
+
+    /// How many jobs have not ended, by phase.
+    pub async fn live_counts(&self) -> Result<Vec<(Phase, i64)>, Error> {
+        let rows = self.db().read(LIVE_COUNTS, params![]).await?;
+        rows.iter().map(|row| Ok((row.name("phase")?, row.int("jobs")?))).collect()
     }
 
     /// How many jobs there are, by pipeline, state and phase.
@@ -173,7 +195,7 @@ fn shown(name: JobRef) -> String {
     }
 }
 
-fn record(row: &Row) -> Result<JobRecord, Error> {
+pub(crate) fn record(row: &Row) -> Result<JobRecord, Error> {
     let count = |column| row.int(column).map(|count| u32::try_from(count).unwrap_or_default());
     let id = row.job("id")?;
     Ok(JobRecord {

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::finish::Change;
 use crate::{Store, micros};
 use jiff::Timestamp;
+use ode_job::record::About;
 use ode_job::{
     Attempt, Ended, JobId, Lane, Lease, Pipeline, Progress, RetryPolicy, State, WorkerId, WorkerRecord,
     settle,
@@ -39,7 +40,8 @@ const REGISTER: &str =
 const BEAT: &str = "UPDATE worker SET beat_at = {now}, alive_until = {after $2}, running = $3,
     draining_at = CASE WHEN $4 = 1 THEN coalesce(draining_at, {now}) END WHERE id = $1 RETURNING id";
 const LEAVE: &str = "DELETE FROM worker WHERE id = $1";
-const WORKERS: &str = "SELECT id, host, pid, version, started_at, beat_at, running,
+const DESCRIBE: &str = "UPDATE worker SET about = $2 WHERE id = $1";
+const WORKERS: &str = "SELECT id, host, pid, version, started_at, beat_at, running, about,
     CASE WHEN draining_at IS NULL THEN 0 ELSE 1 END AS draining,
     CASE WHEN alive_until >= {now} THEN 1 ELSE 0 END AS alive FROM worker ORDER BY started_at, id";
 const LOOK: &str = "SELECT 'due' AS what, NULL AS lane, (SELECT min(run_at) FROM job_live
@@ -130,6 +132,11 @@ impl Store {
             }
         }
         Ok(look)
+    }
+
+    /// Says what there is to see of a worker.
+    pub async fn describe(&self, worker: WorkerId, about: &About) -> Result<(), Error> {
+        self.db().write(&[DESCRIBE], params![worker, json!(about)]).await.map(drop)
     }
 
     /// Makes leases longer.
@@ -258,6 +265,7 @@ fn lost(row: &Row, ended: Ended) -> Result<Change, Error> {
         result: None,
         advance: false,
         artifacts: Vec::new(),
+        checks: Vec::new(),
         meta: Some(meta),
         worker: None,
     })
@@ -274,5 +282,9 @@ fn worker(row: &Row) -> Result<WorkerRecord, Error> {
         running: row.int("running")?,
         is_draining: row.int("draining")? == 1,
         is_alive: row.int("alive")? == 1,
+        about: row
+            .opt_json("about")?
+            .and_then(|about| serde_json::from_value(about).ok())
+            .unwrap_or_default(),
     })
 }

@@ -10,10 +10,10 @@
 //! It knows nothing about conversions: [`Convert`] is handed in. Everything that a peer can make it hold or wait for
 //! has a bound; names and contents of documents go into no log.
 
-mod connections;
 mod form;
 mod metrics;
 
+use crate::connections::{self, Bounds};
 use crate::problem::Problem;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderValue, header};
@@ -21,7 +21,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
-use connections::Bounds;
 use metrics::{Gauges, Metrics};
 use ode_job::{ErrorCode, Failure, FailureKind};
 use serde::Serialize;

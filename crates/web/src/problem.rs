@@ -3,49 +3,160 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ode_job::{ErrorCode, Failure};
-use serde_json::json;
+use serde::Serialize;
+use std::time::Duration;
+use utoipa::ToSchema;
 
 /// An answer that says what went wrong and what to do next.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Problem {
     status: StatusCode,
     code: ErrorCode,
     detail: String,
+    retry_after: Option<Duration>,
 }
 
 /// When whoever is told that we are busy should come back: about as long as a few conversions take.
-const RETRY_AFTER_SECONDS: &str = "2";
+const BUSY_FOR: Duration = Duration::from_secs(2);
+
+/// What went wrong, as RFC 9457 has it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemDocument {
+    /// The kind of problem, as a name: `urn:ode:error:` and the code.
+    #[schema(example = "urn:ode:error:NOT_FOUND")]
+    r#type: String,
+    /// What kind it is, in a sentence.
+    pub(crate) title: &'static str,
+    /// The status of the answer.
+    status: u16,
+    /// The stable code; `ode explain CODE` says more.
+    #[schema(value_type = String, example = "NOT_FOUND")]
+    code: ErrorCode,
+    /// What happened here and what to do next.
+    pub(crate) detail: String,
+    /// Seconds after which it may be tried again, where that helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
+}
 
 impl Problem {
+    /// One whose status goes with its code.
+    pub(crate) fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
+        Problem::with_status(status(code), code, detail)
+    }
+
+    pub(crate) fn with_status(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
+        let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(BUSY_FOR);
+        Problem { status, code, detail: detail.into(), retry_after }
+    }
+
     pub(crate) fn not_found() -> Self {
-        Problem {
-            status: StatusCode::NOT_FOUND,
-            code: ErrorCode::NotFound,
-            detail: "There is nothing at this address.".into(),
-        }
+        Problem::new(ErrorCode::NotFound, "There is nothing at this address.")
+    }
+
+    /// There is no such job, or it is somebody else's: the answer is the same.
+    pub(crate) fn no_job() -> Self {
+        Problem::new(
+            ErrorCode::NotFound,
+            "There is no job by that id. Reload the list to see which there are.",
+        )
     }
 
     pub(crate) fn method_not_allowed() -> Self {
-        Problem {
-            status: StatusCode::METHOD_NOT_ALLOWED,
-            code: ErrorCode::Invalid,
-            detail: "This address does not take this method. The header Allow names those it takes.".into(),
-        }
+        Problem::with_status(
+            StatusCode::METHOD_NOT_ALLOWED,
+            ErrorCode::Invalid,
+            "This address does not take this method. The header Allow names those it takes.",
+        )
     }
 
     /// The request itself is wrong.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
-        Problem { status: StatusCode::BAD_REQUEST, code: ErrorCode::Invalid, detail: detail.into() }
+        Problem::new(ErrorCode::Invalid, detail)
     }
 
     /// The request did not arrive in the time it had.
     pub(crate) fn too_slow(detail: impl Into<String>) -> Self {
-        Problem { status: StatusCode::REQUEST_TIMEOUT, code: ErrorCode::Invalid, detail: detail.into() }
+        Problem::with_status(StatusCode::REQUEST_TIMEOUT, ErrorCode::Invalid, detail)
+    }
+
+    /// Something broke that should not have.
+    pub(crate) fn our_fault() -> Self {
+        Problem::new(
+            ErrorCode::Unknown,
+            "This is our fault, not yours. Try again; if it stays so, the operator's log says why.",
+        )
+    }
+
+    /// The same, to be tried again after so long.
+    pub(crate) fn after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
     }
 
     /// What it is called, also in counts.
     pub(crate) fn code(&self) -> ErrorCode {
         self.code
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// How long to wait, in whole seconds: one more rather than one less.
+    fn retry_after_seconds(&self) -> Option<u64> {
+        self.retry_after.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
+    }
+
+    pub(crate) fn document(&self) -> ProblemDocument {
+        ProblemDocument {
+            r#type: format!("urn:ode:error:{}", self.code),
+            title: self.code.sentence(),
+            status: self.status.as_u16(),
+            code: self.code,
+            detail: self.detail.clone(),
+            retry_after: self.retry_after_seconds(),
+        }
+    }
+}
+
+impl From<ErrorCode> for Problem {
+    /// In the code's own words.
+    fn from(code: ErrorCode) -> Self {
+        Failure::from(code).into()
+    }
+}
+
+impl From<ode_store::Error> for Problem {
+    /// What the store says about jobs is for people; what it says about itself is for the log.
+    fn from(error: ode_store::Error) -> Self {
+        use ode_store::Error;
+        match &error {
+            Error::NotFound(_) | Error::Ambiguous(_) => Problem::no_job(),
+            Error::Invalid(_) | Error::Refused { .. } | Error::Duplicate { .. } | Error::KeyReused => {
+                Problem::new(error.code(), error.to_string())
+            }
+            Error::Busy(_) => Problem::new(ErrorCode::Conflict, sentence(ErrorCode::Conflict.sentence())),
+            Error::DiskFull(_) => {
+                tracing::error!(%error, "there is no space left");
+                Problem::from(ErrorCode::DiskFull).after(Duration::from_secs(60))
+            }
+            Error::Unavailable(_) | Error::ReadOnly(_) => {
+                tracing::error!(%error, "the database is away");
+                Problem::from(error.code())
+            }
+            Error::Collision
+            | Error::LeaseLost(_)
+            | Error::Schema(_)
+            | Error::Config(_)
+            | Error::Blob(_)
+            | Error::Corrupt(_)
+            | Error::Database(_) => {
+                tracing::error!(%error, "a request failed by our own fault");
+                Problem::our_fault()
+            }
+        }
     }
 }
 
@@ -53,14 +164,8 @@ impl From<Failure> for Problem {
     /// What failed by our own fault is told without how: that is for the log.
     fn from(failure: Failure) -> Self {
         match status(failure.code) {
-            StatusCode::INTERNAL_SERVER_ERROR => Problem {
-                status: StatusCode::INTERNAL_SERVER_ERROR,
-                code: ErrorCode::Unknown,
-                detail:
-                    "This is our fault, not yours. Try again; if it stays so, the operator's log says why."
-                        .into(),
-            },
-            status => Problem { status, code: failure.code, detail: sentence(&failure.message) },
+            StatusCode::INTERNAL_SERVER_ERROR => Problem::our_fault(),
+            status => Problem::with_status(status, failure.code, sentence(&failure.message)),
         }
     }
 }
@@ -75,19 +180,24 @@ fn sentence(message: &str) -> String {
 fn status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::Invalid => StatusCode::BAD_REQUEST,
-        ErrorCode::Forbidden => StatusCode::FORBIDDEN,
-        ErrorCode::NotFound => StatusCode::NOT_FOUND,
+        ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
+        ErrorCode::Forbidden | ErrorCode::CrossSite => StatusCode::FORBIDDEN,
+        // What was removed is not there: who asks for it learns why from the code.
+        ErrorCode::NotFound | ErrorCode::Expired => StatusCode::NOT_FOUND,
         ErrorCode::NotReady
         | ErrorCode::Conflict
         | ErrorCode::Duplicate
         | ErrorCode::Cancelled
         | ErrorCode::Stopped => StatusCode::CONFLICT,
-        ErrorCode::Expired => StatusCode::GONE,
         ErrorCode::TooLarge | ErrorCode::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorCode::NotPdf => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        ErrorCode::Unreadable | ErrorCode::UnknownMapping | ErrorCode::NoMapping | ErrorCode::NoText => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        ErrorCode::Unreadable
+        | ErrorCode::Truncated
+        | ErrorCode::Encrypted
+        | ErrorCode::NoPages
+        | ErrorCode::UnknownMapping
+        | ErrorCode::NoMapping
+        | ErrorCode::NoText => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorCode::Busy | ErrorCode::DatabaseUnavailable | ErrorCode::DatabaseReadOnly => {
             StatusCode::SERVICE_UNAVAILABLE
@@ -107,18 +217,17 @@ fn status(code: ErrorCode) -> StatusCode {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = json!({
-            "type": format!("urn:ode:error:{}", self.code),
-            "title": self.code.sentence(),
-            "status": self.status.as_u16(),
-            "code": self.code,
-            "detail": self.detail,
-        });
+        let body = serde_json::to_vec(&self.document()).expect("a problem document is always valid JSON");
         let headers = [(header::CONTENT_TYPE, "application/problem+json")];
-        let mut response = (self.status, headers, body.to_string()).into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
+        let mut response = (self.status, headers, body).into_response();
+        if let Some(seconds) = self.retry_after_seconds() {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        // For whoever can tell it better, such as a page.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -1,13 +1,15 @@
 //! One attempt: the handler under its deadline, what it tells while it runs, and how it ends.
 
+use crate::Shared;
 use crate::lane::{Interrupt, LaneState};
-use crate::{Shared, crash};
 use async_trait::async_trait;
-use ode_job::pipeline::File;
-use ode_job::{Artifact, Claimed, Context, Ended, ErrorCode, Failure, JobId, Limits, LogLevel, Progress};
-use ode_store::{Blobs, Finish, Store};
-use serde_json::Value;
-use std::sync::{Arc, Mutex};
+use ode_job::pipeline::{File, Source};
+use ode_job::{
+    Artifact, Check, Claimed, Context, Ended, ErrorCode, Failure, JobId, Lease, Limits, LogLevel, Progress,
+};
+use ode_store::{Blobs, Finish, Store, crash};
+use serde_json::{Map, Value};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -36,39 +38,74 @@ pub(crate) struct Line {
 }
 
 struct Telling<'a> {
-    job: JobId,
-    fence: i64,
+    lease: &'a Lease,
     attempt: u32,
+    store: &'a Store,
     blobs: Option<&'a Blobs>,
     told: &'a Told,
     logs: &'a mpsc::Sender<Line>,
-    files: Mutex<Vec<Artifact>>,
+    gathered: Mutex<Gathered>,
+}
+
+/// What an attempt has to show when it ends.
+#[derive(Debug, Default)]
+struct Gathered {
+    files: Vec<Artifact>,
+    checks: Vec<Check>,
+    notes: Map<String, Value>,
+}
+
+impl Telling<'_> {
+    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+        self.gathered.lock().expect("no code panics while holding this lock")
+    }
+
+    fn blobs(&self) -> Result<&Blobs, Failure> {
+        self.blobs.ok_or_else(|| Failure::rejected(ErrorCode::IoError, "This worker has no file store"))
+    }
+}
+
+/// A file or the database could not be reached; the next try may find them.
+fn unreached(error: &ode_store::Error) -> Failure {
+    Failure::retryable(ErrorCode::IoError, ErrorCode::IoError.sentence()).with_detail(error.to_string())
 }
 
 #[async_trait]
 impl Context for Telling<'_> {
+    async fn source(&self) -> Result<Source, Failure> {
+        let blobs = self.blobs()?;
+        let found = self.store.source(self.lease).await.map_err(|error| unreached(&error))?;
+        // A lease that is lost looks the same; whatever is said then reaches nobody.
+        let Some(file) = found else { return Err(ErrorCode::Expired.into()) };
+        let content = blobs.get(&file.path, &file.sha256).await.map_err(|error| unreached(&error))?;
+        Ok(Source { name: file.name, content })
+    }
+
+    fn note(&self, name: &'static str, value: Value) {
+        self.gathered().notes.insert(name.to_owned(), value);
+    }
+
+    fn check(&self, check: Check) {
+        self.gathered().checks.push(check);
+    }
+
     fn progress(&self, progress: Progress) {
         *self.told.progress.lock().expect("no code panics while holding this lock") = Some(progress);
     }
 
     fn log(&self, level: LogLevel, message: &str) {
         let message = message.chars().filter(|c| *c != '\0').take(LINE_CHARS_MAX).collect();
-        let line = Line { job: self.job, attempt: self.attempt, level, message };
+        let job = self.lease.job();
+        let line = Line { job, attempt: self.attempt, level, message };
         if self.logs.try_send(line).is_err() {
-            tracing::warn!(job.id = %self.job, "a log line of job {} was dropped: too many at once", self.job);
+            tracing::warn!(job.id = %job, "a log line of job {job} was dropped: too many at once");
         }
     }
 
     async fn keep(&self, file: File) -> Result<Artifact, Failure> {
-        let blobs = self
-            .blobs
-            .ok_or_else(|| Failure::rejected(ErrorCode::IoError, "This worker has no file store"))?;
-        let number = self.files.lock().expect("no code panics while holding this lock").len();
-        let stored = blobs.put(self.job, self.fence, number, file.content).await;
-        let stored = stored.map_err(|error| {
-            Failure::retryable(ErrorCode::IoError, ErrorCode::IoError.sentence())
-                .with_detail(error.to_string())
-        })?;
+        let number = self.gathered().files.len();
+        let stored = self.blobs()?.put(self.lease.job(), self.lease.fence(), number, file.content).await;
+        let stored = stored.map_err(|error| unreached(&error))?;
         let artifact = Artifact {
             role: file.role,
             name: file.name,
@@ -78,7 +115,7 @@ impl Context for Telling<'_> {
             bytes: stored.bytes,
             sha256: stored.sha256,
         };
-        self.files.lock().expect("no code panics while holding this lock").push(artifact.clone());
+        self.gathered().files.push(artifact.clone());
         Ok(artifact)
     }
 }
@@ -92,13 +129,13 @@ pub(crate) async fn run(
     told: Arc<Told>,
 ) -> Finish {
     let context = Telling {
-        job: job.lease.job(),
-        fence: job.lease.fence(),
+        lease: &job.lease,
         attempt: job.attempt,
+        store: &shared.store,
         blobs: shared.blobs.as_ref(),
         told: &told,
         logs: &shared.logs,
-        files: Mutex::default(),
+        gathered: Mutex::default(),
     };
     crash::point("before-run");
     let limit = job.timeout.unwrap_or(lane.limits.attempt_timeout);
@@ -108,7 +145,7 @@ pub(crate) async fn run(
         ended = tokio::time::timeout(limit, guarded(lane, &job, &context)) => Ok(ended),
     };
     crash::point("after-run");
-    let files = context.files.into_inner().expect("no code panics while holding this lock");
+    let shown = context.gathered.into_inner().expect("no code panics while holding this lock");
     let (ended, result) = match ended {
         Err(Interrupt::Stop) => (Ended::Stopped, None),
         // Nothing this attempt says will be written; handing back is the quietest thing to try.
@@ -117,7 +154,8 @@ pub(crate) async fn run(
         Ok(Ok(Ok(result))) => (Ended::Succeeded, Some(result)),
         Ok(Ok(Err(failure))) => (Ended::Failed(failure), None),
     };
-    Finish { artifacts: files, result, ..ending(&lane.limits, job, ended) }
+    let Gathered { files: artifacts, checks, notes } = shown;
+    Finish { artifacts, checks, notes, result, ..ending(&lane.limits, job, ended) }
 }
 
 /// A handler that panics has failed; the worker has not.
@@ -135,7 +173,7 @@ async fn guarded(lane: &LaneState, job: &Claimed, context: &Telling<'_>) -> Resu
 pub(crate) fn ending(limits: &Limits, job: Claimed, ended: Ended) -> Finish {
     // Asking the kernel for chance costs more than the rest of a short attempt, and a success needs none.
     let jitter = if ended == Ended::Succeeded { 0.0 } else { jitter() };
-    Finish { job, ended, result: None, artifacts: Vec::new(), retry: limits.retry, jitter }
+    Finish { retry: limits.retry, jitter, ..Finish::new(job, ended) }
 }
 
 /// Between 0 and 1. Spreads retries; nothing depends on its quality.

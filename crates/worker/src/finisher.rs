@@ -1,8 +1,8 @@
 //! Ends attempts in batches: while one commit is under way, the next batch gathers.
 
-use crate::{Shared, crash};
+use crate::Shared;
 use ode_job::{JobId, Lane};
-use ode_store::{Finish, Finished, Store};
+use ode_store::{Finish, Finished, Store, crash};
 use std::sync::Weak;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;

@@ -1,8 +1,9 @@
 //! A lane in this process: the slots, what runs in them, what waits for one, and the dispatcher that claims.
 
-use crate::{Shared, attempt, crash};
-use ode_job::{Claimed, Ended, Handler, JobId, Lane, Limits, WorkerId};
-use ode_store::{BornClaimed, ClaimRequest, Slots};
+use crate::{Shared, attempt};
+use jiff::Timestamp;
+use ode_job::{Claimed, Ended, Handler, JobId, Lane, Limits, Readiness, WorkerId};
+use ode_store::{BornClaimed, ClaimRequest, Slots, crash};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -34,6 +35,9 @@ const EXPRESS_EVERY: Duration = Duration::from_millis(1);
 /// the disk, from whoever comes next.
 const CALM_FOR: Duration = Duration::from_millis(100);
 const CALM_BATCH_MAX: usize = 32;
+/// A job that was claimed to see whether something is back has begun within this time; asked sooner, the handler would
+/// not know of it and send another one after it.
+const PROBE_PAUSE: Duration = Duration::from_millis(100);
 /// After a claim that failed, the next one waits this long.
 const FAULT_PAUSE: Duration = Duration::from_millis(250);
 
@@ -98,6 +102,18 @@ impl LaneState {
             call: Notify::new(),
             inside: Mutex::new(inside),
         }
+    }
+
+    /// Whether what its handler depends on is there.
+    pub(crate) fn readiness(&self) -> Readiness {
+        self.handler.readiness(Timestamp::now())
+    }
+
+    /// Waits until the handler can be asked again, or something happened here.
+    async fn wait_until(&self, until: Timestamp) {
+        let wait = Duration::try_from(until.duration_since(Timestamp::now())).unwrap_or_default();
+        // Being woken early only means to ask again.
+        let _ = tokio::time::timeout(wait.max(PROBE_PAUSE), self.wake.notified()).await;
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -217,7 +233,7 @@ pub(crate) async fn express(shared: Arc<Shared>, lane: Arc<LaneState>) {
         if shared.is_stopping.load(Ordering::SeqCst) {
             return;
         }
-        if lane.is_busy() {
+        if lane.is_busy() && lane.readiness() == Readiness::Ready {
             if let Err(error) = claim(&shared, &lane, lane.limits.concurrency, Place::Front).await {
                 tracing::debug!(%error, job.lane = %lane.lane, "could not claim for those who came new");
                 shared.may_have_strays();
@@ -247,8 +263,17 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
             lane.learn(learnt_at.elapsed());
             learnt_at = Instant::now();
         }
+        let readiness = lane.readiness();
+        let count = match readiness {
+            Readiness::Ready => room,
+            Readiness::Probe => 1,
+            Readiness::Away { until, .. } => {
+                lane.wait_until(until).await;
+                continue;
+            }
+        };
         let calls = lane.begin_claim();
-        let outcome = claim(&shared, &lane, room, Place::Back).await;
+        let outcome = claim(&shared, &lane, count, Place::Back).await;
         lane.inside().is_claiming = false;
         match outcome {
             Ok(0) => {
@@ -256,6 +281,7 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
                 let mut inside = lane.inside();
                 inside.is_dry = inside.calls == calls;
             }
+            Ok(_) if readiness == Readiness::Probe => tokio::time::sleep(PROBE_PAUSE).await,
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!(%error, job.lane = %lane.lane, "could not claim; trying again");
@@ -424,6 +450,9 @@ impl Slots for Reservations {
     fn reserve(&self, name: Lane) -> Option<Box<dyn BornClaimed>> {
         let shared = self.shared.upgrade().filter(|shared| !shared.is_stopping.load(Ordering::SeqCst))?;
         let lane = shared.lanes.all().iter().find(|lane| lane.lane == name)?.clone();
+        if lane.readiness() != Readiness::Ready {
+            return None;
+        }
         let mut inside = lane.inside();
         // Only while nobody waits: a job must not overtake those who were there before it.
         let is_free = inside.is_dry

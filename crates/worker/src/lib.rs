@@ -5,11 +5,12 @@
 //! lost jobs. No transaction is open while a handler runs.
 
 mod attempt;
-mod crash;
+mod chores;
 mod finisher;
 mod lane;
 mod pulse;
 
+pub use chores::Chores;
 use lane::{LaneState, Lanes};
 use ode_job::{Registry, WorkerId};
 use ode_store::{Blobs, Error, Store};
@@ -31,6 +32,10 @@ pub struct Config {
     pub beat_every: Duration,
     /// How long it waits for running attempts when it stops.
     pub grace: Duration,
+    /// A job waits for something that is away no longer than this; then it fails, and a person may retry it.
+    pub away_max: Duration,
+    /// How it looks after files and history; not at all where absent.
+    pub chores: Option<Chores>,
     /// The name of this machine.
     pub host: String,
 }
@@ -42,6 +47,8 @@ impl Default for Config {
             renew_every: Duration::from_secs(30),
             beat_every: Duration::from_secs(2),
             grace: Duration::from_secs(30),
+            away_max: Duration::from_hours(1),
+            chores: None,
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         }
     }
@@ -52,7 +59,7 @@ impl Default for Config {
 pub struct Worker {
     shared: Arc<Shared>,
     dispatchers: Vec<JoinHandle<()>>,
-    pulse: [JoinHandle<()>; 2],
+    pulse: Vec<JoinHandle<()>>,
     /// They end by themselves, when nobody can send to them any more.
     writers: [JoinHandle<()>; 2],
 }
@@ -135,7 +142,11 @@ impl Worker {
             tokio::spawn(finisher::run(store.clone(), Arc::downgrade(&shared), ended_receiver)),
             tokio::spawn(attempt::write_logs(store, log_receiver)),
         ];
-        let pulse = [tokio::spawn(pulse::beat(shared.clone())), tokio::spawn(pulse::listen(shared.clone()))];
+        let mut pulse =
+            vec![tokio::spawn(pulse::beat(shared.clone())), tokio::spawn(pulse::listen(shared.clone()))];
+        if let Some((blobs, chores)) = shared.blobs.clone().zip(shared.config.chores) {
+            pulse.push(tokio::spawn(chores::run(shared.clone(), blobs, chores)));
+        }
         let dispatchers = shared.lanes.all().iter().flat_map(|lane| {
             let (main, express) = ((shared.clone(), lane.clone()), (shared.clone(), lane.clone()));
             [tokio::spawn(lane::dispatch(main.0, main.1)), tokio::spawn(lane::express(express.0, express.1))]

@@ -2,9 +2,11 @@
 //! line and gives the jobs of lost workers to others.
 
 use crate::lane::Interrupt;
-use crate::{STRAY_AFTER, Shared, crash};
-use ode_job::{JobId, Lease};
-use ode_store::{Error, Wake};
+use crate::{STRAY_AFTER, Shared};
+use jiff::Timestamp;
+use ode_job::record::About;
+use ode_job::{ErrorCode, Failure, JobId, Lease, Readiness};
+use ode_store::{Error, Wake, crash};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,6 +26,7 @@ pub(crate) async fn beat(shared: Arc<Shared>) {
     let now = Instant::now();
     let (mut beat_at, mut renew_at, mut expiry_at) = (now, now + shared.config.renew_every, now);
     let mut steady_since = now;
+    let mut described = None;
     loop {
         ticks.tick().await;
         let now = Instant::now();
@@ -39,6 +42,7 @@ pub(crate) async fn beat(shared: Arc<Shared>) {
                 expiry_at = now + EXPIRY_CHECK;
             }
             outcome = outcome.and(alive).and(look_around(&shared, care).await);
+            outcome = outcome.and(describe(&shared, &mut described).await).and(give_up(&shared).await);
         }
         if now >= renew_at {
             renew_at = now + shared.config.renew_every;
@@ -142,6 +146,43 @@ async fn look_around(shared: &Shared, care: Care) -> Result<(), Error> {
     }
     if !shared.is_stopping.load(Ordering::SeqCst) {
         shared.lanes.wake(&look.ready);
+    }
+    Ok(())
+}
+
+/// Says what there is to see of us, where that has changed.
+async fn describe(shared: &Shared, described: &mut Option<About>) -> Result<(), Error> {
+    let now = Timestamp::now();
+    let lanes = shared.lanes.all();
+    let about = About {
+        slots: lanes.iter().map(|lane| (lane.lane, lane.limits.concurrency)).collect(),
+        breakers: lanes.iter().flat_map(|lane| lane.handler.breakers(now)).collect(),
+    };
+    if described.as_ref() != Some(&about) {
+        shared.store.describe(shared.id, &about).await?;
+        *described = Some(about);
+    }
+    Ok(())
+}
+
+/// Fails jobs that have waited too long for something that is away.
+async fn give_up(shared: &Shared) -> Result<(), Error> {
+    let limit = shared.config.away_max;
+    for lane in shared.lanes.all() {
+        let Readiness::Away { since, .. } = lane.readiness() else { continue };
+        let away = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
+        if away < limit {
+            continue;
+        }
+        let failure = Failure::from(ErrorCode::GatewayUnavailable);
+        let count = shared.store.give_up_waiting(lane.lane, limit, &failure).await?;
+        if count > 0 {
+            tracing::warn!(
+                job.lane = %lane.lane,
+                "{count} jobs failed: what they wait for has been away for {} s",
+                away.as_secs()
+            );
+        }
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ mod zugferd1;
 use ode_pdf::Attachment;
 use tree::Node;
 
+use crate::finding::FindingCode;
 use crate::record::{Finding, Record, Severity};
 use crate::write::{self, Format, Provenance, Written};
 
@@ -90,7 +91,7 @@ fn rank(attachment: &Attachment) -> Option<usize> {
 fn passed_over(first: &Embedded, other: &Embedded) -> Finding {
     Finding {
         severity: Severity::Review,
-        code: "EMBEDDED_SECOND_INVOICE".to_owned(),
+        code: FindingCode::EmbeddedSecondInvoice,
         field: None,
         message: format!(
             "The document carries two invoices; {} was used and {} was not.",
@@ -118,7 +119,7 @@ impl Unreadable {
             }
             Self::Refused(why) => format!("The attachment {name} was not used: it {why}."),
         };
-        let code = "EMBEDDED_XML_UNREADABLE".to_owned();
+        let code = FindingCode::EmbeddedXmlUnreadable;
         Finding { severity: Severity::Review, code, field: None, message }
     }
 }

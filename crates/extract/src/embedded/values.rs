@@ -7,6 +7,7 @@ use rust_decimal::Decimal;
 
 use super::tree::Node;
 use crate::facts::unprinted;
+use crate::finding::FindingCode;
 use crate::record::{Field, Finding, Record, Row, Severity, Table, Typed};
 use crate::terms::{self, Term, TermType};
 
@@ -67,7 +68,7 @@ pub(super) fn add_rows(record: &mut Record, name: &str, rows: impl IntoIterator<
             let message = format!("The embedded XML has more than {rows_max} {name}; the rest was left out.");
             record.findings.push(Finding {
                 severity: Severity::Error,
-                code: "EMBEDDED_XML_CUT".to_owned(),
+                code: FindingCode::EmbeddedXmlCut,
                 field: Some(name.to_owned()),
                 message,
             });

@@ -157,7 +157,7 @@ fn beside(context: Context<'_>, hit: &Hit, label: Rect) -> Vec<Span> {
 }
 
 /// A piece with the lines set tightly over and under it in the same column, where no other label stands beside.
-fn wrapped(context: Context<'_>, hit: &Hit, piece: &Piece) -> Span {
+pub(super) fn wrapped(context: Context<'_>, hit: &Hit, piece: &Piece) -> Span {
     let page = &context.sheet.pages[hit.page];
     let goes_on = |row: &TextRow, near: Rect| {
         let own = row.pieces.first().filter(|p| (p.bbox.x0 - near.x0).abs() < 3.0)?;

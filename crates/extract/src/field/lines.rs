@@ -114,17 +114,67 @@ fn first_above(lines: &[Span], boxes: &[Rect], town: usize) -> Option<usize> {
     (first < town).then_some(first)
 }
 
-/// "40235 Düsseldorf", "D-63571 Gelnhausen", "75018 PARIS, FR".
-fn is_town(text: &str) -> bool {
+/// A postal code beside a town: "40235 Düsseldorf", "D-63571 Gelnhausen", "75018 PARIS, FR", "110 00 Praha 1",
+/// "00-238 Warszawa", "1016 DV Amsterdam", and with the town first "Leeds LS1 4AP", "Austin, TX 78701", "Jakarta 12190".
+pub(super) fn is_town(text: &str) -> bool {
     let text = text.trim();
-    let bare =
-        text.split_once(['-', ' ']).filter(|(c, _)| c.len() <= 2 && c.chars().all(char::is_alphabetic));
-    let text = bare.map_or(text, |(_, rest)| rest);
-    let digits = text.chars().take_while(char::is_ascii_digit).count();
-    let rest = text[digits..].trim_start();
-    matches!(digits, 4 | 5)
-        && rest.len() + digits < text.len()
-        && rest.chars().next().is_some_and(char::is_uppercase)
+    if text.contains(':') || text.chars().count() > TOWN_CHARS_MAX {
+        return false;
+    }
+    let words: Vec<&str> = text.split([' ', '\u{a0}', ',']).filter(|w| !w.is_empty()).collect();
+    starts_with_code(&words) || ends_with_code(&words)
+}
+
+/// Longer lines are sentences.
+const TOWN_CHARS_MAX: usize = 60;
+
+fn is_digits(word: &str, lengths: &[usize]) -> bool {
+    lengths.contains(&word.len()) && word.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_name(word: &&&str) -> bool {
+    word.chars().next().is_some_and(|c| c.is_uppercase() || c == '\'')
+        && !word.chars().any(|c| c.is_ascii_digit())
+}
+
+/// The code first: in one piece, in two groups, or with a hyphen inside.
+fn starts_with_code(words: &[&str]) -> bool {
+    let Some(first) = words.first() else { return false };
+    let bare = match first.split_once('-') {
+        Some((country, code)) if country.len() <= 3 && country.bytes().all(|b| b.is_ascii_uppercase()) => {
+            code
+        }
+        _ => first,
+    };
+    let is_whole = is_digits(bare, &[4, 5, 6]);
+    let parts = bare.split_once('-');
+    let is_hyphened = parts.is_some_and(|(a, b)| is_digits(a, &[2, 4]) && is_digits(b, &[3]));
+    let rest = if is_whole || is_hyphened {
+        &words[1..]
+    } else if words.len() > 2 && is_digits(bare, &[3]) && is_digits(words[1], &[2]) {
+        &words[2..]
+    } else {
+        return false;
+    };
+    rest.iter().take(2).find(is_name).is_some()
+}
+
+/// The town first: five or six digits behind it, a state and a code, or a British code.
+fn ends_with_code(words: &[&str]) -> bool {
+    let has_town = words.first().is_some_and(|w| is_name(&w));
+    let Some((last, head)) = words.split_last().filter(|(_, head)| has_town && !head.is_empty()) else {
+        return false;
+    };
+    let zip = last.split_once('-').map_or(*last, |(zip, _)| zip);
+    let is_state = |word: &&str| matches!(word.len(), 2 | 3) && word.bytes().all(|b| b.is_ascii_uppercase());
+    let is_british = last.len() == 3
+        && last.as_bytes()[0].is_ascii_digit()
+        && last.as_bytes()[1..].iter().all(u8::is_ascii_uppercase)
+        && head.last().is_some_and(|w| (2..=4).contains(&w.len()) && w.bytes().any(|b| b.is_ascii_digit()))
+        && head.len() > 1;
+    is_british
+        || (is_digits(zip, &[5, 6]) && head.iter().all(|w| is_name(&w)))
+        || (is_digits(zip, &[4, 5]) && head.last().is_some_and(is_state) && head.len() > 1)
 }
 
 /// Legal forms, folded, as they stand behind a company's name.
@@ -196,6 +246,54 @@ const FORMS: &[&str] = &[
     "s.r.o",
     "doo",
     "d.o.o",
+    "d.d",
+    "a.s",
+    "j.s.a",
+    "k.s",
+    "s.k.a",
+    "sp.j",
+    "sp.k",
+    "z.o.o",
+    "spol",
+    "sapa",
+    "unipessoal",
+    "nyrt",
+    "bt",
+    "kkt",
+    "ood",
+    "eood",
+    "ad",
+    "ae",
+    "α.ε",
+    "ε.π.ε",
+    "επε",
+    "ι.κ.ε",
+    "ικε",
+    "ο.ε",
+    "sti",
+    "uab",
+    "ou",
+    "sia",
+    "osauhing",
+    "ky",
+    "ry",
+    "ans",
+    "da",
+    "i/s",
+    "k/s",
+    "hb",
+    "kb",
+    "sca",
+    "scop",
+    "sci",
+    "cvba",
+    "bvba",
+    "vzw",
+    "asbl",
+    "scrl",
+    "partners",
+    "foundation",
+    "stiftung",
     "sp",
     "gesellschaft",
 ];
@@ -205,7 +303,7 @@ const PREFIX_FORMS: &[&str] =
     &["pt", "pt.", "cv", "cv.", "ud", "ud.", "koperasi", "firma", "fa", "yayasan", "perum", "pd"];
 
 /// Whether a line names a company by its legal form.
-fn is_company(text: &str) -> bool {
+pub(super) fn is_company(text: &str) -> bool {
     let folded = crate::sheet::fold(text);
     let words: Vec<&str> = folded.split_whitespace().collect();
     let is_form = |word: &&str| FORMS.contains(&word.trim_matches(|c: char| !c.is_alphanumeric()));

@@ -3,6 +3,7 @@
 mod area;
 mod direction;
 mod lines;
+mod party;
 
 use crate::label::Hits;
 use crate::mapping::FieldRule;
@@ -188,7 +189,10 @@ fn sources(rule: &FieldRule, context: Context<'_>) -> Vec<Source> {
         let lines = zone_lines(zone, context.sheet);
         select_lines(rule, lines, 0.9, "in its zone of the page", &mut sources);
     }
-    if rule.anchors.is_empty() && rule.find.is_none() && rule.zone.is_none() {
+    if let Some(party) = &rule.party {
+        sources.extend(party::sources(party, rule, context));
+    }
+    if rule.anchors.is_empty() && rule.find.is_none() && rule.zone.is_none() && rule.party.is_none() {
         for area in areas.iter().flatten() {
             let lines = area.lines(context);
             select_lines(rule, lines, 0.95, "in its section", &mut sources);

@@ -118,6 +118,22 @@ pub struct LocaleFile {
     /// Default and marks.
     #[serde(default)]
     pub currency: CurrencyFile,
+    /// Words that tell where a document is from, and what follows for what is written there in several ways.
+    #[serde(default)]
+    pub hints: Vec<HintFile>,
+}
+
+/// Words that tell where a document is from.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HintFile {
+    /// Any of these speaks for it; where several hints do, the one with most of its words on the page counts.
+    pub any: Texts,
+    /// Order of day and month, where the document's own dates leave it open.
+    pub dates: Option<DatesFile>,
+    /// Mark to code, for marks that several currencies share.
+    #[serde(default)]
+    pub marks: BTreeMap<String, String>,
 }
 
 /// A sample number says it best.
@@ -188,6 +204,8 @@ pub struct FieldFile {
     pub kind: Kind,
     /// A part of the page.
     pub zone: Option<ZoneFile>,
+    /// Found by the shape of the page: as the one who sells or the one who buys.
+    pub party: Option<Side>,
     /// Which line of a block, cell or zone.
     pub line: Option<LineFile>,
     /// How many lines are joined, from `line` on.
@@ -236,6 +254,16 @@ pub enum Where {
     SameCell,
     /// In the lines under it, up to a gap.
     Block,
+}
+
+/// Who is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The one who wrote the invoice.
+    Seller,
+    /// The one who pays it.
+    Buyer,
 }
 
 /// Which candidate is taken.
@@ -435,6 +463,20 @@ pub struct Expected(pub String);
 /// One text or a list of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Texts(pub Vec<String>);
+
+impl Texts {
+    /// Those that name no field.
+    #[must_use]
+    pub fn without_fields(&self) -> Self {
+        Self(self.0.iter().filter(|text| !text.starts_with('@')).cloned().collect())
+    }
+
+    /// Those that stand for the labels of a field.
+    #[must_use]
+    pub fn only_fields(&self) -> Self {
+        Self(self.0.iter().filter(|text| text.starts_with('@')).cloned().collect())
+    }
+}
 
 /// One direction or a list of them.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -14,6 +14,7 @@ use crate::error::MappingError;
 use crate::label::{Care, Group, LabelId, Labels, LabelsBuilder, Pattern, as_pattern, compile};
 use crate::values::Kind;
 use check::Equation;
+pub(crate) use file::Side;
 use file::{
     ColumnFile, FieldFile, LineFile, LocaleFile, MappingFile, OnFail, Pick, Status, TableFile, TestFile,
     Texts, Where, WithinFile, ZoneFile,
@@ -41,6 +42,8 @@ pub struct Mapping {
     pub output: Option<String>,
     /// One line for people.
     pub about: String,
+    /// The file it was read from; none for one that comes with the program.
+    pub source: Option<String>,
     /// Which documents it is for.
     pub terms: MatchTerms,
     /// How numbers and dates are written.
@@ -60,6 +63,8 @@ pub(crate) struct Rules {
     pub fields: BTreeMap<String, FieldRule>,
     pub tables: Vec<TableRule>,
     pub checks: Vec<Check>,
+    /// Words of each hint of the locale.
+    pub hints: Vec<Vec<LabelId>>,
 }
 
 impl Mapping {
@@ -113,6 +118,7 @@ pub(crate) struct FieldRule {
     pub pick: Pick,
     pub kind: Kind,
     pub zone: Option<ZoneFile>,
+    pub party: Option<Party>,
     pub line: Option<LineFile>,
     pub lines: usize,
     pub wraps: bool,
@@ -124,6 +130,14 @@ pub(crate) struct FieldRule {
     pub to: Option<String>,
     pub is_required: bool,
     pub or: Vec<FieldRule>,
+}
+
+/// A party to the document, and the headings that both parties stand under.
+#[derive(Debug)]
+pub(crate) struct Party {
+    pub side: Side,
+    pub seller: Vec<LabelId>,
+    pub buyer: Vec<LabelId>,
 }
 
 /// The part of a document between two headings.
@@ -142,6 +156,8 @@ pub(crate) struct TableRule {
     pub columns: Vec<ColumnRule>,
     pub pattern: Option<Pattern>,
     pub until: Vec<LabelId>,
+    /// Labels of totals: they end the table only where no other words follow.
+    pub until_totals: Vec<LabelId>,
     pub skip: Vec<Pattern>,
     pub starts: usize,
     pub joins: Vec<usize>,
@@ -185,7 +201,7 @@ pub fn parse(
     let mapping = parse_trusted(source, text, base)?;
     let rules =
         compile_rules(&mapping.file, Care::Check).map_err(|message| located(source, text, message))?;
-    Ok(Mapping { rules: OnceLock::from(rules), ..mapping })
+    Ok(Mapping { rules: OnceLock::from(rules), source: Some(source.to_owned()), ..mapping })
 }
 
 /// Reads a file's text that is known to be sound.
@@ -238,6 +254,7 @@ fn inherit(mut child: MappingFile, parent: &MappingFile) -> MappingFile {
     child.ignore.0.extend(parent.ignore.0.iter().cloned());
     child.locale.numbers = child.locale.numbers.or(parent.locale.numbers);
     child.locale.dates = child.locale.dates.or(parent.locale.dates);
+    child.locale.hints.extend(parent.locale.hints.iter().cloned());
     let currency = &parent.locale.currency;
     child.locale.currency.default = child.locale.currency.default.or_else(|| currency.default.clone());
     for (mark, code) in &currency.marks {
@@ -307,6 +324,7 @@ fn compile_file(file: MappingFile) -> Result<Mapping, String> {
         kind: file.kind.clone(),
         output: file.output.clone(),
         about: file.about.clone(),
+        source: None,
         terms: compile_match(&file)?,
         locale: file.locale.clone(),
         tests: file.tests.clone(),
@@ -317,6 +335,7 @@ fn compile_file(file: MappingFile) -> Result<Mapping, String> {
 
 fn compile_rules(file: &MappingFile, care: Care) -> Result<Rules, String> {
     let mut labels = LabelsBuilder::new(care);
+    labels.know(file.fields.iter().map(|(name, field)| (name.clone(), field.anchor.0.clone())).collect());
     for label in &file.ignore.0 {
         labels.add(label, Group::Anchor).map_err(|e| format!("ignore «{label}»: {e}"))?;
     }
@@ -334,7 +353,9 @@ fn compile_rules(file: &MappingFile, care: Care) -> Result<Rules, String> {
         tables.push(rule);
     }
     let checks = file.checks.iter().map(|c| compile_check(c, &fields, &tables)).collect::<Result<_, _>>()?;
-    Ok(Rules { labels: labels.build()?, fields, tables, checks })
+    let hints = file.locale.hints.iter().map(|hint| add_all(&mut labels, &hint.any, Group::Hint));
+    let hints = hints.collect::<Result<_, _>>()?;
+    Ok(Rules { labels: labels.build()?, fields, tables, checks, hints })
 }
 
 fn compile_match(file: &MappingFile) -> Result<MatchTerms, String> {
@@ -358,7 +379,22 @@ fn compile_match(file: &MappingFile) -> Result<MatchTerms, String> {
 }
 
 fn add_all(labels: &mut LabelsBuilder, texts: &Texts, group: Group) -> Result<Vec<LabelId>, String> {
-    texts.0.iter().map(|text| labels.add(text, group).map_err(|e| format!("«{text}»: {e}"))).collect()
+    let mut ids = Vec::new();
+    for text in &texts.0 {
+        match text.strip_prefix('@') {
+            Some(field) => ids.extend(labels.add_known(field, group).map_err(|e| format!("«{text}»: {e}"))?),
+            None => ids.push(labels.add(text, group).map_err(|e| format!("«{text}»: {e}"))?),
+        }
+    }
+    Ok(ids)
+}
+
+/// The headings that parties stand under, out of the labels of the two fields.
+fn compile_party(side: Option<Side>, labels: &mut LabelsBuilder) -> Result<Option<Party>, String> {
+    let Some(side) = side else { return Ok(None) };
+    let seller = labels.add_known("seller_name", Group::Anchor)?;
+    let buyer = labels.add_known("buyer_name", Group::Anchor)?;
+    Ok(Some(Party { side, seller, buyer }))
 }
 
 fn pattern(text: &Option<String>, labels: &LabelsBuilder) -> Result<Option<Pattern>, String> {
@@ -387,9 +423,10 @@ fn compile_within(within: &Option<WithinFile>, labels: &mut LabelsBuilder) -> Re
 const REACH_LINES: f32 = 3.0;
 
 fn compile_field(field: &FieldFile, labels: &mut LabelsBuilder) -> Result<FieldRule, String> {
-    let has_source = !field.anchor.0.is_empty() || field.find.is_some() || field.zone.is_some();
+    let has_source =
+        !field.anchor.0.is_empty() || field.find.is_some() || field.zone.is_some() || field.party.is_some();
     if !has_source && field.value.is_none() && field.within.is_none() && field.or.is_empty() {
-        return Err("it needs an anchor, a find, a zone, a within or a value".into());
+        return Err("it needs an anchor, a find, a zone, a party, a within or a value".into());
     }
     let wheres = if field.r#where.0.is_empty() { vec![Where::Right] } else { field.r#where.0.clone() };
     let or = field.or.iter().map(|f| compile_field(f, labels)).collect::<Result<Vec<_>, _>>()?;
@@ -400,7 +437,12 @@ fn compile_field(field: &FieldFile, labels: &mut LabelsBuilder) -> Result<FieldR
         rule
     });
     Ok(FieldRule {
-        anchors: add_all(labels, &field.anchor, Group::Anchor)?,
+        // The labels of a party are headings, which it looks at itself.
+        anchors: if field.party.is_some() {
+            Vec::new()
+        } else {
+            add_all(labels, &field.anchor, Group::Anchor)?
+        },
         wheres,
         find: pattern(&field.find, labels)?,
         take: pattern(&field.take, labels)?,
@@ -410,6 +452,7 @@ fn compile_field(field: &FieldFile, labels: &mut LabelsBuilder) -> Result<FieldR
         pick: field.pick,
         kind: field.kind,
         zone: field.zone,
+        party: compile_party(field.party, labels)?,
         line: field.line,
         lines: field.lines.max(1),
         wraps: field.wraps,
@@ -446,7 +489,8 @@ fn compile_table(table: &TableFile, at: usize, labels: &mut LabelsBuilder) -> Re
         name: table.name.clone(),
         to: table.to.clone(),
         pattern: pattern(&table.pattern, labels)?,
-        until: add_all(labels, &table.until, Group::Bound)?,
+        until: add_all(labels, &table.until.without_fields(), Group::Bound)?,
+        until_totals: add_all(labels, &table.until.only_fields(), Group::Bound)?,
         skip: patterns(&table.skip, labels)?,
         starts,
         joins: table.row.joins.0.iter().map(index).collect::<Result<_, _>>()?,

@@ -3,6 +3,7 @@
 
 use super::{info, review};
 use crate::facts::Ask;
+use crate::finding::FindingCode;
 use crate::record::{Finding, Record};
 use crate::terms;
 
@@ -16,7 +17,7 @@ pub(super) fn check(record: &Record) -> Vec<Finding> {
         if is_iban_shaped(&text) && !is_iban(&text) {
             let label = terms::header(name).map_or(name, |term| term.label);
             let message = format!("The {label} {text} fails its check digits.");
-            findings.push(review("IBAN_CHECK", name, message));
+            findings.push(review(FindingCode::IbanCheck, name, message));
         }
     }
     for name in ["seller_vat_id", "buyer_vat_id", "seller_tax_number", "tax_representative_vat_id"] {
@@ -24,7 +25,7 @@ pub(super) fn check(record: &Record) -> Vec<Finding> {
         if tax_number_is_right(&text) == Some(false) {
             let label = terms::header(name).map_or(name, |term| term.label);
             findings.push(info(
-                "TAX_NUMBER_CHECK",
+                FindingCode::TaxNumberCheck,
                 name,
                 format!("The {label} {text} fails its check digits."),
             ));

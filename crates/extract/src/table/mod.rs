@@ -12,6 +12,7 @@ use std::ops::Range;
 use ode_pdf::Rect;
 
 use crate::field::{Context, areas, begins_piece};
+use crate::label::Hit;
 use crate::mapping::{ColumnRule, TableRule};
 use crate::record::Row;
 use crate::sheet::{SheetPage, Span, TextRow, union};
@@ -115,9 +116,31 @@ fn rows_by_headings(rule: &TableRule, context: Context<'_>) -> Vec<Row> {
 
 /// The first row that begins with a label of `until`, or the page's end.
 fn end_of_body(rule: &TableRule, context: Context<'_>, page: usize, first: usize) -> usize {
-    let ends = context.hits.of(&rule.until).into_iter();
-    let ends = ends.filter(|h| h.page == page && h.row >= first && begins_piece(h, context));
-    ends.map(|h| h.row).min().unwrap_or(context.sheet.pages[page].rows.len())
+    let is_after = |h: &Hit| h.page == page && h.row >= first && begins_piece(h, context);
+    let ends = context.hits.of(&rule.until).into_iter().filter(&is_after);
+    let totals = context.hits.of(&rule.until_totals).into_iter().filter(&is_after);
+    let totals = totals.filter(|h| is_total(h, context));
+    ends.chain(totals).map(|h| h.row).min().unwrap_or(context.sheet.pages[page].rows.len())
+}
+
+/// Whether a label of a total is followed by nothing but amounts and other labels: "Base 1.234,00", but not "Base
+/// plate, steel".
+fn is_total(label: &Hit, context: Context<'_>) -> bool {
+    let row = context.sheet.row(label.page, label.row);
+    let labels = context.hits.all_in(label.page, label.row);
+    let mut word = String::new();
+    for (at, c) in row.text.chars().enumerate().skip(label.chars.end).chain([(0, ' ')]) {
+        let is_covered = labels.iter().any(|l| l.contains(&at)) && at > 0;
+        if c.is_alphabetic() && !is_covered {
+            word.push(c);
+        } else {
+            if word.chars().count() >= 3 && !crate::values::currency::is_mark(&word) {
+                return false;
+            }
+            word.clear();
+        }
+    }
+    true
 }
 
 fn mid_x(rect: Rect) -> f32 {

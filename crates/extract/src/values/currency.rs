@@ -32,6 +32,15 @@ const MARKS: &[(&str, &str)] = &[
     ("₹", "INR"),
     ("zł", "PLN"),
     ("Kč", "CZK"),
+    ("Ft", "HUF"),
+    ("lei", "RON"),
+    ("Lei", "RON"),
+    ("₺", "TRY"),
+    ("TL", "TRY"),
+    ("₽", "RUB"),
+    ("₩", "KRW"),
+    ("₪", "ILS"),
+    ("лв.", "BGN"),
     ("Fr.", "CHF"),
 ];
 
@@ -82,7 +91,7 @@ fn find_mark(chars: &[char], mark: &str, code: &str, found: &mut Vec<Reading>) {
 
 /// A sign that stands for money.
 pub fn is_symbol(c: char) -> bool {
-    matches!(c, '€' | '$' | '£' | '¥' | '₹')
+    matches!(c, '€' | '$' | '£' | '¥' | '₹' | '₺' | '₽' | '₩' | '₪')
 }
 
 /// Whether the text is exactly one mark or code.

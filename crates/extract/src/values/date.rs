@@ -1,4 +1,4 @@
-//! Days as people print them, with month names in eight languages.
+//! Days as people print them, with month names in twenty languages.
 
 use std::ops::Range;
 
@@ -25,7 +25,9 @@ pub struct DateStyle {
 }
 
 /// Month names by the shortest beginning that tells them apart, in lower case without accents:
-/// Indonesian, English, German, French, Dutch, Spanish, Italian, Portuguese.
+/// Indonesian, English, German, French, Dutch, Spanish, Italian, Portuguese, Polish, Czech, Slovak, Danish, Swedish,
+/// Norwegian, Finnish, Romanian, Hungarian, Croatian, Slovenian, Greek, Turkish. "Listopad" is November in Polish and Czech,
+/// and October in Croatian: there it is printed in figures far more often, and November is taken.
 const MONTHS: &[(&str, i8)] = &[
     ("januari", 1),
     ("january", 1),
@@ -137,6 +139,172 @@ const MONTHS: &[(&str, i8)] = &[
     ("dec", 12),
     ("dez", 12),
     ("dic", 12),
+    ("stycznia", 1),
+    ("styczen", 1),
+    ("ledna", 1),
+    ("leden", 1),
+    ("januara", 1),
+    ("jan", 1),
+    ("tammikuuta", 1),
+    ("tammikuu", 1),
+    ("ianuarie", 1),
+    ("ian", 1),
+    ("sijecnja", 1),
+    ("sijecanj", 1),
+    ("januarja", 1),
+    ("ιανουαριου", 1),
+    ("ιανουαριος", 1),
+    ("ocak", 1),
+    ("lutego", 2),
+    ("luty", 2),
+    ("unora", 2),
+    ("unor", 2),
+    ("februara", 2),
+    ("helmikuuta", 2),
+    ("helmikuu", 2),
+    ("februarie", 2),
+    ("februarja", 2),
+    ("veljace", 2),
+    ("veljaca", 2),
+    ("φεβρουαριου", 2),
+    ("φεβρουαριος", 2),
+    ("subat", 2),
+    ("marca", 3),
+    ("marzec", 3),
+    ("brezna", 3),
+    ("brezen", 3),
+    ("marts", 3),
+    ("maaliskuuta", 3),
+    ("maaliskuu", 3),
+    ("martie", 3),
+    ("marcius", 3),
+    ("ozujka", 3),
+    ("ozujak", 3),
+    ("marec", 3),
+    ("μαρτιου", 3),
+    ("μαρτιος", 3),
+    ("mart", 3),
+    ("kwietnia", 4),
+    ("kwiecien", 4),
+    ("dubna", 4),
+    ("duben", 4),
+    ("aprila", 4),
+    ("huhtikuuta", 4),
+    ("huhtikuu", 4),
+    ("aprilie", 4),
+    ("aprilis", 4),
+    ("travnja", 4),
+    ("travanj", 4),
+    ("απριλιου", 4),
+    ("απριλιος", 4),
+    ("nisan", 4),
+    ("maja", 5),
+    ("maj", 5),
+    ("kvetna", 5),
+    ("kveten", 5),
+    ("toukokuuta", 5),
+    ("toukokuu", 5),
+    ("majus", 5),
+    ("svibnja", 5),
+    ("svibanj", 5),
+    ("μαιου", 5),
+    ("μαιος", 5),
+    ("mayis", 5),
+    ("czerwca", 6),
+    ("czerwiec", 6),
+    ("cervna", 6),
+    ("cerven", 6),
+    ("juna", 6),
+    ("kesakuuta", 6),
+    ("kesakuu", 6),
+    ("iunie", 6),
+    ("junius", 6),
+    ("lipnja", 6),
+    ("lipanj", 6),
+    ("junija", 6),
+    ("ιουνιου", 6),
+    ("ιουνιος", 6),
+    ("haziran", 6),
+    ("lipca", 7),
+    ("cervence", 7),
+    ("cervenec", 7),
+    ("jula", 7),
+    ("heinakuuta", 7),
+    ("heinakuu", 7),
+    ("iulie", 7),
+    ("julius", 7),
+    ("srpnja", 7),
+    ("srpanj", 7),
+    ("julija", 7),
+    ("ιουλιου", 7),
+    ("ιουλιος", 7),
+    ("temmuz", 7),
+    ("sierpnia", 8),
+    ("sierpien", 8),
+    ("srpna", 8),
+    ("srpen", 8),
+    ("augusta", 8),
+    ("augusti", 8),
+    ("elokuuta", 8),
+    ("elokuu", 8),
+    ("augusztus", 8),
+    ("kolovoza", 8),
+    ("kolovoz", 8),
+    ("avgusta", 8),
+    ("avgust", 8),
+    ("αυγουστου", 8),
+    ("αυγουστος", 8),
+    ("agustos", 8),
+    ("wrzesnia", 9),
+    ("wrzesien", 9),
+    ("zari", 9),
+    ("septembra", 9),
+    ("syyskuuta", 9),
+    ("syyskuu", 9),
+    ("septembrie", 9),
+    ("szeptember", 9),
+    ("rujna", 9),
+    ("rujan", 9),
+    ("σεπτεμβριου", 9),
+    ("σεπτεμβριος", 9),
+    ("eylul", 9),
+    ("pazdziernika", 10),
+    ("pazdziernik", 10),
+    ("rijna", 10),
+    ("rijen", 10),
+    ("oktobra", 10),
+    ("lokakuuta", 10),
+    ("lokakuu", 10),
+    ("octombrie", 10),
+    ("listopada", 11),
+    ("listopad", 11),
+    ("οκτωβριου", 10),
+    ("οκτωβριος", 10),
+    ("ekim", 10),
+    ("listopadu", 11),
+    ("novembra", 11),
+    ("marraskuuta", 11),
+    ("marraskuu", 11),
+    ("noiembrie", 11),
+    ("studenoga", 11),
+    ("studenog", 11),
+    ("studeni", 11),
+    ("νοεμβριου", 11),
+    ("νοεμβριος", 11),
+    ("kasim", 11),
+    ("grudnia", 12),
+    ("grudzien", 12),
+    ("prosince", 12),
+    ("prosinec", 12),
+    ("decembra", 12),
+    ("joulukuuta", 12),
+    ("joulukuu", 12),
+    ("decembrie", 12),
+    ("prosinca", 12),
+    ("prosinac", 12),
+    ("δεκεμβριου", 12),
+    ("δεκεμβριος", 12),
+    ("aralik", 12),
 ];
 
 /// A piece of a text that may be part of a date.
@@ -172,8 +340,9 @@ pub fn dates(text: &str, style: &DateStyle) -> Vec<Reading> {
     found
 }
 
-/// Whether a document's dates put the month first: some date in figures can be read no other way.
-pub fn order_of<'a>(texts: impl Iterator<Item = &'a str>) -> DateOrder {
+/// Whether a document's dates put the month first: some date in figures can be read no other way. None where all of
+/// them can be read both ways.
+pub fn order_of<'a>(texts: impl Iterator<Item = &'a str>) -> Option<DateOrder> {
     let (mut day_first, mut month_first) = (0, 0);
     for text in texts {
         let parts = parts(text);
@@ -189,7 +358,11 @@ pub fn order_of<'a>(texts: impl Iterator<Item = &'a str>) -> DateOrder {
             }
         }
     }
-    if month_first > day_first { DateOrder::MonthFirst } else { DateOrder::DayFirst }
+    match month_first.cmp(&day_first) {
+        std::cmp::Ordering::Greater => Some(DateOrder::MonthFirst),
+        std::cmp::Ordering::Less => Some(DateOrder::DayFirst),
+        std::cmp::Ordering::Equal => None,
+    }
 }
 
 fn parts(text: &str) -> Vec<(Part, Range<usize>)> {
@@ -256,7 +429,7 @@ fn whole_part(text: &str) -> Part {
 
 fn word_part(word: &[char]) -> Part {
     let folded: String = word.iter().map(|c| crate::sheet::fold_char(*c)).collect();
-    if matches!(folded.as_str(), "de" | "del" | "den" | "of" | "st" | "nd" | "rd" | "th" | "er") {
+    if matches!(folded.as_str(), "de" | "del" | "den" | "of" | "st" | "nd" | "rd" | "th" | "er" | "d") {
         return Part::Joint;
     }
     MONTHS.iter().find(|(name, _)| *name == folded).map_or(Part::Other, |(_, month)| Part::Month(*month))
@@ -412,7 +585,7 @@ mod tests {
 
     #[test]
     fn one_date_that_puts_the_month_first_decides_for_all() {
-        assert_eq!(order_of(["11/03/2017", "11/17/2017"].into_iter()), DateOrder::MonthFirst);
-        assert_eq!(order_of(["11/03/2017"].into_iter()), DateOrder::DayFirst);
+        assert_eq!(order_of(["11/03/2017", "11/17/2017"].into_iter()), Some(DateOrder::MonthFirst));
+        assert_eq!(order_of(["11/03/2017"].into_iter()), None);
     }
 }

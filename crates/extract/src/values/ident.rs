@@ -30,6 +30,7 @@ const VAT_LENGTHS: &[(&str, std::ops::RangeInclusive<usize>)] = &[
     ("LV", 11..=11),
     ("MT", 8..=8),
     ("NL", 12..=12),
+    ("NO", 9..=12),
     ("PL", 10..=10),
     ("PT", 9..=9),
     ("RO", 2..=10),
@@ -203,18 +204,33 @@ fn vat_at(chars: &[char], at: usize) -> Option<Reading> {
     }
     let (text, ends) = compact(chars, at, |c| matches!(c, ' ' | '\u{a0}' | '.' | '-'));
     let (country, lengths) = VAT_LENGTHS.iter().find(|(code, _)| text.starts_with(code))?;
+    // "No. 12" and "Roma 15" begin with small letters behind their first.
+    if !chars[at..at + country.len().min(2)].iter().all(char::is_ascii_uppercase) {
+        return None;
+    }
     let length = lengths.clone().rev().find(|n| {
         let length = country.len() + n;
         length <= text.len()
             && is_word_end(chars, ends[length - 1])
-            && text[country.len()..length].chars().filter(char::is_ascii_digit).count() + 3 >= *n
-            && text[country.len() + 2..length].chars().filter(char::is_ascii_alphabetic).count() <= 2
+            && is_vat_body(country, &text[country.len()..length])
     })? + country.len();
     // "DE 74465 Demoort" is a place: between the digits of a number no letter follows after a space.
     let range = at..ends[length - 1];
     let printed: String = chars[range.clone()].iter().collect();
     let is_compact = printed.trim().chars().filter(|c| c.is_whitespace()).count() <= 4;
     is_compact.then(|| Reading { typed: Typed::Text(tidy_id(&printed)), chars: range, is_sure: false })
+}
+
+/// Digits, with letters only where a country has any.
+fn is_vat_body(country: &str, body: &str) -> bool {
+    let letters = body.chars().filter(char::is_ascii_alphabetic).count();
+    match country {
+        "NO" => body.trim_end_matches("MVA").len() == 9 && letters == body.len() - 9,
+        "AT" | "CY" | "ES" | "FR" | "GB" | "IE" | "NL" | "XI" | "CHE" => {
+            letters <= 3 && body[2..].chars().filter(char::is_ascii_alphabetic).count() <= 2
+        }
+        _ => letters == 0,
+    }
 }
 
 fn tidy_id(printed: &str) -> String {
@@ -239,25 +255,46 @@ pub fn is_npwp(printed: &str) -> bool {
     is_digits && (groups == [2, 3, 3, 1, 3, 3] || groups == [15] || groups == [16] || groups == [4, 4, 4, 4])
 }
 
-/// National tax numbers: three to six groups of digits between slashes, spaces or points (`201/113/40209`).
+/// National tax numbers: digits, alone or in groups between slashes, spaces, hyphens or points (`201/113/40209`,
+/// `526-10-40-828`), with a letter before or behind them in Spain (`B12345678`).
 pub fn tax_numbers(text: &str) -> Vec<Reading> {
     let chars: Vec<char> = text.chars().collect();
     let mut found = Vec::new();
     let mut at = 0;
     while at < chars.len() {
-        if !chars[at].is_ascii_digit() || !starts_word(&chars, at) {
+        let is_letter = chars[at].is_ascii_uppercase() && chars.get(at + 1).is_some_and(char::is_ascii_digit);
+        if !(chars[at].is_ascii_digit() || is_letter) || !starts_word(&chars, at) {
             at += 1;
             continue;
         }
-        let range = tax_number_range(&chars, at);
+        let digits_at = at + usize::from(is_letter);
+        let mut range = tax_number_range(&chars, digits_at);
+        range.start = at;
+        if chars.get(range.end).is_some_and(char::is_ascii_uppercase) && is_word_end(&chars, range.end + 1) {
+            range.end += 1;
+        }
         let printed: String = chars[range.clone()].iter().collect();
         let digits = printed.chars().filter(char::is_ascii_digit).count();
-        if (9..=16).contains(&digits) {
+        let shortest = if digits < printed.chars().count() && is_letter { 7 } else { 8 };
+        let is_number = (shortest..=16).contains(&digits) && is_word_end(&chars, range.end);
+        if is_number && !is_date_shaped(&printed) && !is_grouped_amount(&printed) {
             found.push(Reading { typed: Typed::Text(printed), chars: range.clone(), is_sure: false });
         }
         at = range.end.max(at + 1);
     }
     found
+}
+
+/// "31.12.2026" and "2026-12-31" are days.
+fn is_date_shaped(printed: &str) -> bool {
+    let groups: Vec<usize> = printed.split(['.', '-', '/', ' ']).map(str::len).collect();
+    matches!(groups.as_slice(), [1 | 2, 1 | 2, 4] | [4, 2, 2])
+}
+
+/// "22.642.890" is an amount.
+fn is_grouped_amount(printed: &str) -> bool {
+    let groups: Vec<usize> = printed.split('.').map(str::len).collect();
+    groups.len() > 1 && groups[1..].iter().all(|g| *g == 3) && groups[0] <= 3
 }
 
 fn tax_number_range(chars: &[char], start: usize) -> Range<usize> {

@@ -17,6 +17,7 @@ use rust_decimal::Decimal;
 use super::amount::sum;
 use super::codes;
 use crate::facts::{Ask, Facts, unprinted};
+use crate::finding::FindingCode;
 use crate::record::{Finding, Record, Row, Severity, Typed};
 use crate::terms;
 
@@ -119,12 +120,12 @@ impl Invoice {
         let field = unprinted(Some(term.number), typed, because);
         let message = format!("The {} was written as {}: {because}.", term.label, field.value.printed);
         self.header.insert(name.to_owned(), field);
-        self.tell(Severity::Info, "DERIVED", Some(name), message);
+        self.tell(Severity::Info, FindingCode::Derived, Some(name), message);
     }
 
-    fn tell(&mut self, severity: Severity, code: &str, field: Option<&str>, message: String) {
+    fn tell(&mut self, severity: Severity, code: FindingCode, field: Option<&str>, message: String) {
         let field = field.map(str::to_owned);
-        self.findings.push(Finding { severity, code: code.to_owned(), field, message });
+        self.findings.push(Finding { severity, code, field, message });
     }
 
     /// Type, currency and day of issue.
@@ -147,7 +148,7 @@ impl Invoice {
                 if name == "issue_date" { self.header.date(name).is_some() } else { self.header.has(name) };
             if let (false, Some(term)) = (is_known, terms::header(name)) {
                 let message = format!("The document states no {}, which the standard demands.", term.label);
-                self.tell(Severity::Review, "DEMANDED_TERM_MISSING", Some(name), message);
+                self.tell(Severity::Review, FindingCode::DemandedTermMissing, Some(name), message);
             }
         }
     }

@@ -13,7 +13,7 @@ pub(super) fn document(record: &Record) -> Vec<u8> {
     let findings = record.findings.iter().map(|finding| {
         json!({
             "severity": severity_name(finding.severity),
-            "code": finding.code,
+            "code": finding.code.as_str(),
             "field": finding.field,
             "message": finding.message,
         })

@@ -82,7 +82,7 @@ fn finding_element(finding: &Finding) -> Element {
         demanded("finding", Some(&finding.message)).unwrap_or_else(|| demanded_group("finding", []));
     element
         .with("severity", Some(severity_name(finding.severity)))
-        .with("code", Some(&finding.code))
+        .with("code", Some(finding.code.as_str()))
         .with("field", finding.field.clone())
 }
 

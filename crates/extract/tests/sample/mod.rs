@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use ode_extract::terms::{self, TermType};
-use ode_extract::{Field, Finding, Place, Record, Row, Severity, Table, Typed, Value};
+use ode_extract::{Field, Finding, FindingCode, Place, Record, Row, Severity, Table, Typed, Value};
 use ode_pdf::Rect;
 use rust_decimal::Decimal;
 
@@ -63,7 +63,7 @@ pub(crate) fn invoice() -> Record {
         &[&[("amount", "10.00"), ("reason", "Treuerabatt"), ("tax_rate", "19")]];
     let finding = Finding {
         severity: Severity::Info,
-        code: "EXAMPLE".to_owned(),
+        code: FindingCode::Derived,
         field: Some("iban".to_owned()),
         message: "This is an example.".to_owned(),
     };

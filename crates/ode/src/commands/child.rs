@@ -1,15 +1,21 @@
 //! `ode child`: what this program does as its own child. Not for calling by hand.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Parser};
 use ode_pipelines::xml;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Which work.
-#[derive(Debug, Subcommand)]
+/// The first argument of a child.
+pub(crate) const CHILD: &str = "child";
+
+/// Be this program's own child.
+#[derive(Debug, Parser)]
+#[command(name = CHILD)]
 pub(crate) enum Child {
     /// Convert the one document that is handed over
     Convert(Convert),
+    /// Keep the program that is named in the environment, and everything it starts
+    Keep,
 }
 
 /// With what.
@@ -23,6 +29,7 @@ pub(crate) struct Convert {
 /// Does the work. Runs on the main thread with no other beside it: the sandbox binds the thread that enters it.
 pub(crate) fn run(command: Child) -> ExitCode {
     match command {
+        Child::Keep => ode_child::keeper::serve(),
         Child::Convert(args) => {
             xml::serve(ode_extract::Options { folder: args.mappings, ..ode_extract::Options::default() })
         }

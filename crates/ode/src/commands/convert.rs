@@ -1,45 +1,60 @@
 //! `ode convert`: documents into XML, JSON or text, here and now, without a job.
 
-use crate::output;
-use anyhow::{Context as _, bail};
+mod bar;
+mod findings;
+mod plan;
+
+use crate::files::{self, Existing};
+use crate::output::{self, WrongUse};
+use anyhow::bail;
+use bar::Bar;
 use clap::{Args, ValueEnum};
 use futures_util::StreamExt as _;
 use ode_child::Sandbox;
-use ode_job::{ErrorCode, Failure};
-use ode_pipelines::xml::{Ask, Converted, Converter, Options, Output, To, too_large};
-use std::collections::HashSet;
-use std::io::{IsTerminal as _, Write as _};
+use ode_job::Failure;
+use ode_pipelines::xml::{Ask, Converter, Finding, Options, Output, To, too_large};
+use plan::{Plan, Task};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// What to convert, and into what.
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
-    /// PDF files
-    #[arg(required = true, value_name = "FILE")]
+    /// PDF files, folders with PDFs in them, or - for standard input
+    #[arg(required = true, value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
     /// What to make of them
     #[arg(long, value_enum, default_value_t = Target::Xml)]
     to: Target,
-    /// How to read them: a mapping's name, or auto for the one that fits best
-    #[arg(long, value_name = "NAME", default_value = "auto")]
-    mapping: String,
-    /// Which XML
-    #[arg(long, value_enum, default_value_t = Form::Own)]
-    output: Form,
+    /// How to read them: a mapping's name, or auto for the one that fits best [default: auto]
+    #[arg(long, value_name = "NAME")]
+    mapping: Option<String>,
+    /// Which XML [default: own]
+    #[arg(long, value_enum)]
+    output: Option<Form>,
     /// Read only the pages, even where the PDF carries an invoice as XML
     #[arg(long)]
     page_only: bool,
-    /// Also write where each value stands, as JSON: a file, or a directory for several documents
+    /// Also write where each value stands, as JSON: a file or a directory, as for --out
     #[arg(long, value_name = "PATH")]
     provenance: Option<PathBuf>,
-    /// Where to write: a file, or a directory for several documents [default: standard output for one document,
+    /// Where to write: a file, a directory, or - for standard output [default: standard output for one document,
     /// beside each document for several]
+    ///
+    /// It is a directory if it is one already, if it ends in /, or if there are several documents or a folder to
+    /// convert; otherwise a file. A directory is made where there is none; in it, a.pdf becomes a.xml.
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
+    /// Convert the PDFs in the folders below a folder too; results keep their folders
+    #[arg(long, short)]
+    recursive: bool,
+    #[command(flatten)]
+    existing: Existing,
     /// Folder with mappings beside those that ship
     #[arg(long, env = "ODE_MAPPINGS", value_name = "DIR")]
     mappings: Option<PathBuf>,
+    #[command(flatten)]
+    ocr: super::ocr::Ocr,
     /// Convert without locking the child in. Only to look for a fault, and only with files you trust
     #[arg(long)]
     no_sandbox: bool,
@@ -50,6 +65,17 @@ enum Target {
     Xml,
     Json,
     Text,
+}
+
+impl Target {
+    /// How names of results end.
+    fn ending(self) -> &'static str {
+        match self {
+            Target::Xml => "xml",
+            Target::Json => "json",
+            Target::Text => "txt",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -64,56 +90,92 @@ enum Form {
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  ode convert invoice.pdf                            XML on standard output, by the mapping that fits best
-  ode convert *.pdf --output ubl --out invoices      many at once, into a directory
-  ode convert invoice.pdf --to json                  the values as JSON
+  ode convert invoice.pdf                       XML on standard output, by the mapping that fits
+  ode convert invoice.pdf --to json             the values as JSON
+  ode convert invoice.pdf --out invoice.xml     into a file, which must not be there yet
+  ode convert invoices --output ubl --out ubl/  every PDF of a folder, as UBL 2.1 into another
+  ode convert *.pdf --force                     beside each document, replacing what is there
   ode convert invoice.pdf --mapping generic_invoice_v1 --provenance places.json
+  curl -s https://example.com/invoice.pdf | ode convert -
 
-Exit codes: 0 all converted, 1 at least one was not, 2 the command line is wrong.";
+Results go to standard output or to files; findings, failures and a progress bar go to
+standard error. `ode explain CODE` says more about a code in brackets.
 
-/// One document and where its results go; nowhere is standard output.
-struct Task {
-    file: PathBuf,
-    out: Option<PathBuf>,
-    provenance: Option<PathBuf>,
-}
+Exit codes:
+  0  all were converted
+  1  at least one was not: it could not be read or written, or its result was there already
+  2  the command line, or a mapping that it names, is wrong; nothing was converted";
 
 pub(crate) async fn run(args: Convert) -> anyhow::Result<ExitCode> {
-    let tasks = args.tasks()?;
+    args.check()?;
+    let plan = Plan::of(&args)?;
     let ask = args.ask();
     args.check_mappings()?;
     let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
-    let options = Options { mappings: args.mappings, sandbox, ..Options::default() };
+    let options = Options { ocr: args.ocr.options(), mappings: args.mappings, sandbox, ..Options::default() };
     let at_once = options.at_once;
     // Each file has its turn by itself; nobody is told that we are busy.
     let converter = Converter::new(Options { patience: std::time::Duration::MAX, ..options })?;
-    let count = tasks.len();
-    let mut failures = 0;
+    plan.make_folders()?;
+    let Plan { tasks, left, unread, count, .. } = plan;
+    let mut failures = unread.len();
+    unread.iter().for_each(|error| output::tell(output::sentence(error)));
+    left.iter().for_each(|(file, why)| tell_about(file, &output::sentence(why)));
     let convert = |task: Task| {
         let (converter, ask) = (&converter, &ask);
         async move {
-            let outcome = one(converter, ask, &task).await;
+            let outcome = one(converter, ask, &task, args.existing).await;
             (task, outcome)
         }
     };
+    let mut bar = Bar::new(tasks.len());
     let mut ended = futures_util::stream::iter(tasks).map(convert).buffer_unordered(at_once);
-    let mut bar = Bar::new(count);
     while let Some((task, outcome)) = ended.next().await {
         bar.clear();
-        if let Err(error) = outcome {
-            failures += 1;
-            tell_failure(&task.file, &error);
-        }
+        failures += usize::from(outcome.is_err());
+        tell_outcome(&task.file, outcome);
         bar.step();
     }
     bar.clear();
     if count > 1 {
-        output::tell(format!("{} of {count} converted", count - failures));
+        output::tell(summary(count, failures, left.len()));
     }
-    Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if failures + left.len() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// How it went with many.
+fn summary(count: usize, failures: usize, left: usize) -> String {
+    let converted = count.saturating_sub(failures + left);
+    match left {
+        0 => format!("{converted} of {count} converted"),
+        1 => format!("{converted} of {count} converted; 1 left, since its result is there already"),
+        _ => format!("{converted} of {count} converted; {left} left, since their results are there already"),
+    }
 }
 
 impl Convert {
+    /// Refuses what would silently have no effect.
+    fn check(&self) -> anyhow::Result<()> {
+        if self.output.is_some() && self.to != Target::Xml {
+            let to = self.to.ending().replace("txt", "text");
+            bail!(WrongUse(format!(
+                "--output chooses a kind of XML, but --to {to} asks for none. Leave one out."
+            )));
+        }
+        let unread = [("--mapping", self.mapping.is_some()), ("--provenance", self.provenance.is_some())];
+        match unread.into_iter().find(|(_, is_given)| *is_given && self.to == Target::Text) {
+            Some((option, _)) => {
+                bail!(WrongUse(format!("{option} is about values, but --to text reads none. Leave one out.")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The mapping that is asked for by name.
+    fn mapping(&self) -> Option<&str> {
+        self.mapping.as_deref().filter(|name| *name != "auto")
+    }
+
     fn ask(&self) -> Ask {
         Ask {
             to: match self.to {
@@ -121,11 +183,11 @@ impl Convert {
                 Target::Json => To::Json,
                 Target::Text => To::Text,
             },
-            mapping: (self.mapping != "auto").then(|| self.mapping.clone()),
+            mapping: self.mapping().map(str::to_owned),
             output: match self.output {
-                Form::Own => Output::Own,
-                Form::Ubl => Output::Ubl,
-                Form::Cii => Output::Cii,
+                None | Some(Form::Own) => Output::Own,
+                Some(Form::Ubl) => Output::Ubl,
+                Some(Form::Cii) => Output::Cii,
             },
             page_only: self.page_only,
             provenance: self.provenance.is_some(),
@@ -134,68 +196,12 @@ impl Convert {
 
     /// A mistake in what is asked for is told once, not for each document.
     fn check_mappings(&self) -> anyhow::Result<()> {
-        let is_named = self.mapping != "auto";
-        if is_named || self.mappings.is_some() {
-            let registry = super::mapping::registry(self.mappings.as_deref())?;
-            if let Err(error) = registry.current().get(&self.mapping).map(drop)
-                && is_named
-            {
-                bail!("{} ({})", error.to_string().trim_end_matches('.'), ErrorCode::UnknownMapping);
-            }
+        if self.mapping().is_none() && self.mappings.is_none() {
+            return Ok(());
         }
-        Ok(())
+        let loaded = super::mapping::registry(self.mappings.as_deref())?.current();
+        self.mapping().map_or(Ok(()), |name| super::mapping::named(&loaded, name).map(drop))
     }
-
-    /// Decides where everything goes before anything is written.
-    fn tasks(&self) -> anyhow::Result<Vec<Task>> {
-        let ending = match self.to {
-            Target::Xml => "xml",
-            Target::Json => "json",
-            Target::Text => "txt",
-        };
-        let is_single = self.files.len() == 1;
-        let place = |file: &Path, given: Option<&Path>, ending: &str| -> anyhow::Result<Option<PathBuf>> {
-            let name = file.file_name().with_context(|| {
-                format!("{} is a directory. Name the PDFs in it, such as {0}/*.pdf.", file.display())
-            })?;
-            let name = Path::new(name).with_extension(ending);
-            Ok(match given {
-                Some(given) if is_single && !is_folder(given) => Some(given.to_owned()),
-                Some(given) => Some(given.join(name)),
-                None if is_single => None,
-                None => Some(file.with_file_name(name)),
-            })
-        };
-        let mut tasks = Vec::new();
-        let mut places = HashSet::new();
-        for file in &self.files {
-            let out = place(file, self.out.as_deref(), ending)?;
-            let provenance = match &self.provenance {
-                Some(given) => place(file, Some(given), "places.json")?,
-                None => None,
-            };
-            for place in out.iter().chain(&provenance) {
-                if place == file {
-                    bail!("{} would be overwritten. Choose another place with --out.", file.display());
-                }
-                if !places.insert(place.clone()) {
-                    bail!("Two results would go to {}. Convert these files one by one.", place.display());
-                }
-            }
-            tasks.push(Task { file: file.clone(), out, provenance });
-        }
-        let folders = [&self.out, &self.provenance].into_iter().flatten();
-        for given in folders.filter(|given| !is_single || is_folder(given)) {
-            std::fs::create_dir_all(given)
-                .with_context(|| format!("Cannot make the directory {}", given.display()))?;
-        }
-        Ok(tasks)
-    }
-}
-
-/// Whether a place is meant as a directory: it is one, or is written like one.
-fn is_folder(given: &Path) -> bool {
-    given.is_dir() || given.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
 /// Why a document has no result.
@@ -204,71 +210,49 @@ enum Trouble {
     Refused(Failure),
 }
 
-async fn one(converter: &Converter, ask: &Ask, task: &Task) -> Result<(), Trouble> {
-    let size = std::fs::metadata(&task.file).map_or(0, |file| file.len());
-    if size > converter.bytes_max() {
-        return Err(Trouble::Refused(too_large(size, converter.bytes_max())));
-    }
-    let document = read(&task.file, converter.bytes_max()).map_err(Trouble::Io)?;
+/// What is to be known about a result.
+struct News {
+    findings: Vec<Finding>,
+    /// Places were asked for, but the values come from XML inside the PDF and have none.
+    is_placeless: bool,
+}
+
+/// Converts one document. What is to be known about its result is told by the caller, when nothing else is.
+async fn one(converter: &Converter, ask: &Ask, task: &Task, existing: Existing) -> Result<News, Trouble> {
+    let bytes_max = converter.bytes_max();
+    let document = if task.is_stdin() {
+        files::read_stdin(bytes_max).map_err(Trouble::Io)?
+    } else {
+        let size = std::fs::metadata(&task.file).map_or(0, |file| file.len());
+        if size > bytes_max {
+            return Err(Trouble::Refused(too_large(size, bytes_max)));
+        }
+        files::read(&task.file, bytes_max).map_err(Trouble::Io)?
+    };
     let converted = converter.convert(ask, document.into()).await.map_err(Trouble::Refused)?;
-    for finding in converted.summary.findings.iter().filter(|finding| finding.severity != "info") {
-        let said = format!("{}: {} ({})", finding.severity, finding.message, finding.code);
-        tell_about(&task.file, &said);
+    files::write(&task.out, &converted.document, existing).map_err(Trouble::Io)?;
+    if let (Some(place), Some(provenance)) = (&task.provenance, &converted.provenance) {
+        files::write(place, provenance, existing).map_err(Trouble::Io)?;
     }
-    write(task, &converted).map_err(Trouble::Io)
+    let is_placeless = ask.provenance && converted.summary.source.starts_with("embedded:");
+    Ok(News { findings: converted.summary.findings, is_placeless })
 }
 
-/// Reads a file, but not more of it than could be converted.
-pub(crate) fn read(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
-    use std::io::Read as _;
-    let cannot = || format!("Cannot read {}", path.display());
-    let file = std::fs::File::open(path).with_context(cannot)?;
-    let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes).with_context(cannot)?;
-    Ok(bytes)
-}
-
-fn write(task: &Task, converted: &Converted) -> anyhow::Result<()> {
-    match &task.out {
-        Some(path) => put(path, &converted.document)?,
-        None => output::print(&String::from_utf8_lossy(&converted.document))?,
-    }
-    match (&task.provenance, &converted.provenance) {
-        (Some(path), Some(provenance)) => put(path, provenance),
-        _ => Ok(()),
-    }
-}
-
-/// Writes a file whole or not at all: a result that is cut short must not look like one.
-pub(crate) fn put(path: &Path, contents: &[u8]) -> anyhow::Result<()> {
-    let cannot = || format!("Cannot write {}", path.display());
-    // A device or a pipe is written to, not replaced.
-    if path.exists() && !path.is_file() {
-        return std::fs::write(path, contents).with_context(cannot);
-    }
-    if is_pdf(path) {
-        bail!("{} is a PDF, which is not replaced. Choose another place.", path.display());
-    }
-    let beside = path.with_extension(format!("part-{}", std::process::id()));
-    let written = std::fs::write(&beside, contents).and_then(|()| std::fs::rename(&beside, path));
-    if written.is_err() {
-        // It may not even be there; what went wrong first is what is told.
-        let _ = std::fs::remove_file(&beside);
-    }
-    written.with_context(cannot)
-}
-
-/// Whether a PDF is in this place, whatever it is called: most likely the one that was to be read.
-fn is_pdf(path: &Path) -> bool {
-    use std::io::Read as _;
-    let mut start = [0; 5];
-    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"%PDF-"
-}
-
-fn tell_failure(file: &Path, trouble: &Trouble) {
-    match trouble {
-        Trouble::Io(error) => tell_about(file, &output::sentence(error)),
-        Trouble::Refused(failure) => {
+fn tell_outcome(file: &Path, outcome: Result<News, Trouble>) {
+    match outcome {
+        Ok(news) => {
+            for finding in findings::worth_telling(&news.findings) {
+                let said = format!("{}: {} ({})", finding.severity, finding.message, finding.code);
+                tell_about(file, &said);
+            }
+            if news.is_placeless {
+                let said =
+                    "Its values are from the XML inside it, which has no places. --page-only reads the page.";
+                tell_about(file, said);
+            }
+        }
+        Err(Trouble::Io(error)) => tell_about(file, &output::sentence(&error)),
+        Err(Trouble::Refused(failure)) => {
             tell_about(file, &format!("{} ({})", failure.message.trim_end_matches('.'), failure.code));
             if let Some(detail) = &failure.detail {
                 tracing::debug!(%detail, "why {} was not converted", file.display());
@@ -279,36 +263,17 @@ fn tell_failure(file: &Path, trouble: &Trouble) {
 
 /// Says something about a file. Its name and what is in it come from outside.
 pub(crate) fn tell_about(file: &Path, said: &str) {
-    output::tell(output::printable(&format!("{}: {said}", file.display())));
+    output::tell(output::printable(&files::about(file, said)));
 }
 
-/// How far it is, for a person who watches.
-struct Bar {
-    done: usize,
-    count: usize,
-    is_shown: bool,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Bar {
-    const WIDTH: usize = 30;
-
-    fn new(count: usize) -> Self {
-        Bar { done: 0, count, is_shown: count > 1 && std::io::stderr().is_terminal() }
-    }
-
-    fn step(&mut self) {
-        self.done += 1;
-        if self.is_shown {
-            let full = Self::WIDTH * self.done / self.count;
-            let bar = format!("{}{}", "█".repeat(full), "░".repeat(Self::WIDTH - full));
-            // Nobody may be there to see it.
-            let _ = write!(std::io::stderr(), "{bar} {}/{}", self.done, self.count);
-        }
-    }
-
-    fn clear(&self) {
-        if self.is_shown {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
+    #[test]
+    fn many_are_summed_up_in_a_line() {
+        assert_eq!(summary(3, 0, 0), "3 of 3 converted");
+        assert_eq!(summary(5, 2, 1), "2 of 5 converted; 1 left, since its result is there already");
+        assert_eq!(summary(9, 0, 9), "0 of 9 converted; 9 left, since their results are there already");
     }
 }

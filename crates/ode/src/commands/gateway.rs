@@ -11,7 +11,7 @@ use ode_child::Sandbox;
 use ode_extract::mapping::file::Status;
 use ode_extract::{ExtractError, Mapping, Registry};
 use ode_job::{ErrorCode, Failure};
-use ode_pipelines::xml::{Ask, Converter, Options, To};
+use ode_pipelines::xml::{Ask, Converted, Converter, Engine, Options, To};
 use ode_web::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order};
 use std::io::Read as _;
 use std::net::SocketAddr;
@@ -54,6 +54,8 @@ pub(crate) struct Conversions {
     /// Folder with mappings beside those that ship; changes in it are picked up within seconds
     #[arg(long, env = "ODE_MAPPINGS", value_name = "DIR")]
     mappings: Option<PathBuf>,
+    #[command(flatten)]
+    ocr: super::ocr::Ocr,
     /// Convert without locking the child in. Only to look for a fault, and only with files you trust
     #[arg(long)]
     no_sandbox: bool,
@@ -61,8 +63,8 @@ pub(crate) struct Conversions {
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  ode gateway                                        on 127.0.0.1:8000, with the mappings that ship
-  ode gateway --mappings my-mappings --at-once 4     with mappings of your own, four conversions at a time
+  ode gateway                                     on 127.0.0.1:8000, with the mappings that ship
+  ode gateway --mappings my-mappings --at-once 4  with mappings of your own, four at a time
 
   curl -F file=@invoice.pdf -F mapping=auto -F output=ubl http://127.0.0.1:8000/process";
 
@@ -106,6 +108,7 @@ pub(super) async fn start(
     let mut options = Options::default();
     options.at_once = args.at_once.map_or(options.at_once, NonZeroUsize::get);
     options.sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
+    options.ocr = args.ocr.options();
     let limits = GatewayLimits {
         requests: options.at_once.saturating_mul(REQUESTS_PER_TURN),
         grace,
@@ -270,6 +273,44 @@ fn look(folder: &Path) -> Look {
     };
     // A folder that cannot be read looks empty here; loading it says why.
     files(folder).unwrap_or_default().into_iter().map(seen).collect()
+}
+
+/// Conversions with mappings that follow their folder, for the worker of this process.
+pub(super) struct WorkerEngine {
+    service: Arc<Service>,
+    /// Dropped, it ends the watching.
+    _watching: oneshot::Sender<()>,
+}
+
+/// Starts an engine that converts so many documents at a time. Nobody is told that we are busy: slots give the turns.
+/// The mappings that ship and are in use, and the word for letting the document decide.
+pub(super) fn mapping_names() -> Vec<String> {
+    let mut names: Vec<String> =
+        Registry::shipped().current().list().map(|mapping| mapping.id.clone()).collect();
+    names.sort();
+    names.insert(0, "auto".into());
+    names
+}
+
+pub(super) async fn engine(args: &Conversions, at_once: usize) -> anyhow::Result<WorkerEngine> {
+    let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
+    let options = Options { at_once, sandbox, patience: Duration::MAX, ..Options::default() };
+    let folder = args.mappings.clone();
+    let service =
+        tokio::task::spawn_blocking(move || Service::new(Converter::new(options)?, folder)).await??;
+    let service = Arc::new(service);
+    let (watching, ended) = oneshot::channel();
+    let watched = service.clone();
+    tokio::spawn(async move { watch(&watched, ended).await });
+    Ok(WorkerEngine { service, _watching: watching })
+}
+
+#[async_trait::async_trait]
+impl Engine for WorkerEngine {
+    async fn convert(&self, ask: &Ask, document: Bytes) -> Result<Converted, Failure> {
+        let live = self.service.live();
+        live.converter.convert(ask, document).await
+    }
 }
 
 impl Convert for Service {

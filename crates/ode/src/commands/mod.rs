@@ -2,12 +2,18 @@
 
 pub(crate) mod bench;
 pub(crate) mod child;
+pub(crate) mod cleanup;
 pub(crate) mod convert;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod gateway;
 pub(crate) mod jobs;
+pub(crate) mod keep;
+pub(crate) mod keys;
 pub(crate) mod mapping;
 pub(crate) mod migrate;
+pub(crate) mod ocr;
 pub(crate) mod serve;
+mod site;
 pub(crate) mod workers;

@@ -1,20 +1,26 @@
 //! `ode serve`, `ode web`, `ode worker`: the long-running parts, together or alone.
 
 use super::gateway;
+use super::keep::Keep;
+use super::site::SiteArgs;
 use crate::config::{Schema, Settings};
 use crate::output;
 use anyhow::Context as _;
 use clap::Args;
+use ode_job::Registry;
+use ode_pipelines::Handlers;
+use ode_pipelines::xml::{BREAKER, ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
 use ode_store::{Blobs, Store};
-use ode_web::Web;
-use ode_worker::Worker;
+use ode_web::Site;
+use ode_worker::{Chores, Worker};
+use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 /// How to serve.
 #[derive(Debug, Args)]
@@ -22,6 +28,8 @@ pub(crate) struct Serve {
     /// Address to listen on; port 0 takes any that is free
     #[arg(long, env = "ODE_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     listen: String,
+    #[command(flatten)]
+    site: SiteArgs,
     #[command(flatten)]
     drain: Drain,
 }
@@ -41,6 +49,71 @@ impl Drain {
     }
 }
 
+/// How jobs are worked on.
+#[derive(Debug, Args)]
+pub(crate) struct Work {
+    /// Documents that are converted at a time
+    #[arg(long, env = "ODE_JOBS_AT_ONCE", value_name = "N", default_value = "3")]
+    jobs_at_once: NonZeroUsize,
+    /// Convert at the gateway with this address rather than here, such as http://gateway:8000
+    #[arg(long, env = "ODE_GATEWAY_URL", value_name = "URL", hide_env_values = true)]
+    gateway_url: Option<String>,
+    /// Convert at this one while the first is away
+    #[arg(
+        long,
+        env = "ODE_GATEWAY_BACKUP",
+        value_name = "URL",
+        requires = "gateway_url",
+        hide_env_values = true
+    )]
+    gateway_backup: Option<String>,
+    /// Seconds that a gateway may take for one document
+    #[arg(long, env = "ODE_GATEWAY_TIMEOUT", value_name = "SECONDS", default_value_t = 180,
+        value_parser = clap::value_parser!(u64).range(1..=3600))]
+    gateway_timeout: u64,
+    /// Seconds that jobs wait for a gateway that is away before they fail
+    #[arg(long, env = "ODE_GATEWAY_AWAY_MAX", value_name = "SECONDS", default_value_t = 3600,
+        value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    gateway_away_max: u64,
+    #[command(flatten)]
+    conversions: gateway::Conversions,
+    #[command(flatten)]
+    keep: Keep,
+}
+
+impl Work {
+    async fn registry(&self) -> anyhow::Result<Registry> {
+        let at_once = self.jobs_at_once.get();
+        let route = match &self.gateway_url {
+            None => Route::BuiltIn(Arc::new(gateway::engine(&self.conversions, at_once).await?)),
+            Some(url) => Route::Remote(Arc::new(self.gateways(url)?)),
+        };
+        Ok(ode_pipelines::registry(Handlers { xml: XmlHandler::new(route, at_once) }))
+    }
+
+    fn gateways(&self, url: &str) -> anyhow::Result<Gateways> {
+        let limits =
+            ClientLimits { total: Duration::from_secs(self.gateway_timeout), ..ClientLimits::default() };
+        let client = |option: &str, url: &str| {
+            GatewayClient::new(url, limits).with_context(|| format!("{option} cannot be used"))
+        };
+        let mut clients = vec![client("--gateway-url", url)?];
+        if let Some(backup) = &self.gateway_backup {
+            clients.push(client("--gateway-backup", backup)?);
+        }
+        Ok(Gateways::new(clients, BREAKER))
+    }
+}
+
+/// How to run a worker alone.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerOnly {
+    #[command(flatten)]
+    work: Work,
+    #[command(flatten)]
+    drain: Drain,
+}
+
 /// How to serve everything.
 #[derive(Debug, Args)]
 pub(crate) struct Everything {
@@ -50,7 +123,7 @@ pub(crate) struct Everything {
     #[arg(long, env = "ODE_GATEWAY", value_name = "HOST:PORT", default_value = gateway::LISTEN)]
     gateway: String,
     #[command(flatten)]
-    conversions: gateway::Conversions,
+    work: Work,
 }
 
 /// What runs beside the web side.
@@ -68,12 +141,12 @@ pub(crate) async fn everything(settings: &Settings, args: &Everything) -> anyhow
     serve(settings, &args.web, async |store, blobs| {
         let gateway = match gateway {
             Some(listener) => {
-                Some(gateway::start(listener, &args.conversions, args.web.drain.grace()).await?)
+                Some(gateway::start(listener, &args.work.conversions, args.web.drain.grace()).await?)
             }
             None => None,
         };
         // On the same connections: a job that is asked for here can then start here, without being claimed.
-        let worker = start_worker(store, blobs, &args.web.drain).await?;
+        let worker = start_worker(settings, (store, blobs), &args.work, &args.web.drain).await?;
         Ok(Some(Beside { worker, gateway }))
     })
     .await
@@ -94,10 +167,11 @@ async fn serve(
     let address = listener.local_addr()?;
     let store = settings.store("web", Schema::Migrate).await?;
     let blobs = settings.blobs()?;
-    let beside = beside(store.clone(), blobs.clone()).await?;
+    let site = args.site.settings(settings, gateway::mapping_names(), args.drain.grace());
+    let site = Site::open(store.clone(), blobs.clone(), site).await?;
+    let beside = beside(store.clone(), blobs).await?;
     let (stop, stopped) = oneshot::channel::<()>();
-    let web = Web { store: store.clone(), blobs };
-    let mut web = tokio::spawn(ode_web::serve(listener, web, async {
+    let mut web = tokio::spawn(site.serve(listener, async {
         // An error means that the sender is gone, which says the same.
         let _ = stopped.await;
     }));
@@ -108,13 +182,16 @@ async fn serve(
     announce("Stop it with ctrl-C.".into());
     tokio::select! {
         () = signals.asked() => {}
-        ended = &mut web => ended?.context("The web side ended unexpectedly")?,
+        ended = &mut web => {
+            ended.context("The web side ended unexpectedly")?;
+            anyhow::bail!("The web side ended unexpectedly. The log says why.");
+        }
     }
     drop(stop);
     let drained = async {
-        let (web, beside) = tokio::join!(end_web(web, args.drain.grace()), end_beside(beside));
+        let (web, beside) = tokio::join!(web, end_beside(beside));
         store.close().await;
-        web.and(beside)
+        web.context("The web side ended unexpectedly").and(beside)
     };
     signals.wait_for(drained, args.drain.grace()).await
 }
@@ -133,13 +210,14 @@ async fn end_beside(beside: Option<Beside>) -> anyhow::Result<()> {
 }
 
 /// Works until it is asked to stop.
-pub(crate) async fn worker(settings: &Settings, args: &Drain) -> anyhow::Result<ExitCode> {
+pub(crate) async fn worker(settings: &Settings, args: &WorkerOnly) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let store = settings.store("worker", Schema::Migrate).await?;
-    let worker = start_worker(store, settings.blobs()?, args).await?;
+    let parts = (store, settings.blobs()?);
+    let worker = start_worker(settings, parts, &args.work, &args.drain).await?;
     announce(format!("Worker {} is running. Stop it with ctrl-C.", worker.id()));
     signals.asked().await;
-    signals.wait_for(async { Ok(worker.stop().await?) }, args.grace()).await
+    signals.wait_for(async { Ok(worker.stop().await?) }, args.drain.grace()).await
 }
 
 /// Says something on standard output. Nobody need listen: the work goes on if the reader is gone.
@@ -161,26 +239,27 @@ pub(super) async fn listen(address: &str, option: &str) -> anyhow::Result<TcpLis
     })
 }
 
-async fn start_worker(store: Store, blobs: Blobs, args: &Drain) -> anyhow::Result<Worker> {
-    let config = ode_worker::Config { grace: args.grace(), ..ode_worker::Config::default() };
-    Ok(Worker::start(store, Some(blobs), ode_pipelines::registry(), config).await?)
+async fn start_worker(
+    settings: &Settings,
+    (store, blobs): (Store, Blobs),
+    work: &Work,
+    drain: &Drain,
+) -> anyhow::Result<Worker> {
+    work.keep.apply(&store).await?;
+    let chores = Chores {
+        cleanup_every: work.keep.cleanup_every(),
+        watermark: settings.watermark(),
+        ..Chores::default()
+    };
+    let config = ode_worker::Config {
+        grace: drain.grace(),
+        away_max: Duration::from_secs(work.gateway_away_max),
+        chores: Some(chores),
+        ..ode_worker::Config::default()
+    };
+    Ok(Worker::start(store, Some(blobs), work.registry().await?, config).await?)
 }
 
-/// Lets requests that are under way end, but not for ever: a client may never finish sending one.
-async fn end_web(mut web: JoinHandle<std::io::Result<()>>, grace: Duration) -> anyhow::Result<()> {
-    // Also when the grace period is zero, requests that need no waiting get their answer.
-    match tokio::time::timeout(grace.max(WEB_GRACE_MIN), &mut web).await {
-        Ok(ended) => ended?.context("The web side ended unexpectedly"),
-        Err(_) => {
-            tracing::warn!("some requests did not end in time and were cut off");
-            web.abort();
-            Ok(())
-        }
-    }
-}
-
-/// Enough for an answer that is ready to be sent.
-const WEB_GRACE_MIN: Duration = Duration::from_millis(100);
 /// Stopping for longer than this asks for a word.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 

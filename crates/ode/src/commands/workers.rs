@@ -3,6 +3,7 @@
 use crate::config::{Schema, Settings};
 use crate::output::{self, Cell, Table};
 use clap::Args;
+use ode_job::WorkerRecord;
 use std::process::ExitCode;
 
 /// How to show them.
@@ -43,8 +44,40 @@ pub(crate) async fn run(settings: &Settings, args: &Workers) -> anyhow::Result<E
         ]);
     }
     table.print()?;
+    print_breakers(&workers)?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// What each worker depends on, and whether it is there.
+fn print_breakers(workers: &[WorkerRecord]) -> anyhow::Result<()> {
+    if workers.iter().all(|worker| worker.about.breakers.is_empty()) {
+        return Ok(());
+    }
+    output::line("")?;
+    let mut table =
+        Table::new(["WORKER", "DEPENDS ON", "BREAKER", "AWAY SINCE", "NEXT PROBE", "FAILED", "CALLS"]);
+    for worker in workers {
+        for breaker in &worker.about.breakers {
+            table.row([
+                worker.id.to_string().into(),
+                Cell::start(&breaker.name, NAME_CHARS_MAX),
+                Cell::news(&breaker.state, breaker.state == "closed"),
+                breaker.away_since.map(output::ago).unwrap_or_default().into(),
+                breaker
+                    .until
+                    .map(|until| until.strftime("%H:%M:%S UTC").to_string())
+                    .unwrap_or_default()
+                    .into(),
+                breaker.failures.to_string().into(),
+                breaker.calls.to_string().into(),
+            ]);
+        }
+    }
+    table.print()
+}
+
+/// An address with its port; a longer one is cut.
+const NAME_CHARS_MAX: usize = 48;
 
 /// Enough to tell machines apart; with more, the table would not fit on a screen.
 const HOST_CHARS_MAX: usize = 24;

@@ -68,7 +68,8 @@ fn what_was_mistyped_is_named_with_what_may_be_typed() {
     let ode = Ode::sqlite();
     let file = ode.path("input");
     let path = file.to_str().unwrap();
-    let check = |args: &[&str], words: &[&str]| ode.run(args).assert_refused(words);
+    let check = |args: &[&str], words: &[&str]| ode.run(args).assert_wrong_use(words);
+    let fails = |args: &[&str], words: &[&str]| ode.run(args).assert_refused(words);
 
     check(&["jobs", "add", "pdf", "a"], &["There is no pipeline called \"pdf\". Use one of: xml, html"]);
     check(&["jobs", "list", "--pipeline", "xlm"], &["There is no pipeline called \"xlm\"."]);
@@ -84,7 +85,7 @@ fn what_was_mistyped_is_named_with_what_may_be_typed() {
     check(&["jobs", "add", "xml", "a", "--input", &"[".repeat(1000)], &["--input is not JSON: "]);
     check(&["jobs", "add", "xml", "a", "--run-at", "soon"], &["\"soon\" is not a moment. Write it like"]);
     check(&["jobs", "add", "xml", "a", "--priority", "high"], &["--priority"]);
-    check(&["jobs", "add", "xml", "a", "--input-file", path], &[path, "cannot be opened", "No such file"]);
+    fails(&["jobs", "add", "xml", "a", "--input-file", path], &[path, "cannot be opened", "No such file"]);
     std::fs::write(&file, "{\n").unwrap();
     check(&["jobs", "add", "xml", "a", "--input-file", path], &[path, "is not JSON", "line 2 column 0"]);
     std::fs::write(&file, [0xff, 0xfe]).unwrap();
@@ -93,13 +94,11 @@ fn what_was_mistyped_is_named_with_what_may_be_typed() {
     check(&["jobs", "list", "--log", "!!="], &["--log \"!!=\" is not understood", "ode_worker=debug"]);
     check(&["jobs", "list", "--connections", "1"], &["2..=1000"]);
     check(&["migrate", "down"], &["--to"]);
-    check(
-        &["explain", "NOTPDF"],
-        &["There is no error code", "`ode explain` lists", "Did you mean NOT_PDF?"],
-    );
+    check(&["explain", "NOTPDF"], &["There is no code", "`ode explain` lists", "Did you mean NOT_PDF?"]);
     check(&["serve", "--storage", "gs://files"], &["--storage gs://files", "s3://bucket"]);
-    check(&["serve", "--listen", "8080"], &["Cannot listen on 8080", "such as 127.0.0.1:8080"]);
-    check(&["serve", "--listen", "192.0.2.1:8080"], &["Cannot listen on 192.0.2.1:8080", "of this machine"]);
+    check(&["serve", "--storage", "s3:///"], &["--storage s3:///", "s3://bucket"]);
+    fails(&["serve", "--listen", "8080"], &["Cannot listen on 8080", "such as 127.0.0.1:8080"]);
+    fails(&["serve", "--listen", "192.0.2.1:8080"], &["Cannot listen on 192.0.2.1:8080", "of this machine"]);
     check(&["serve", "--grace", "-1"], &["--grace"]);
     check(&["job"], &["unrecognized subcommand", "jobs"]);
     check(&["completions", "tcsh"], &["possible values: bash"]);

@@ -2,9 +2,12 @@
 
 use crate::builder::Builder;
 use crate::harness::{Ran, bare};
+use crate::places::{SmallDisk, set_mode, unprivileged};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -204,7 +207,7 @@ fn a_bad_one_among_many_is_named_and_the_others_are_written() {
 fn many_documents_go_beside_themselves_unless_told_otherwise() {
     let desk = Desk::with("in/a.pdf", "INV-1");
     desk.put("in/b.pdf", invoice("INV-2"));
-    let ran = desk.run(["convert", "in/a.pdf", "in/b.pdf", "--to", "text", "--provenance", "places"]);
+    let ran = desk.run(["convert", "in/a.pdf", "in/b.pdf", "--to", "text"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(desk.names("in"), ["a.pdf", "a.txt", "b.pdf", "b.txt"]);
 }
@@ -213,11 +216,116 @@ fn many_documents_go_beside_themselves_unless_told_otherwise() {
 fn a_single_result_goes_to_a_file_or_into_a_directory() {
     let desk = Desk::with("a.pdf", "INV-1");
     fs::create_dir(desk.path("results")).unwrap();
-    desk.put("named.xml", "what was there before");
-    desk.ok(["convert", "a.pdf", "--out", "named.xml"]);
+    desk.ok(["convert", "a.pdf", "--out", "named"]);
     desk.ok(["convert", "a.pdf", "--out", "results"]);
-    assert_eq!(desk.read("named.xml"), desk.read("results/a.xml"));
-    assert_eq!(desk.names("."), ["a.pdf", "named.xml", "results"], "nothing is left over");
+    desk.ok(["convert", "a.pdf", "--out", "new/one/"]);
+    assert_eq!(desk.read("named"), desk.read("results/a.xml"));
+    assert_eq!(desk.read("named"), desk.read("new/one/a.xml"));
+    assert_eq!(desk.names("."), ["a.pdf", "named", "new", "results"], "nothing is left over");
+    let mode = fs::metadata(desk.path("named")).unwrap().permissions().mode();
+    let usual = fs::File::create(desk.path("usual")).unwrap().metadata().unwrap().permissions().mode();
+    assert_eq!(mode, usual, "a result is a file like any other");
+}
+
+#[test]
+fn a_dash_is_standard_input_and_standard_output() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    let expected = desk.ok(["convert", "a.pdf"]);
+    assert_eq!(desk.ok(["convert", "a.pdf", "--out", "-"]), expected);
+    let piped = |args: &[&str]| {
+        let document = fs::File::open(desk.path("a.pdf")).unwrap();
+        Ran::of(desk.command(args).stdin(document))
+    };
+    assert_eq!(piped(&["convert", "-"]).stdout, expected);
+    assert_eq!(piped(&["convert", "-", "--out", "b.xml"]).code, Some(0));
+    assert_eq!(desk.read("b.xml"), expected);
+    let ran = desk.run(["convert", "a.pdf", "--out", "c.xml", "--provenance", "-"]);
+    assert_eq!(ran.json()["invoice_number"]["printed"], "INV-1", "{ran:?}");
+    let refuse = |args: &[&str], word: &str| desk.run(args).assert_wrong_use(&[word]);
+    refuse(&["convert", "a.pdf", "b.pdf", "--out", "-"], "cannot go to standard output together");
+    refuse(&["convert", ".", "--out", "-"], "cannot go to standard output together");
+    refuse(&["convert", "a.pdf", "--provenance", "-"], "Two results would go to standard output.");
+    refuse(&["convert", "-", "a.pdf"], "Name a directory with --out");
+    assert_eq!(desk.names("."), ["a.pdf", "b.xml", "c.xml"]);
+}
+
+#[test]
+fn a_file_that_is_there_is_replaced_only_by_force() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    desk.put("b.pdf", invoice("INV-2"));
+    desk.put("a.xml", "mine");
+    desk.put("places.json", "mine");
+    let ran = desk.run(["convert", "a.pdf", "--out", "a.xml"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert_eq!(
+        ran.stderr,
+        "a.pdf: a.xml is there already. Choose another place, or replace it with --force.\n"
+    );
+    let ran = desk.run(["convert", "a.pdf", "--provenance", "places.json"]);
+    assert!(ran.code == Some(1) && ran.stdout.is_empty(), "the result is not printed either: {ran:?}");
+    assert!(ran.stderr.contains("places.json is there already."), "{ran:?}");
+    let ran = desk.run(["convert", "a.pdf", "b.pdf"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("a.pdf: a.xml is there already."), "{ran:?}");
+    assert!(ran.stderr.ends_with("1 of 2 converted; 1 left, since its result is there already\n"), "{ran:?}");
+    assert_eq!((desk.read("a.xml"), desk.read("places.json")), ("mine".into(), "mine".into()));
+    assert!(desk.read("b.xml").contains("INV-2"));
+    desk.ok(["convert", "a.pdf", "b.pdf", "--force"]);
+    assert!(desk.read("a.xml").contains("INV-1"));
+    assert_eq!(desk.names("."), ["a.pdf", "a.xml", "b.pdf", "b.xml", "places.json"]);
+}
+
+#[test]
+fn a_folder_stands_for_the_pdfs_in_it() {
+    let desk = Desk::with("in/a.pdf", "INV-1");
+    desk.put("in/B.PDF", invoice("INV-2"));
+    desk.put("in/note.txt", "no PDF");
+    desk.put("in/.hidden.pdf", "no PDF");
+    desk.put("in/deep/er/a.pdf", invoice("INV-3"));
+    let ran = desk.run(["convert", "in", "--out", "out"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "2 of 2 converted\n"), "{ran:?}");
+    assert_eq!(desk.names("out"), ["B.xml", "a.xml"]);
+    let ran = desk.run(["convert", "in", "--recursive", "--out", "all"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "3 of 3 converted\n"), "{ran:?}");
+    assert!(desk.read("all/deep/er/a.xml").contains("INV-3"));
+    desk.ok(["convert", "in/deep/er/"]);
+    assert_eq!(desk.names("in/deep/er"), ["a.pdf", "a.xml"], "beside the document, even if it is alone");
+    desk.put("none/note.txt", "");
+    desk.run(["convert", "none"]).assert_wrong_use(&["There are no PDFs in none.", "--recursive"]);
+}
+
+#[test]
+fn options_without_effect_are_refused() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    let check = |args: &[&str], word: &str| {
+        let args = ["convert", "a.pdf", "--to"].iter().chain(args);
+        desk.run(args).assert_wrong_use(&[word, "Leave one out."]);
+    };
+    check(&["json", "--output", "ubl"], "--output chooses a kind of XML, but --to json asks for none.");
+    check(&["text", "--output", "own"], "but --to text asks for none.");
+    check(&["text", "--provenance", "p.json"], "--provenance is about values, but --to text reads none.");
+    check(&["text", "--mapping", "auto"], "--mapping is about values");
+    assert_eq!(desk.names("."), ["a.pdf"]);
+}
+
+#[test]
+fn a_gap_is_told_once_with_its_code() {
+    let desk = Desk::new();
+    let page = content(&[(50, 780, "INVOICE"), (350, 740, "Invoice Number:"), (450, 740, "INV-1")]);
+    let mut builder = Builder::new();
+    builder.page("/MediaBox[0 0 595 842]", &page);
+    desk.put("a.pdf", builder.bytes());
+    for output in ["own", "ubl", "cii"] {
+        let ran = desk.run(["convert", "a.pdf", "--output", output]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let said: Vec<&str> = ran.stderr.lines().collect();
+        let about_the_day = said.iter().filter(|line| line.contains("issue") || line.contains("date"));
+        assert_eq!(about_the_day.count(), 1, "{output}: {ran:?}");
+        for line in said {
+            let code = line.rsplit_once('(').unwrap().1.trim_end_matches(')');
+            assert_eq!(desk.run(["explain", code]).code, Some(0), "{line}");
+        }
+    }
 }
 
 #[test]
@@ -239,17 +347,16 @@ fn where_each_value_stands_can_be_had_as_a_file() {
 fn results_that_would_meet_are_refused_before_anything_is_written() {
     let desk = Desk::with("x/a.pdf", "INV-1");
     desk.put("y/a.pdf", invoice("INV-2"));
-    desk.put("a.xml", "");
-    let check = |args: &[&str], words: &[&str]| desk.run(args).assert_refused(words);
-    check(&["convert", "x/a.pdf", "y/a.pdf", "--out", "all"], &["Two results would go to all/a.xml"]);
+    let check = |args: &[&str], words: &[&str]| desk.run(args).assert_wrong_use(words);
+    check(
+        &["convert", "x/a.pdf", "y/a.pdf", "--out", "all"],
+        &["Two results would go to all/a.xml, from x/a.pdf and y/a.pdf."],
+    );
     check(&["convert", "x/a.pdf", "x/a.pdf"], &["Two results would go to x/a.xml"]);
     check(&["convert", "x/a.pdf", "--out", "b", "--provenance", "b"], &["Two results would go to b"]);
     check(&["convert", "x/a.pdf", "--out", "x/a.pdf"], &["x/a.pdf would be overwritten"]);
-    check(&["convert", ".."], &[".. is a directory"]);
-    assert_eq!(
-        (desk.names("."), desk.names("x")),
-        (vec!["a.xml".into(), "x".into(), "y".into()], vec!["a.pdf".into()])
-    );
+    check(&["convert", "x", "--out", "y/a.pdf"], &["--out y/a.pdf is a file, and several documents go into"]);
+    assert_eq!((desk.names("."), desk.names("x")), (vec!["x".into(), "y".into()], vec!["a.pdf".into()]));
 }
 
 #[test]
@@ -257,7 +364,6 @@ fn what_cannot_be_read_or_written_is_told_with_the_reason() {
     let desk = Desk::with("a.pdf", "INV-1");
     desk.put("empty.pdf", "");
     desk.put("file", "");
-    fs::create_dir(desk.path("x")).unwrap();
     let check = |args: &[&str], words: &[&str]| {
         let ran = desk.run(args);
         assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -266,22 +372,81 @@ fn what_cannot_be_read_or_written_is_told_with_the_reason() {
         }
         assert!(!ran.stderr.contains("os error") && ran.stdout.is_empty(), "{ran:?}");
     };
-    check(&["convert", "gone.pdf"], &["gone.pdf: Cannot read gone.pdf: No such file"]);
-    check(&["convert", "."], &[". is a directory"]);
-    check(&["convert", "x"], &["Cannot read x: Is a directory"]);
+    check(&["convert", "gone.pdf"], &["Cannot read gone.pdf: No such file or directory\n"]);
     check(&["convert", "empty.pdf"], &["(NOT_PDF)"]);
     check(
         &["convert", "a.pdf", "--out", "no/such/place.xml"],
-        &["Cannot write no/such/place.xml: No such file"],
+        &["a.pdf: Cannot write no/such/place.xml: No such file or directory\n"],
     );
     check(&["convert", "a.pdf", "--out", "file/a.xml"], &["Cannot write file/a.xml: Not a directory"]);
-    check(&["convert", "a.pdf", "empty.pdf", "--out", "file"], &["Cannot make the directory file"]);
+    check(&["convert", "a.pdf", "empty.pdf", "--out", "file/x"], &["Cannot make the directory file/x"]);
     check(&["convert", "a.pdf", "--out", "/dev/full"], &["Cannot write /dev/full: No space left on device"]);
-    check(
-        &["convert", "a.pdf", "--mappings", "nowhere"],
-        &["mappings of nowhere cannot be loaded", "No such file"],
+    desk.run(["convert", "a.pdf", "--mappings", "nowhere"])
+        .assert_wrong_use(&["mappings of nowhere cannot be loaded", "No such file"]);
+    assert_eq!(desk.names("."), ["a.pdf", "empty.pdf", "file"]);
+}
+
+#[test]
+fn what_may_not_be_read_or_written_is_told_for_each_file() {
+    let desk = Desk::with("in/a.pdf", "INV-1");
+    desk.put("in/locked.pdf", invoice("INV-2"));
+    desk.put("in/below/b.pdf", invoice("INV-3"));
+    std::os::unix::fs::symlink("nowhere", desk.path("in/vanished.pdf")).unwrap();
+    fs::create_dir(desk.path("out")).unwrap();
+    for (place, mode) in [("", 0o755), ("in/locked.pdf", 0), ("in/below", 0), ("out", 0o777)] {
+        set_mode(&desk.path(place), mode);
+    }
+    let convert = || unprivileged(desk.command(["convert", "in", "--recursive", "--out", "out"]));
+    let Some(ran) = convert() else { return };
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let mut said: Vec<&str> = ran.stderr.lines().collect();
+    said.sort_unstable();
+    assert_eq!(
+        said,
+        [
+            "1 of 4 converted",
+            "Cannot read in/below: Permission denied",
+            "Cannot read in/locked.pdf: Permission denied",
+            "Cannot read in/vanished.pdf: No such file or directory",
+        ]
     );
-    assert_eq!(desk.names("."), ["a.pdf", "empty.pdf", "file", "x"]);
+    fs::remove_file(desk.path("out/a.xml")).unwrap();
+    set_mode(&desk.path("out"), 0o555);
+    let ran = convert().unwrap();
+    assert!(ran.stderr.contains("in/a.pdf: Cannot write out/a.xml: Permission denied\n"), "{ran:?}");
+    // So that they can be removed.
+    ["in/below", "out"].iter().for_each(|place| set_mode(&desk.path(place), 0o755));
+}
+
+#[test]
+fn a_full_disk_is_told_and_leaves_nothing_behind() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    let Some(_disk) = SmallDisk::mount(desk.path("disk")) else { return };
+    fs::write(desk.path("disk/ballast"), vec![0; 8_000_000]).unwrap_err();
+    let ran = desk.run(["convert", "a.pdf", "--out", "disk/"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.stderr, "a.pdf: Cannot write disk/a.xml: No space left on device\n");
+    assert_eq!(desk.names("disk"), ["ballast"]);
+}
+
+#[test]
+fn a_person_who_watches_sees_how_far_it_is() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    desk.put("b.pdf", invoice("INV-2"));
+    let watch = |terminal: &str| {
+        let mut command = Command::new("script");
+        let line = format!("'{}' convert a.pdf b.pdf --force", env!("CARGO_BIN_EXE_ode"));
+        command.args(["-qec", &line, "/dev/null"]).current_dir(desk.path("")).stdin(Stdio::null());
+        command.env("TERM", terminal).env("NO_COLOR", "1").output()
+    };
+    let Ok(seen) = watch("xterm") else { return eprintln!("SKIPPED: there is no `script` here") };
+    let seen = String::from_utf8(seen.stdout).unwrap();
+    let steps = ["░ 0/2", "█░", "░ 1/2", "█ 2/2", "\x1b[K2 of 2 converted"];
+    let found: Vec<Option<usize>> = steps.iter().map(|step| seen.find(step)).collect();
+    assert!(found.iter().all(Option::is_some) && found.is_sorted(), "{found:?} {seen:?}");
+    assert!(!seen.contains("\x1b[3"), "there are no colours: {seen:?}");
+    let seen = String::from_utf8(watch("dumb").unwrap().stdout).unwrap();
+    assert_eq!(seen.trim_end(), "2 of 2 converted");
 }
 
 #[test]
@@ -302,10 +467,10 @@ fn a_full_standard_output_is_an_error() {
 fn a_mistyped_mapping_is_told_once_with_the_nearest() {
     let desk = Desk::with("a.pdf", "INV-1");
     let ran = desk.run(["convert", "a.pdf", "a.pdf", "--out", "x", "--mapping", "generic_invoise_v1"]);
-    ran.assert_refused(&["Two results would go"]);
+    ran.assert_wrong_use(&["Two results would go"]);
     desk.put("b.pdf", invoice("INV-2"));
     let ran = desk.run(["convert", "a.pdf", "b.pdf", "--mapping", "generic_invoise_v1"]);
-    ran.assert_refused(&[
+    ran.assert_wrong_use(&[
         "There is no mapping named",
         "Did you mean generic_invoice_v1?",
         "(UNKNOWN_MAPPING)",
@@ -321,7 +486,7 @@ fn a_mapping_that_does_not_load_is_told_with_its_place() {
     let desk = Desk::with("a.pdf", "INV-1");
     desk.put("own/note.toml", "schema = 1\nname = \"note\"\nversion = 1\n[fields.number]\nanchr = \"No\"\n");
     let ran = desk.run(["convert", "a.pdf", "--mappings", "own"]);
-    ran.assert_refused(&["note.toml:5:1: ", "did you mean `anchor`?"]);
+    ran.assert_wrong_use(&["note.toml:5:1: ", "did you mean `anchor`?"]);
 }
 
 #[test]
@@ -333,6 +498,8 @@ fn xml_inside_goes_before_the_page_unless_only_the_page_is_wanted() {
     assert_eq!((both.code, &both.json()["invoice_number"]), (Some(0), &"INV-7".into()), "{both:?}");
     assert_eq!(both.json()["source"], "embedded:factur-x.xml");
     assert!(both.stderr.contains("INV-8"), "the page says otherwise, which is told: {both:?}");
+    let placed = desk.run(["convert", "hybrid.pdf", "--provenance", "places.json"]);
+    assert!(placed.code == Some(0) && placed.stderr.contains("--page-only reads the page."), "{placed:?}");
     let page = desk.run(["convert", "hybrid.pdf", "--to", "json", "--page-only"]);
     assert_eq!((page.code, &page.json()["invoice_number"]), (Some(0), &"INV-8".into()), "{page:?}");
 }
@@ -354,6 +521,32 @@ fn awkward_names_are_only_names() {
     desk.put("bad\u{1b}[31m.pdf", "no");
     let ran = desk.run(["convert", "bad\u{1b}[31m.pdf"]);
     assert!(ran.code == Some(1) && !ran.stderr.contains('\x1b'), "{ran:?}");
+    let odd = OsStr::from_bytes(b"caf\xe9\n.pdf");
+    fs::create_dir(desk.path("odd")).unwrap();
+    fs::write(desk.path("odd").join(odd), invoice("INV-9")).unwrap();
+    let ran = Ran::of(desk.command(["convert", "--out", "out/", "odd"]).arg(desk.path("odd").join(odd)));
+    ran.assert_wrong_use(&["Two results would go to"]);
+    assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
+    let ran = desk.run(["convert", "--out", "out", "odd", "gone\n.pdf"]);
+    assert_eq!((ran.code, ran.stderr.lines().count()), (Some(1), 2), "{ran:?}");
+    assert!(desk.path("out").join(OsStr::from_bytes(b"caf\xe9\n.xml")).is_file());
+}
+
+#[test]
+fn a_reader_of_results_that_left_has_had_enough() {
+    let desk = Desk::with("a.pdf", "INV-1");
+    for args in [
+        &["convert", "a.pdf"][..],
+        &["mapping", "preview", "a.pdf", "--out", "-"],
+        &["mapping", "list"],
+        &["mapping", "diff", "generic_invoice_v1", "pt_simon_invoice_v1", "a.pdf"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let child = desk.command(args).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert!(ran.stderr.is_empty(), "{args:?}: {ran:?}");
+    }
 }
 
 #[test]
@@ -384,23 +577,16 @@ fn a_pdf_is_never_replaced_by_a_result_however_it_is_spelled() {
     std::os::unix::fs::symlink(desk.path("a.pdf"), desk.path("link.pdf")).unwrap();
     let before = (fs::read(desk.path("a.pdf")).unwrap(), fs::read(desk.path("b.pdf")).unwrap());
     for args in [
-        &["convert", "a.pdf", "--out", "./a.pdf"][..],
-        &["convert", "link.pdf", "--out", "a.pdf"],
-        &["convert", "a.pdf", "--out", "b.pdf"],
-        &["convert", "a.pdf", "--out", "a.xml", "--provenance", "b.pdf"],
-        &["mapping", "preview", "a.pdf", "--out", "a.pdf"],
+        &["convert", "a.pdf", "--out", "./a.pdf", "--force"][..],
+        &["convert", "link.pdf", "--out", "a.pdf", "--force"],
+        &["convert", "a.pdf", "--out", "b.pdf", "--force"],
+        &["convert", "a.pdf", "--out", "a.xml", "--provenance", "b.pdf", "--force"],
+        &["mapping", "preview", "a.pdf", "--out", "a.pdf", "--force"],
     ] {
         let ran = desk.run(args);
         assert_ne!(ran.code, Some(0), "{args:?}: {ran:?}");
         assert!(ran.stderr.contains("is not replaced") || ran.stderr.contains("overwritten"), "{ran:?}");
     }
     assert_eq!((fs::read(desk.path("a.pdf")).unwrap(), fs::read(desk.path("b.pdf")).unwrap()), before);
-    assert_eq!(desk.names("."), ["a.pdf", "a.xml", "b.pdf", "link.pdf"], "nothing else is left behind");
-}
-
-#[test]
-fn a_place_with_a_slash_at_its_end_is_a_directory() {
-    let desk = Desk::with("a.pdf", "A-1");
-    desk.ok(["convert", "a.pdf", "--out", "results/"]);
-    assert_eq!(desk.names("results"), ["a.xml"]);
+    assert_eq!(desk.names("."), ["a.pdf", "b.pdf", "link.pdf"], "nothing is left behind");
 }

@@ -1,6 +1,6 @@
 //! The binary with an installation of its own, and the few steps that nearly every test takes.
 
-use ode_job::{Claimed, Ended, JobId, Lane, RetryPolicy, WorkerId};
+use ode_job::{Claimed, Ended, JobId, Lane, WorkerId};
 use ode_store::{ClaimRequest, Config, Finish, Store};
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnection;
@@ -127,8 +127,7 @@ impl Ode {
         self.with_store(async |store| {
             let job = claim(&store, lane).await;
             let result = (ended == Ended::Succeeded).then(|| json!({ "pages": 3 }));
-            let (artifacts, retry) = (Vec::new(), RetryPolicy::default());
-            store.finish(vec![Finish { job, ended, result, artifacts, retry, jitter: 0.0 }]).await.unwrap();
+            store.finish(vec![Finish { result, ..Finish::new(job, ended) }]).await.unwrap();
         });
     }
 
@@ -202,6 +201,13 @@ impl Ran {
             assert!(self.stderr.contains(word), "{word:?} is not said: {self:?}");
         }
         self.assert_plain();
+    }
+
+    /// The same for what can never be as it was typed: nothing was done, and it ends with 2.
+    #[track_caller]
+    pub(crate) fn assert_wrong_use(&self, words: &[&str]) {
+        self.assert_refused(words);
+        assert_eq!((self.code, self.stdout.as_str()), (Some(2), ""), "{self:?}");
     }
 
     #[track_caller]

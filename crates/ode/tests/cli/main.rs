@@ -12,6 +12,8 @@ mod harness;
 mod jobs;
 mod mapping;
 mod migrate;
+mod ocr;
 mod places;
 mod serve;
+mod web;
 mod words;

@@ -2,8 +2,12 @@
 //! comparing.
 
 use crate::convert::{Desk, blank, invoice};
-use crate::harness::headings;
+use crate::harness::{Ran, headings};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 /// A mapping for the invoices of these tests; `rest` is added at its end.
 fn mapping(name: &str, rest: &str) -> String {
@@ -80,6 +84,7 @@ fn sound_files_are_said_to_be_so_and_odd_things_are_noted() {
     assert!(noted.contains("own/more.toml: note: tests: "), "what is extended may lie beside: {noted}");
     desk.put("own/broken.toml", "schema = ");
     let ran = desk.run(["mapping", "lint", "own/acme.toml", "own/broken.toml", "own/more.toml"]);
+    assert_eq!(desk.run(["mapping", "lint", "own"]).stdout, ran.stdout, "a folder stands for its files");
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let wrong: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("own/broken.toml:1:")).collect();
     assert_eq!(
@@ -95,17 +100,31 @@ fn files_that_cannot_be_mappings_are_refused_in_a_sentence() {
     desk.put("binary.toml", [0xff, 0xfe, 0]);
     desk.put("huge.toml", "#".repeat(2 << 20));
     let check = |args: &[&str], words: &[&str]| desk.run(args).assert_refused(words);
+    let said = [
+        ("gone.toml", "Cannot read gone.toml: No such file or directory"),
+        ("binary.toml", "binary.toml is not text in UTF-8"),
+        ("huge.toml", "huge.toml is larger than 1 MB"),
+    ];
+    for (file, word) in said {
+        check(&["mapping", "test", file], &[word]);
+    }
+    desk.put("sound/acme.toml", mapping("acme", ""));
+    let files = said.iter().map(|(file, _)| *file);
+    let ran = desk.run(["mapping", "lint"].into_iter().chain(files).chain(["sound/acme.toml"]));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""), "{ran:?}");
+    for (line, word) in ran.stdout.lines().zip(said.iter().map(|(_, word)| *word)) {
+        assert!(line.starts_with(word), "{line}");
+    }
+    assert!(ran.stdout.contains("\nsound/acme.toml: note: "), "it goes on past what it cannot read: {ran:?}");
+    fs::create_dir(desk.path("empty")).unwrap();
     for verb in ["lint", "test"] {
-        check(&["mapping", verb, "gone.toml"], &["Cannot read gone.toml: No such file"]);
-        check(&["mapping", verb, "./"], &["Is a directory"]);
-        check(&["mapping", verb, "binary.toml"], &["binary.toml is not text in UTF-8"]);
-        check(&["mapping", verb, "huge.toml"], &["huge.toml is larger than 1 MB"]);
+        desk.run(["mapping", verb, "empty"]).assert_wrong_use(&["There are no mappings (*.toml) in empty."]);
     }
     check(
         &["mapping", "list", "--mappings", "nowhere"],
         &["mappings of nowhere cannot be loaded", "No such file"],
     );
-    check(&["mapping", "lint"], &["<FILE>"]);
+    check(&["mapping", "lint"], &["<FILE|DIR>"]);
     check(&["mapping", "tset"], &["unrecognized subcommand", "test"]);
 }
 
@@ -128,6 +147,35 @@ fn tests_say_what_was_expected_and_what_came() {
     );
     assert_eq!(ran.stderr, "1 of 3 passed\n");
     assert_eq!(desk.run(["mapping", "test", "acme", "--mappings", "own"]).code, Some(0), "one by its name");
+}
+
+#[test]
+fn a_file_is_tested_whatever_is_wrong_with_its_neighbours() {
+    let desk = Desk::with("own/a.pdf", "INV-1");
+    let tests = "[[tests]]\nfile = \"a.pdf\"\nexpect = { lines = 2 }\n";
+    desk.put("own/base.toml", mapping("base", ""));
+    desk.put("own/acme.toml", mapping("acme", tests).replace("generic_invoice_v1", "base_v1"));
+    desk.put("own/broken.toml", "schema = ");
+    let ran = desk.run(["mapping", "test", "own/acme.toml"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ok    acme_v1  a.pdf\n"), "{ran:?}");
+    desk.run(["mapping", "test", "own/broken.toml"]).assert_refused(&["error: own/broken.toml:1:"]);
+    desk.run(["mapping", "test", "own"])
+        .assert_wrong_use(&["mappings of own cannot be loaded", "broken.toml"]);
+    fs::remove_file(desk.path("own/broken.toml")).unwrap();
+    assert_eq!(desk.run(["mapping", "test", "own"]).stdout, ran.stdout, "a folder stands for its files");
+}
+
+#[test]
+fn two_files_with_one_id_are_told() {
+    let desk = Desk::with("own/a.pdf", "INV-1");
+    desk.put("own/acme.toml", mapping("acme", ""));
+    desk.put("own/copy.toml", mapping("acme", ""));
+    let said = "copy.toml: it is acme_v1, and so is acme.toml; give one of them another name or version";
+    let ran = desk.run(["mapping", "lint", "own"]);
+    assert!(ran.code == Some(1) && ran.stdout.contains(&format!("own/{said}\n")), "{ran:?}");
+    desk.run(["mapping", "test", "own/copy.toml"]).assert_refused(&["it is acme_v1, and so is acme.toml"]);
+    desk.run(["mapping", "list", "--mappings", "own"]).assert_wrong_use(&[said]);
+    desk.run(["convert", "own/a.pdf", "--mappings", "own"]).assert_wrong_use(&[said]);
 }
 
 #[test]
@@ -154,7 +202,21 @@ fn a_preview_shows_the_values_in_boxes() {
     assert!(html.contains("Read by generic_invoice_v1") && html.contains("<rect "), "{html}");
     assert!(!html.contains("<b>") && !html.contains("<script"), "{html}");
     desk.put("own/acme.toml", mapping("acme", ""));
-    desk.ok(["mapping", "preview", "a.pdf", "--mapping", "acme", "--mappings", "own", "--out", "page.html"]);
+    let again = ["mapping", "preview", "a.pdf", "--out", "page.html"];
+    desk.run(again).assert_refused(&["page.html is there already.", "--force"]);
+    assert_eq!(desk.ok(["mapping", "preview", "a.pdf", "--out", "-"]), html);
+    desk.ok([
+        "mapping",
+        "preview",
+        "a.pdf",
+        "--mapping",
+        "acme",
+        "--mappings",
+        "own",
+        "--out",
+        "page.html",
+        "--force",
+    ]);
     assert!(desk.read("page.html").contains("Read by acme_v1"));
 }
 
@@ -190,9 +252,9 @@ fn what_is_learned_from_one_document_reads_the_next() {
         ["mapping", "learn", "--pdf", "docs/a.pdf", "--expect", "a.json", "--out", "Acme Ltd_v1.toml"];
     let ran = desk.run(learn);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
-    assert!(ran.stderr.contains("acme_ltd_v1 is in Acme Ltd_v1.toml"), "{ran:?}");
+    assert!(ran.stderr.contains("acme_ltd_v1 was written to Acme Ltd_v1.toml"), "{ran:?}");
     assert!(ran.stderr.contains("invoice_number") && ran.stderr.contains(": 8 of 8\n"), "{ran:?}");
-    assert!(ran.stderr.ends_with("Not learned: buyer_name\n"), "{ran:?}");
+    assert!(ran.stderr.contains("\nNot learned: buyer_name\nIts test expects these too: "), "{ran:?}");
     let text = desk.read("Acme Ltd_v1.toml");
     assert!(text.contains("file = \"docs/a.pdf\"") && !text.contains("source"), "{text}");
     assert_eq!(desk.run(["mapping", "lint", "Acme Ltd_v1.toml"]).code, Some(0));
@@ -293,4 +355,45 @@ fn the_cost_of_a_document_is_one_line_of_json() {
     desk.run(["bench", "extract", "docs", "--mapping", "x"]).assert_refused(&["There is no mapping named x"]);
     std::fs::remove_file(desk.path("docs/a.pdf")).unwrap();
     desk.run(["bench", "extract", "docs"]).assert_refused(&["None of the 1 PDFs in docs can be mapped"]);
+}
+
+/// Commands that a document or a help text shows, without what it says about them.
+fn shown(text: &str) -> Vec<String> {
+    let is_ours = |line: &&str| line.starts_with("ode convert ") || line.starts_with("ode mapping ");
+    let command = |line: &str| line.split("  ").next().unwrap().split(" #").next().unwrap().trim().to_owned();
+    text.lines().map(str::trim).filter(is_ours).map(command).collect()
+}
+
+#[test]
+fn examples_in_the_help_and_the_readme_run() {
+    let help = |args: &[&str]| Desk::new().ok(args);
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let texts = [
+        fs::read_to_string(readme).unwrap(),
+        help(&["convert", "--help"]),
+        help(&["mapping", "--help"]),
+        help(&["mapping", "learn", "--help"]),
+        help(&["mapping", "test", "--help"]),
+        help(&["mapping", "preview", "--help"]),
+        help(&["mapping", "diff", "--help"]),
+    ];
+    let commands: BTreeSet<String> = texts.iter().flat_map(|text| shown(text)).collect();
+    assert!(commands.len() > 15, "{commands:?}");
+    for command in commands {
+        let desk = Desk::with("invoice.pdf", "INV-1");
+        desk.put("a.pdf", invoice("INV-2"));
+        desk.put("invoices/b.pdf", invoice("INV-3"));
+        let tests = "[[tests]]\nfile = \"../a.pdf\"\nexpect = { lines = 2 }\n";
+        desk.put("mappings/acme.toml", mapping("acme", tests));
+        if command.contains(" learn ") {
+            desk.put("a.json", r#"{"invoice_number": "INV-2", "gross_total": "30.00"}"#);
+        } else {
+            desk.put("acme.toml", mapping("acme", ""));
+        }
+        let home = Path::new(env!("CARGO_BIN_EXE_ode")).parent().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("PATH={}:$PATH; {command}", home.display())]).current_dir(desk.path(""));
+        let ran = Ran::of(&mut shell);
+        assert_eq!(ran.code, Some(0), "{command}: {ran:?}");
+    }
 }

@@ -14,7 +14,11 @@ const NOBODY: u32 = 65_534;
 
 /// Runs a command as somebody who may be kept from writing. `None`, and loudly, where that cannot be had.
 fn run_unprivileged(ode: &Ode, args: &[&str]) -> Option<Ran> {
-    let mut command = ode.command(args);
+    unprivileged(ode.command(args))
+}
+
+/// The same for any command.
+pub(crate) fn unprivileged(mut command: Command) -> Option<Ran> {
     if rustix::process::getuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
@@ -27,7 +31,7 @@ fn run_unprivileged(ode: &Ode, args: &[&str]) -> Option<Ran> {
     }
 }
 
-fn set_mode(path: &Path, mode: u32) {
+pub(crate) fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
@@ -96,11 +100,11 @@ fn a_directory_may_have_any_name() {
 }
 
 /// A disk of a few megabytes, in memory.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     /// `None`, and loudly, where one may not be made.
-    fn mount(path: PathBuf) -> Option<Self> {
+    pub(crate) fn mount(path: PathBuf) -> Option<Self> {
         std::fs::create_dir(&path).unwrap();
         let mut mount = Command::new("mount");
         let mounted = mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(&path).output();

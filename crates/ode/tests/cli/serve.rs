@@ -133,6 +133,7 @@ fn serving_starts_with_nothing_answers_and_stops(ode: &Ode) {
             "status": "ok", "version": env!("CARGO_PKG_VERSION"), "database": database,
             "schema": ode_store::SCHEMA_NEWEST,
             "checks": [{ "name": "database", "ok": true }, { "name": "files", "ok": true }],
+            "work": { "workers": 1, "waiting": 0, "running": 0 },
         });
         assert_eq!(answer.json(), expected);
         assert_stopped(&serving.stop(signal));

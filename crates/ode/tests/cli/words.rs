@@ -32,6 +32,18 @@ fn help_is_short_or_long() {
         assert!(all.contains(&format!("\n  {command} ")), "{command}: {all}");
     }
     assert!(all.contains("ode serve   "), "{all}");
+    let at = |word: &str| all.find(word).unwrap_or_else(|| panic!("{word} is not in {all}"));
+    assert!(
+        at("Documents:\n  convert ") < at("Services:\n  serve ") && at("Upkeep:\n") < at("Help:\n"),
+        "{all}"
+    );
+    assert!(alone(&["-h"]).stdout.contains("\nServices:\n"), "the short help has the groups too");
+    let convert = alone(&["convert", "--help"]).stdout;
+    assert!(
+        !convert.contains("--database") && convert.contains("--log"),
+        "only what matters here: {convert}"
+    );
+    assert!(!alone(&["mapping", "learn", "--help"]).stdout.contains("--database"));
     assert_eq!(alone(&["--version"]).stdout, format!("ode {}\n", env!("CARGO_PKG_VERSION")));
 }
 
@@ -47,9 +59,10 @@ fn no_command_is_answered_with_help() {
 #[test]
 fn every_code_has_a_page() {
     let list = alone(&["explain"]).stdout;
-    for code in ode_job::ErrorCode::ALL {
+    let errors = ode_job::ErrorCode::ALL.iter().map(|code| code.as_str());
+    for code in errors.chain(ode_extract::FindingCode::ALL.iter().map(|code| code.as_str())) {
         assert!(list.lines().any(|line| line.starts_with(&format!("{code} "))), "{code} is not listed");
-        let page = alone(&["explain", code.as_str()]);
+        let page = alone(&["explain", code]);
         assert_eq!(page.code, Some(0));
         assert!(page.stdout.starts_with(&format!("# {code}\n")), "{page:?}");
     }
@@ -60,10 +73,12 @@ fn every_code_has_a_page() {
 fn an_unknown_code_leads_to_those_near_it() {
     fn check(typed: &str, expected: &str) {
         let ran = alone(&["explain", typed]);
-        ran.assert_refused(&["There is no error code", "`ode explain` lists them all", expected]);
+        ran.assert_refused(&["There is no code", "`ode explain` lists them all", expected]);
     }
     check("NOTPDF", "Did you mean NOT_PDF?");
     check("timeout", "Did you mean GW_TIMEOUT or TIMED_OUT?");
+    check("TOTAL_MISSMATCH", "Did you mean TOTAL_MISMATCH or TAX_MISMATCH?");
+    check("derive", "Did you mean DERIVED?");
     check("ODE-1004", "lists them all.\n");
 }
 

@@ -303,6 +303,9 @@ impl<'r, 'a> Walk<'r, 'a> {
         if !self.is_hidden() {
             let scale = self.state.transform.determinant().abs().sqrt();
             let room = self.reader.limits.rules_per_page_max.saturating_sub(self.marks.rules.len());
+            if fills {
+                self.marks.shapes += self.path.curved_figures();
+            }
             if strokes {
                 self.path.stroked(self.state.line_width.abs() * scale, room, &mut self.marks.rules);
             } else if fills {
@@ -581,6 +584,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             letter_space: (linear(&place, Vec2::new(self.state.letter_space * stretch, 0.0))).hypot() as f32,
             stretch: if up.hypot() > 0.0 { (across.hypot() / up.hypot()) as f32 } else { 1.0 },
             origin: Origin { code, font: font.number, content },
+            percent: None,
         });
     }
 }

@@ -29,6 +29,7 @@ use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 use crate::layout;
 use crate::limits::Limits;
 use crate::marks::Marks;
+use crate::recognised::{self, Recognised};
 use crate::refusal::Refusal;
 use crate::text::{Document, Page, Rect};
 
@@ -51,10 +52,14 @@ impl AsRef<[u8]> for Bytes {
 }
 
 /// Opens a document and reads every page.
-pub(crate) fn read(bytes: Arc<[u8]>, limits: &Limits) -> Result<Document, Refusal> {
+pub(crate) fn read(
+    bytes: Arc<[u8]>,
+    limits: &Limits,
+    recognised: &[Recognised],
+) -> Result<Document, Refusal> {
     let pdf = open(bytes, limits)?;
     let mut document = Document::default();
-    let decoder = read_pages(&pdf, limits, |_| true, |page, is_cut, _, _| {
+    let decoder = read_pages(&pdf, limits, recognised, |_| true, |page, is_cut, _, _| {
         if is_cut {
             document.warnings.push(cut_warning(page.number));
         }
@@ -72,11 +77,12 @@ pub(crate) fn cut_warning(number: u32) -> String {
     format!("Page {number} holds more than is read of one page: its end is left out.")
 }
 
-/// Reads the wanted pages, counted from nought, and shows each: the page, whether it was cut, its marks, and the glyphs
+/// Reads the wanted pages, counted from nought, with what OCR read of them, and shows each: the page, whether it was cut, its marks, and the glyphs
 /// of each of its words.
 pub(crate) fn read_pages(
     pdf: &Pdf,
     limits: &Limits,
+    recognised: &[Recognised],
     is_wanted: impl Fn(usize) -> bool,
     mut show: impl FnMut(Page, bool, Marks, Vec<Vec<u32>>),
 ) -> Rc<Decoder> {
@@ -92,7 +98,9 @@ pub(crate) fn read_pages(
         glyphs_left: Cell::new(limits.glyphs_max),
     };
     for (index, sheet) in pdf.pages().iter().enumerate().filter(|(index, _)| is_wanted(*index)) {
-        let (mut page, mut marks) = read_page(sheet, index as u32 + 1, &reader);
+        let number = index as u32 + 1;
+        let recognised = recognised.iter().find(|page| page.page == number);
+        let (mut page, mut marks) = read_page(sheet, number, &reader, recognised);
         let is_cut = marks.is_cut;
         let glyphs = layout::lay_out(&mut marks, &mut page);
         show(page, is_cut, marks, glyphs);
@@ -133,9 +141,19 @@ pub(crate) fn open(bytes: Arc<[u8]>, limits: &Limits) -> Result<Pdf, Refusal> {
     Ok(pdf)
 }
 
-fn read_page<'a>(sheet: &Sheet<'a>, number: u32, reader: &Reader<'_, 'a>) -> (Page, Marks) {
-    let unit = sheet.raw().get::<f64>(keys::USER_UNIT).filter(|unit| (0.01..=USER_UNIT_MAX).contains(unit));
-    let unit = unit.unwrap_or(1.0);
+/// How many points one unit of a page has.
+pub(crate) fn user_unit(sheet: &Sheet<'_>) -> f64 {
+    let unit = sheet.raw().get::<f64>(keys::USER_UNIT);
+    unit.filter(|unit| (0.01..=USER_UNIT_MAX).contains(unit)).unwrap_or(1.0)
+}
+
+fn read_page<'a>(
+    sheet: &Sheet<'a>,
+    number: u32,
+    reader: &Reader<'_, 'a>,
+    recognised: Option<&Recognised>,
+) -> (Page, Marks) {
+    let unit = user_unit(sheet);
     let (width, height) = sheet.render_dimensions();
     let transform = Affine::scale(unit) * Affine::new(sheet.initial_transform(true).as_coeffs());
     let media = sheet.media_box();
@@ -143,11 +161,14 @@ fn read_page<'a>(sheet: &Sheet<'a>, number: u32, reader: &Reader<'_, 'a>) -> (Pa
 
     let mut walk = Walk::new(reader, transform, media);
     walk.page(sheet);
-    let marks = walk.finish();
+    let mut marks = walk.finish();
 
     let mut page =
         Page { number, width: width * unit as f32, height: height * unit as f32, ..Page::default() };
     page.image_share = image_share(&marks, page.width, page.height);
+    if let Some(recognised) = recognised {
+        recognised::add(&mut marks, recognised, page.width);
+    }
     (page, marks)
 }
 

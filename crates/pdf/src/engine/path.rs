@@ -67,6 +67,11 @@ impl Path {
         }
     }
 
+    /// How many of its figures have curves, as most letters do.
+    pub(crate) fn curved_figures(&self) -> usize {
+        self.figures.iter().filter(|figure| !figure.is_straight).count()
+    }
+
     /// Adds the rules that stroking the path draws, `room` of them at most.
     pub(crate) fn stroked(&self, width: f64, room: usize, rules: &mut Vec<Rule>) {
         let half = (width / 2.0).min(THICKNESS_MAX);

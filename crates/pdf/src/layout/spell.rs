@@ -46,6 +46,10 @@ pub(crate) fn spell(pieces: &[Piece], marks: &Marks) -> Option<Placed> {
         is_bold: bold * 2 > glyphs().count(),
         rotation: turn.degrees(),
         is_invisible: glyphs().all(|glyph| glyph.is_invisible),
+        confidence: glyphs()
+            .filter_map(|glyph| glyph.percent)
+            .min()
+            .map(|percent| f32::from(percent) / 100.0),
     };
     let glyphs = letters.iter().map(|letter| letter.index).collect();
     Some(Placed { word, area, base: largest.base, glyphs })

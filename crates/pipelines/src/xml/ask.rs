@@ -8,8 +8,63 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Task {
+    /// Convert it, or answer a question about it.
+    Do { work: Work, scans: Scans },
+    /// Draw one page.
+    Draw { page: u32 },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Work {
     Convert(Ask),
     Study(Study),
+}
+
+/// What becomes of pages that are scans.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Scans {
+    /// If there are any, tell which and do nothing else: they can be read.
+    Tell,
+    /// Go on with what OCR has read of them. Others stay unread, and this is why.
+    Go { read: Vec<ReadPage>, unread: Unread },
+}
+
+/// A page that OCR has read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReadPage {
+    pub(super) page: u32,
+    /// What OCR wrote, as it came: it is taken apart by the child, for it is made of what the document holds.
+    pub(super) hocr: String,
+}
+
+/// Why a scan was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Unread {
+    /// OCR is switched off.
+    Off,
+    /// There is no tesseract.
+    NotInstalled,
+    /// It has no model for the languages that were asked for.
+    Languages,
+    /// The time for it was used up.
+    NoTime,
+    /// It could not be drawn, or tesseract failed on it.
+    Failed,
+}
+
+/// What a child answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    /// The conversion is among the artifacts.
+    Converted(Summary),
+    /// What was asked for is among the artifacts.
+    Given,
+    /// Nothing was done yet: these pages are scans.
+    Scans(Vec<u32>),
 }
 
 /// What to make of a document.

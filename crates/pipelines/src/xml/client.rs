@@ -53,10 +53,40 @@ pub struct GatewayClient {
     limits: ClientLimits,
 }
 
+/// What came of a call.
+#[derive(Debug)]
+pub struct Call {
+    /// The status that was answered, where one was.
+    pub status: Option<u16>,
+    /// The XML, or what to make of having none.
+    pub outcome: Result<Processed, Failure>,
+}
+
+impl Call {
+    /// Whether the gateway did its part. Refusing one document is doing it.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.outcome.is_ok() || self.status.is_some_and(|status| (400..500).contains(&status))
+    }
+}
+
+/// A document that a gateway converted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Processed {
+    /// The XML.
+    pub xml: Vec<u8>,
+    /// Which mapping was used, if the gateway says so.
+    pub mapping: Option<String>,
+    /// Pages in the document, likewise.
+    pub pages: Option<usize>,
+}
+
 /// A peer that wants to be left alone for longer than this is asked again all the same.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 /// Shorter than gateways keep silent connections: one that is closed as it is used again looks like trouble.
 const IDLE_MAX: Duration = Duration::from_secs(5);
+/// A name or a number; more is something else.
+const HEADER_BYTES_MAX: usize = 255;
 /// A problem document longer than this is something else.
 const PROBLEM_BYTES_MAX: usize = 64 << 10;
 
@@ -82,25 +112,41 @@ impl GatewayClient {
         Ok(GatewayClient { http, process, limits })
     }
 
-    /// Has a document converted, and gives the XML. The mapping is a name or `auto`.
-    pub async fn process(
-        &self,
-        document: Bytes,
-        mapping: &str,
-        output: Option<Output>,
-    ) -> Result<Vec<u8>, Failure> {
+    /// Its address, as it may be shown: without a password.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let mut shown = self.process.clone();
+        // Neither fails for an address with a host, and only such are taken.
+        let _ = shown.set_username("");
+        let _ = shown.set_password(None);
+        shown.as_str().trim_end_matches("process").trim_end_matches('/').to_owned()
+    }
+
+    /// Has a document converted. The mapping is a name or `auto`.
+    pub async fn process(&self, document: Bytes, mapping: &str, output: Option<Output>) -> Call {
         let (content_type, body) = form(&document, mapping, output);
         let request = self.http.post(self.process.clone()).header(CONTENT_TYPE, content_type).body(body);
-        let mut response = request.send().await.map_err(|error| lost(&error))?;
+        match request.send().await {
+            Ok(response) => {
+                let status = Some(response.status().as_u16());
+                Call { status, outcome: self.read_answer(response).await }
+            }
+            Err(error) => Call { status: None, outcome: Err(lost(&error)) },
+        }
+    }
+
+    async fn read_answer(&self, mut response: Response) -> Result<Processed, Failure> {
         if response.status() != StatusCode::OK {
             return Err(refused(response).await);
         }
+        let mapping = header(response.headers(), "ode-mapping").map(str::to_owned);
+        let pages = header(response.headers(), "ode-pages").and_then(|pages| pages.parse().ok());
         if !is_type(response.headers(), &["application/xml", "text/xml"]) {
             return Err(unlike("The gateway answered with something that is not XML"));
         }
         let answer = read(&mut response, self.limits.answer_bytes).await?;
         check_xml(&answer).map_err(|reason| unlike(&format!("The gateway's XML {reason}")))?;
-        Ok(answer.into())
+        Ok(Processed { xml: answer.into(), mapping, pages })
     }
 }
 
@@ -184,6 +230,9 @@ fn classify(status: StatusCode, problem: &Problem, wait: Option<Duration>) -> Fa
             ErrorCode::NotPdf,
             ErrorCode::TooLarge,
             ErrorCode::Unreadable,
+            ErrorCode::Encrypted,
+            ErrorCode::NoPages,
+            ErrorCode::Truncated,
             ErrorCode::UnknownMapping,
             ErrorCode::NoMapping,
             ErrorCode::NoText,
@@ -213,6 +262,12 @@ struct Problem {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+}
+
+/// A header of ours, if it is there and no longer than such things are.
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let value = headers.get(name)?.to_str().ok()?;
+    (!value.is_empty() && value.len() <= HEADER_BYTES_MAX).then_some(value)
 }
 
 fn is_type(headers: &HeaderMap, types: &[&str]) -> bool {

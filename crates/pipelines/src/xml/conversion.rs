@@ -1,30 +1,37 @@
 //! The conversion itself, and the child process around it.
 
-use super::ask::{Ask, Converted, Finding, Output, Summary, Task, To};
+use super::ask::{Answer, Ask, Converted, Finding, Output, Scans, Summary, Task, To, Work};
+use super::scans::{self, Reading};
 use super::study::study;
 use ode_child::Failure;
 use ode_child::child::Reporter;
 use ode_extract::write::{Format, Provenance, provenance, write};
-use ode_extract::{Choice, ExtractError, Record, Registry, Severity, compare, embedded, extract};
+use ode_extract::{
+    Choice, ExtractError, FindingCode, Record, Registry, Severity, compare, embedded, extract,
+};
 use ode_job::ErrorCode;
 use ode_pdf::{Document, Refusal};
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 /// Names of what the child hands back.
 pub(super) const DOCUMENT: &str = "document";
 pub(super) const PROVENANCE: &str = "provenance";
 
-/// Converts one document, on a thread with a large stack (see [`ode_pdf::read_here`]).
-pub fn convert(registry: &Registry, ask: &Ask, bytes: Vec<u8>) -> Result<Converted, Failure> {
-    let document = ode_pdf::read_here(bytes, &ode_pdf::Limits::default()).map_err(refused)?;
+/// Converts one document.
+fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converted, Failure> {
+    let document = &reading.document;
     if ask.to == To::Text {
         let summary =
-            Summary { source: String::new(), pages: document.pages.len(), findings: warned(&document) };
+            Summary { source: String::new(), pages: document.pages.len(), findings: warned(reading) };
         return Ok(Converted { document: document.to_text().into_bytes(), provenance: None, summary });
     }
     let choice = ask.mapping.as_deref().map_or(Choice::Auto, Choice::Named);
     let attached = if ask.page_only { None } else { Some(embedded::find(&document.attachments)) };
-    let page = extract(&document, registry, choice);
+    let page = extract(document, registry, choice).map(|mut page| {
+        scans::doubt(&mut page.record, document);
+        page
+    });
     let (found, mut findings) = match attached {
         Some(attached) => (attached.invoice, attached.findings),
         None => (None, Vec::new()),
@@ -37,22 +44,22 @@ pub fn convert(registry: &Registry, ask: &Ask, bytes: Vec<u8>) -> Result<Convert
                     invoice.record.findings.extend(differences);
                 }
                 // What the file says is not doubted because the page cannot be read; a name that is wrong is.
-                Err(error) => mapping_exists(error)?,
+                Err(error) => mapping_exists(error, reading)?,
             }
             let written = invoice.write(format(ask), shown(ask));
             findings.extend(written.findings);
             findings.extend(invoice.record.findings.iter().cloned());
-            told(&document, ask, &invoice.record, written.bytes)
+            told(document, ask, &invoice.record, written.bytes)
         }
         (None, page) => {
-            let page = page.map_err(unmapped)?;
+            let page = page.map_err(|error| unmapped(error, reading))?;
             let written = write(&page.record, format(ask), shown(ask));
             findings.extend(page.record.findings.iter().cloned());
             findings.extend(written.findings);
-            told(&document, ask, &page.record, written.bytes)
+            told(document, ask, &page.record, written.bytes)
         }
     };
-    Ok(with_findings(converted, &document, findings))
+    Ok(with_findings(converted, reading, findings))
 }
 
 /// A conversion's answer, before its findings.
@@ -64,18 +71,18 @@ fn told(document: &Document, ask: &Ask, record: &Record, written: Vec<u8>) -> Co
 
 fn with_findings(
     mut converted: Converted,
-    document: &Document,
+    reading: &Reading,
     findings: Vec<ode_extract::Finding>,
 ) -> Converted {
     let mut findings = findings;
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let told = findings.into_iter().map(|finding| Finding {
         severity: severity(finding.severity).to_owned(),
-        code: finding.code,
+        code: finding.code.to_string(),
         field: finding.field,
         message: finding.message,
     });
-    converted.summary.findings = told.chain(warned(document)).collect();
+    converted.summary.findings = told.chain(warned(reading)).collect();
     converted
 }
 
@@ -87,15 +94,17 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// What the reader had to leave out.
-fn warned(document: &Document) -> Vec<Finding> {
+/// What the reader had to leave out, and what came from OCR.
+fn warned(reading: &Reading) -> Vec<Finding> {
     let warning = |message: &String| Finding {
         severity: "review".into(),
-        code: "DOCUMENT_DAMAGED".into(),
+        code: FindingCode::DocumentDamaged.to_string(),
         field: None,
         message: message.clone(),
     };
-    document.warnings.iter().map(warning).collect()
+    let mut findings = scans::findings(reading);
+    findings.extend(reading.document.warnings.iter().map(warning));
+    findings
 }
 
 fn format(ask: &Ask) -> Format {
@@ -119,16 +128,17 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
     let code = match refusal {
         Refusal::NotPdf => ErrorCode::NotPdf,
         Refusal::TooLarge { .. } | Refusal::TooManyPages { .. } => ErrorCode::TooLarge,
-        Refusal::Encrypted
-        | Refusal::UnknownEncryption
-        | Refusal::NoPages
-        | Refusal::Damaged
-        | Refusal::Failed => ErrorCode::Unreadable,
+        Refusal::Encrypted | Refusal::UnknownEncryption => ErrorCode::Encrypted,
+        Refusal::NoPages => ErrorCode::NoPages,
+        Refusal::Damaged | Refusal::Failed => ErrorCode::Unreadable,
     };
     failed(code, refusal)
 }
 
-pub(super) fn unmapped(error: ExtractError) -> Failure {
+pub(super) fn unmapped(error: ExtractError, reading: &Reading) -> Failure {
+    if let Some(message) = reading.without_text().filter(|_| error == ExtractError::NoText) {
+        return failed(ErrorCode::NoText, message);
+    }
     let code = match error {
         ExtractError::UnknownMapping { .. } | ExtractError::RetiredMapping { .. } => {
             ErrorCode::UnknownMapping
@@ -142,9 +152,11 @@ pub(super) fn unmapped(error: ExtractError) -> Failure {
 }
 
 /// Lets every error pass but one about the mapping's name, which is the caller's mistake whatever the file holds.
-fn mapping_exists(error: ExtractError) -> Result<(), Failure> {
+fn mapping_exists(error: ExtractError, reading: &Reading) -> Result<(), Failure> {
     match error {
-        ExtractError::UnknownMapping { .. } | ExtractError::RetiredMapping { .. } => Err(unmapped(error)),
+        ExtractError::UnknownMapping { .. } | ExtractError::RetiredMapping { .. } => {
+            Err(unmapped(error, reading))
+        }
         ExtractError::NoMapping { .. }
         | ExtractError::NoText
         | ExtractError::BadMapping(_)
@@ -160,24 +172,58 @@ pub fn serve(options: ode_extract::Options) -> ExitCode {
             failed(ErrorCode::Unknown, format!("The mappings cannot be loaded: {mistakes}"))
         })
     };
-    ode_child::child::serve(prepare, |registry, task: Task, reporter| answer(&registry, task, reporter))
+    // The process ends with the answer: what it holds is not taken apart first.
+    ode_child::child::serve(prepare, |registry, task: Task, reporter| {
+        answer(&ManuallyDrop::new(registry), task, reporter)
+    })
 }
 
-fn answer(registry: &Registry, task: Task, reporter: &mut Reporter) -> Result<Option<Summary>, Failure> {
-    let io = |error: std::io::Error| failed(ErrorCode::IoError, error);
+fn answer(registry: &Registry, task: Task, reporter: &mut Reporter) -> Result<Answer, Failure> {
     let bytes = reporter.input().map_err(io)?;
-    let ask = match task {
-        Task::Convert(ask) => ask,
-        Task::Study(question) => {
-            let answer = study(registry, question, bytes)?;
-            reporter.artifact(DOCUMENT, answer.to_string().as_bytes()).map_err(io)?;
-            return Ok(None);
+    let (work, scans) = match task {
+        Task::Do { work, scans } => (work, scans),
+        Task::Draw { page } => {
+            let picture = ode_pdf::draw_here(bytes, page, &ode_pdf::Limits::default()).map_err(refused)?;
+            reporter.artifact(DOCUMENT, &picture.to_pgm()).map_err(io)?;
+            return Ok(Answer::Given);
         }
     };
-    let converted = convert(registry, &ask, bytes)?;
+    let is_to_tell = scans == Scans::Tell;
+    let reading = ManuallyDrop::new(Reading::new(bytes, scans).map_err(refused)?);
+    if is_to_tell && !is_told_by_file(&work, &reading.document) {
+        let pages = scans::unread_pages(&reading.document);
+        if !pages.is_empty() {
+            return Ok(Answer::Scans(pages));
+        }
+    }
+    match work {
+        Work::Convert(ask) => give(convert(registry, &ask, &reading)?, reporter),
+        Work::Study(question) => {
+            let answer = study(registry, question, &reading)?;
+            reporter.artifact(DOCUMENT, answer.to_string().as_bytes()).map_err(io)?;
+            Ok(Answer::Given)
+        }
+    }
+}
+
+/// Whether the answer is in an embedded file, so that nobody needs to read scans.
+fn is_told_by_file(work: &Work, document: &Document) -> bool {
+    match work {
+        Work::Convert(ask) if ask.to != To::Text && !ask.page_only => {
+            embedded::find(&document.attachments).invoice.is_some()
+        }
+        Work::Convert(_) | Work::Study(_) => false,
+    }
+}
+
+fn give(converted: Converted, reporter: &mut Reporter) -> Result<Answer, Failure> {
     reporter.artifact(DOCUMENT, &converted.document).map_err(io)?;
     if let Some(provenance) = &converted.provenance {
         reporter.artifact(PROVENANCE, provenance).map_err(io)?;
     }
-    Ok(Some(converted.summary))
+    Ok(Answer::Converted(converted.summary))
+}
+
+fn io(error: std::io::Error) -> Failure {
+    failed(ErrorCode::IoError, error)
 }

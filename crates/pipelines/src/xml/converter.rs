@@ -1,15 +1,20 @@
 //! Runs conversions, each in a child of its own.
 
-use super::ask::{Ask, Converted, Summary, Task};
+use super::ask::{Answer, Ask, Converted, ReadPage, Scans, Task, Unread, Work};
 use super::conversion::{DOCUMENT, PROVENANCE};
+use super::ocr::{Ocr, OcrOptions};
 use super::study::Study;
-use ode_child::{Input, Limits, Outcome, Program, Report, Sandbox, Spec, Supervisor, Work};
+use bytes::Bytes;
+use ode_child::{Input, Limits, Outcome, Program, Report, Sandbox, Spec, Supervisor};
 use ode_job::{ErrorCode, Failure};
 use serde_json::value::RawValue;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tempfile::TempDir;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// How conversions run.
 #[derive(Debug, Clone)]
@@ -24,6 +29,8 @@ pub struct Options {
     pub sandbox: Sandbox,
     /// What one conversion may use.
     pub limits: Limits,
+    /// How scans are read.
+    pub ocr: OcrOptions,
 }
 
 impl Default for Options {
@@ -35,6 +42,7 @@ impl Default for Options {
             patience: Duration::from_secs(10),
             sandbox: Sandbox::BestEffort,
             limits: Limits::default(),
+            ocr: OcrOptions::default(),
         }
     }
 }
@@ -46,6 +54,7 @@ pub struct Converter {
     spec: Arc<Spec>,
     turns: Arc<Semaphore>,
     patience: Duration,
+    ocr: Arc<Ocr>,
 }
 
 impl std::fmt::Debug for Converter {
@@ -56,12 +65,15 @@ impl std::fmt::Debug for Converter {
 
 impl Converter {
     /// Gets ready. The child is this very program, which must answer to `child convert [--mappings DIR]` by calling
-    /// [`super::serve`].
+    /// [`super::serve`], and to `child keep` by calling [`ode_child::keeper::serve`].
     pub fn new(options: Options) -> Result<Self, ode_child::Error> {
         let program = program(options.mappings)?;
-        let spec = Spec { sandbox: options.sandbox, limits: options.limits, ..Spec::own(program) };
+        let limits = Limits { payload_bytes: PAYLOAD_BYTES_MAX, ..options.limits };
+        let spec = Spec { sandbox: options.sandbox, limits, ..Spec::own(program) };
+        let supervisor = Supervisor::new()?;
         Ok(Converter {
-            supervisor: Supervisor::new()?,
+            ocr: Arc::new(Ocr::new(options.ocr, supervisor.clone(), this_program(["child", "keep"])?)),
+            supervisor,
             spec: Arc::new(spec),
             turns: Arc::new(Semaphore::new(options.at_once.max(1))),
             patience: options.patience,
@@ -80,9 +92,9 @@ impl Converter {
     }
 
     /// Converts one document. Ends early, and ends the child, when the future is dropped.
-    pub async fn convert(&self, ask: &Ask, document: bytes::Bytes) -> Result<Converted, Failure> {
-        let report = self.run(&Task::Convert(ask.clone()), document).await?;
-        let summary: Summary = serde_json::from_str(finished(&report)?.get()).map_err(broken)?;
+    pub async fn convert(&self, ask: &Ask, document: Bytes) -> Result<Converted, Failure> {
+        let (answer, report) = self.run(Work::Convert(ask.clone()), document).await?;
+        let Answer::Converted(summary) = answer else { return Err(broken("the child converted nothing")) };
         Ok(Converted { document: made(&report)?, provenance: artifact(&report, PROVENANCE)?, summary })
     }
 
@@ -90,14 +102,13 @@ impl Converter {
     pub async fn study<T: serde::de::DeserializeOwned>(
         &self,
         study: Study,
-        document: bytes::Bytes,
+        document: Bytes,
     ) -> Result<T, Failure> {
-        let report = self.run(&Task::Study(study), document).await?;
-        finished(&report)?;
+        let (_, report) = self.run(Work::Study(study), document).await?;
         serde_json::from_slice(&made(&report)?).map_err(broken)
     }
 
-    async fn run(&self, task: &Task, document: bytes::Bytes) -> Result<Report, Failure> {
+    async fn run(&self, work: Work, document: Bytes) -> Result<(Answer, Report), Failure> {
         let size = document.len() as u64;
         if size > self.bytes_max() {
             return Err(too_large(size, self.bytes_max()));
@@ -109,21 +120,83 @@ impl Converter {
                 return Err(Failure::retryable(ErrorCode::Busy, ErrorCode::Busy.sentence()));
             }
         };
-        let work = Work::new(task).map_err(broken)?.with_input(Input::Bytes(document.to_vec().into()));
-        self.supervisor.run(&self.spec, work, |_| (), std::future::pending()).await.map_err(broken)
+        let scans = match self.ocr.is_ready() {
+            Ok(()) => Scans::Tell,
+            Err(unread) => Scans::Go { read: Vec::new(), unread },
+        };
+        let (answer, report) = self.child(&Task::Do { work: work.clone(), scans }, &document).await?;
+        let Answer::Scans(pages) = answer else { return Ok((answer, report)) };
+        let scans = self.read_scans(&pages, &document).await;
+        self.child(&Task::Do { work, scans }, &document).await
+    }
+
+    async fn child(&self, task: &Task, document: &Bytes) -> Result<(Answer, Report), Failure> {
+        let work = ode_child::Work::new(task).map_err(broken)?.with_input(Input::Bytes(document.clone()));
+        let ran = self.supervisor.run(&self.spec, work, |_| (), std::future::pending()).await;
+        let report = ran.map_err(broken)?;
+        let answer = serde_json::from_str(finished(&report)?.get()).map_err(broken)?;
+        Ok((answer, report))
+    }
+
+    /// Reads scans one after another, as long as there is time. Each is drawn by a child of its own, so that only one
+    /// is in memory, and one that fails takes none with it.
+    async fn read_scans(&self, pages: &[u32], document: &Bytes) -> Scans {
+        let ends = Instant::now() + self.ocr.time_max();
+        let (mut read, mut unread, mut room) = (Vec::new(), Unread::Failed, READ_BYTES_MAX);
+        for page in pages {
+            match tokio::time::timeout_at(ends, self.read_scan(*page, document)).await {
+                Ok(Ok(hocr)) if hocr.len() <= room => {
+                    room -= hocr.len();
+                    read.push(ReadPage { page: *page, hocr });
+                }
+                Ok(Ok(_)) => {}
+                Ok(Err(reason)) => unread = reason,
+                Err(_) => {
+                    unread = Unread::NoTime;
+                    break;
+                }
+            }
+        }
+        Scans::Go { read, unread }
+    }
+
+    async fn read_scan(&self, page: u32, document: &Bytes) -> Result<String, Unread> {
+        let drawn = self.child(&Task::Draw { page }, document).await;
+        let picture = drawn.and_then(|(_, report)| made(&report)).map_err(|_| Unread::Failed)?;
+        let directory = tokio::task::spawn_blocking(move || -> std::io::Result<TempDir> {
+            let directory = tempfile::Builder::new().prefix("ode-ocr-").tempdir()?;
+            std::fs::write(directory.path().join("page.pgm"), picture)?;
+            Ok(directory)
+        });
+        let directory = directory.await.ok().and_then(Result::ok).ok_or(Unread::Failed)?;
+        self.ocr.read(directory.path()).await
     }
 }
 
+/// What OCR may say about one document.
+const READ_BYTES_MAX: usize = 12 << 20;
+/// The task with all of that in it, written as JSON.
+const PAYLOAD_BYTES_MAX: u64 = 32 << 20;
+
 /// This very program, as the child that converts.
 fn program(mappings: Option<PathBuf>) -> Result<Program, ode_child::Error> {
-    let mut arguments: Vec<std::ffi::OsString> = vec!["child".into(), "convert".into()];
-    let start = |error| ode_child::Error::Start { program: "ode".into(), error };
+    let mut arguments: Vec<OsString> = vec!["child".into(), "convert".into()];
     if let Some(folder) = mappings {
         // The child starts in a directory of its own.
-        let folder = std::path::absolute(folder).map_err(start)?;
+        let folder = std::path::absolute(folder).map_err(not_started)?;
         arguments.extend(["--mappings".into(), folder.into_os_string()]);
     }
-    Program::this_binary(arguments).map_err(start)
+    this_program(arguments)
+}
+
+fn this_program(
+    arguments: impl IntoIterator<Item = impl Into<OsString>>,
+) -> Result<Program, ode_child::Error> {
+    Program::this_binary(arguments).map_err(not_started)
+}
+
+fn not_started(error: std::io::Error) -> ode_child::Error {
+    ode_child::Error::Start { program: "ode".into(), error }
 }
 
 /// What a run answered, or what became of it in the terms of jobs.

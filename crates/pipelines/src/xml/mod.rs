@@ -1,16 +1,27 @@
 //! PDF to XML: what is asked for, the conversion itself, and the child process it runs in.
 //!
-//! [`convert`] is the whole conversion as a function of bytes. Nobody calls it on a document from outside but the
-//! child, which [`Converter`] starts for each one and [`serve`] is inside.
+//! The whole conversion is a function of bytes. Nobody calls it on a document from outside but the child, which
+//! [`Converter`] starts for each one and [`serve`] is inside. [`XmlHandler`] is what the worker knows of it.
+//!
+//! A document with scans takes three steps: a child tells which pages are scans, a child each draws them and tesseract
+//! reads them, a last child converts with what was read.
 
 mod ask;
 mod client;
 mod conversion;
 mod converter;
+mod gateways;
+mod handler;
+mod hocr;
+mod ocr;
+mod scans;
 mod study;
 
-pub use ask::{Ask, Converted, Output, Summary, To};
-pub use client::{ClientLimits, GatewayAddressError, GatewayClient};
-pub use conversion::{convert, serve};
+pub use ask::{Ask, Converted, Finding, Output, Summary, To};
+pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
+pub use conversion::serve;
 pub use converter::{Converter, Options, too_large};
+pub use gateways::{BREAKER, Gateways};
+pub use handler::{Engine, Route, XmlHandler};
+pub use ocr::OcrOptions;
 pub use study::{Differences, Study};

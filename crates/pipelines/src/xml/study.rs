@@ -1,13 +1,13 @@
 //! What people who make mappings ask about a document: how one reads it, what could be learned from it, where it
 //! comes out otherwise than expected. The document comes from outside, so this too happens in the child.
 
-use super::conversion::{failed, refused, unmapped};
+use super::conversion::{failed, unmapped};
+use super::scans::Reading;
 use ode_child::Failure;
 use ode_extract::learn::{self, Lesson};
 use ode_extract::sheet::Sheet;
 use ode_extract::{Choice, ExtractError, Registry, extract, preview, tools};
 use ode_job::ErrorCode;
-use ode_pdf::Document;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -50,36 +50,38 @@ pub enum Study {
 pub type Differences = BTreeMap<String, (Option<String>, Option<String>)>;
 
 /// Answers a question about a document.
-pub(super) fn study(registry: &Registry, study: Study, bytes: Vec<u8>) -> Result<Json, Failure> {
-    let document = ode_pdf::read_here(bytes, &ode_pdf::Limits::default()).map_err(refused)?;
-    if Sheet::new(&document).is_empty() {
+pub(super) fn study(registry: &Registry, study: Study, reading: &Reading) -> Result<Json, Failure> {
+    let document = &reading.document;
+    let unmapped = |error| unmapped(error, reading);
+    if Sheet::new(document).is_empty() {
         return Err(unmapped(ExtractError::NoText));
     }
     let answer = match study {
         Study::Preview { mapping } => {
             let choice = mapping.as_deref().map_or(Choice::Auto, Choice::Named);
-            let read = extract(&document, registry, choice).map_err(unmapped)?;
-            Ok(preview::preview(&document, &read).into())
+            let read = extract(document, registry, choice).map_err(unmapped)?;
+            Ok(preview::preview(document, &read).into())
         }
         Study::Learn { name, file, expected } => {
-            let lesson = Lesson { document: &document, file: &file, expected: &expected, name: &name };
+            let lesson = Lesson { document, file: &file, expected: &expected, name: &name };
             serde_json::to_value(learn::learn(lesson, registry).map_err(unmapped)?)
         }
         Study::Test { mapping, expected } => {
-            let read = extract(&document, registry, Choice::Named(&mapping)).map_err(unmapped)?;
+            let read = extract(document, registry, Choice::Named(&mapping)).map_err(unmapped)?;
             let expected = expected.iter().map(|(name, expected)| (name.as_str(), expected.as_str()));
             let misses = tools::misses(&read.record, expected).into_iter();
             let both = |(name, (expected, found)): (String, (String, _))| (name, (Some(expected), found));
             serde_json::to_value(misses.map(both).collect::<Differences>())
         }
-        Study::Diff { old, new } => serde_json::to_value(diff(registry, &document, &old, &new)?),
+        Study::Diff { old, new } => serde_json::to_value(diff(registry, reading, &old, &new)?),
     };
     answer.map_err(|error| failed(ErrorCode::Unknown, error))
 }
 
-fn diff(registry: &Registry, document: &Document, old: &str, new: &str) -> Result<Differences, Failure> {
+fn diff(registry: &Registry, reading: &Reading, old: &str, new: &str) -> Result<Differences, Failure> {
     let loaded = registry.current();
-    let mapping = |name| loaded.get(name).map_err(unmapped);
-    let mut differences = tools::diff(mapping(old)?, mapping(new)?, std::iter::once(("", document)));
+    let mapping = |name| loaded.get(name).map_err(|error| unmapped(error, reading));
+    let document = std::iter::once(("", &reading.document));
+    let mut differences = tools::diff(mapping(old)?, mapping(new)?, document);
     Ok(differences.remove("").unwrap_or_default())
 }

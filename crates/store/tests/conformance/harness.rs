@@ -1,8 +1,6 @@
 //! Fresh stores for tests, and the few steps that nearly every test takes.
 
-use ode_job::{
-    Artifact, Claimed, Ended, JobId, JobRecord, JobRef, Lane, NewJob, Owner, Pipeline, RetryPolicy, WorkerId,
-};
+use ode_job::{Artifact, Claimed, Ended, JobId, JobRecord, JobRef, Lane, NewJob, Owner, Pipeline, WorkerId};
 use ode_store::{ClaimRequest, Config, Finish, Finished, Store};
 use serde_json::json;
 use sqlx::postgres::PgConnection;
@@ -178,7 +176,7 @@ pub(crate) async fn claim_one(store: &Store, lane: Lane, worker: WorkerId) -> Cl
 
 pub(crate) fn ending(job: Claimed, ended: Ended) -> Finish {
     let result = (ended == Ended::Succeeded).then(|| json!({ "pages": 1 }));
-    Finish { job, ended, result, artifacts: Vec::new(), retry: RetryPolicy::default(), jitter: 0.0 }
+    Finish { result, ..Finish::new(job, ended) }
 }
 
 pub(crate) async fn finish(store: &Store, job: Claimed, ended: Ended) -> Finished {

@@ -7,6 +7,7 @@
 
 mod access;
 mod claims;
+mod documents;
 mod ends;
 mod harness;
 mod invariants;
@@ -14,5 +15,6 @@ mod model;
 mod people;
 mod reading;
 mod requests;
+mod retention;
 mod schema;
 mod workers;

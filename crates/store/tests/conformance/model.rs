@@ -88,6 +88,7 @@ enum End {
     TimedOut,
     Stopped,
     HandedBack,
+    Away,
 }
 
 impl End {
@@ -99,6 +100,7 @@ impl End {
             End::TimedOut => Ended::TimedOut(Failure::from(ErrorCode::TimedOut)),
             End::Stopped => Ended::Stopped,
             End::HandedBack => Ended::HandedBack,
+            End::Away => Ended::Failed(Failure::away(ErrorCode::Gw5xx, "away", Duration::ZERO)),
         }
     }
 }
@@ -247,6 +249,10 @@ impl Job {
             Verdict::Again { spent: Spent::Retry, .. } => {
                 self.retries += 1;
                 self.due = if is_soon { Due::Now } else { Due::Later };
+            }
+            Verdict::Again { spent: Spent::Postponed, .. } => {
+                self.attempts -= 1;
+                self.due = Due::Now;
             }
             Verdict::Again { spent, .. } => {
                 self.lane = in_line;
@@ -557,7 +563,7 @@ impl Side {
         };
         let (ended, retry) = (end.ended(), policy(is_soon));
         let result = Some(json!({ "pages": 1 }));
-        let finish = Finish { job, ended, result, artifacts: Vec::new(), retry, jitter: 0.0 };
+        let finish = Finish { result, retry, ..Finish::new(job, ended) };
         Ok(match self.store.finish(vec![finish]).await?.remove(0) {
             Finished::Written { state, .. } => Answer::Is(state),
             Finished::LeaseLost => Answer::LeaseLost,
@@ -683,6 +689,7 @@ fn command() -> impl Strategy<Value = Command> {
         End::TimedOut,
         End::Stopped,
         End::HandedBack,
+        End::Away,
     ];
     let end = || prop::sample::select(ENDS);
     let pick = || 0..210_usize;

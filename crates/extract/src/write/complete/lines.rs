@@ -5,6 +5,7 @@ use rust_decimal::Decimal;
 
 use super::{Invoice, set_cell, set_code};
 use crate::facts::{Ask, counts, unprinted};
+use crate::finding::FindingCode;
 use crate::record::{Row, Severity, Typed};
 use crate::subtotals::subtotals;
 use crate::write::amount::{round, sum};
@@ -22,7 +23,7 @@ pub(super) fn complete(invoice: &mut Invoice) {
     if invoice.lines.is_empty() {
         invoice.lines = from_totals(invoice);
         let message = "The document lists no lines; one was written for each tax rate.".to_owned();
-        invoice.tell(Severity::Info, "DERIVED", Some("lines"), message);
+        invoice.tell(Severity::Info, FindingCode::Derived, Some("lines"), message);
     }
     for index in 0..invoice.lines.len() {
         let mut line = std::mem::take(&mut invoice.lines[index]);

@@ -4,6 +4,7 @@ use rust_decimal::Decimal;
 
 use super::{Invoice, set_cell};
 use crate::facts::Ask;
+use crate::finding::FindingCode;
 use crate::record::{Row, Severity, Typed};
 use crate::write::amount::{round, share, sum};
 
@@ -26,7 +27,7 @@ pub(super) fn complete(invoice: &mut Invoice) {
         invoice.vat = break_down(invoice);
         let message =
             "The document has no table of tax by rate; it was worked out from lines and totals.".to_owned();
-        invoice.tell(Severity::Info, "DERIVED", Some("vat"), message);
+        invoice.tell(Severity::Info, FindingCode::Derived, Some("vat"), message);
     }
     fill_rows(invoice);
     categories(invoice);

@@ -1,8 +1,8 @@
 //! What a document costs: read, mapped and written in this process, warm, and the same in a child for each. The
 //! documents must be trusted ones: here they are read without a sandbox.
 
-use crate::commands::{convert, mapping};
-use crate::output;
+use crate::commands::mapping;
+use crate::{files, output};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use ode_extract::write::{Format, Provenance, write};
@@ -97,7 +97,7 @@ fn measure(files: &[PathBuf], registry: &Registry, name: Option<&str>, repeat: u
     let choice = name.map_or(Choice::Auto, Choice::Named);
     let mut cost = Cost::default();
     for file in files {
-        let bytes: std::sync::Arc<[u8]> = convert::read(file, BYTES_MAX)?.into();
+        let bytes: std::sync::Arc<[u8]> = files::read(file, BYTES_MAX)?.into();
         let mut warm = Cost::default();
         if one(bytes.clone(), registry, choice, &mut warm).is_some() {
             for _ in 0..repeat {
@@ -111,7 +111,7 @@ fn measure(files: &[PathBuf], registry: &Registry, name: Option<&str>, repeat: u
 /// One document; none where it is refused, which then counts for nothing.
 fn one(bytes: std::sync::Arc<[u8]>, registry: &Registry, choice: Choice<'_>, cost: &mut Cost) -> Option<()> {
     let began = cpu_time(ClockId::ThreadCPUTime);
-    let document = ode_pdf::read_here(bytes, &ode_pdf::Limits::default()).ok()?;
+    let document = ode_pdf::read_here(bytes, &ode_pdf::Limits::default(), &[]).ok()?;
     let read = cpu_time(ClockId::ThreadCPUTime);
     let extraction = ode_extract::extract(&document, registry, choice).ok()?;
     let extracted = cpu_time(ClockId::ThreadCPUTime);
@@ -138,7 +138,7 @@ async fn children(
     let (mut documents, mut wall) = (0_u32, Duration::ZERO);
     let before = (cpu_time(ClockId::ProcessCPUTime), reaped_cpu_time());
     for file in files {
-        let document = convert::read(file, BYTES_MAX)?;
+        let document = files::read(file, BYTES_MAX)?;
         let began = Instant::now();
         // A document that is refused has cost as much as one that is not.
         let _ = converter.convert(&ask, document.into()).await;

@@ -312,14 +312,7 @@ async fn claims(store: &Store, count: u64) -> anyhow::Result<Vec<u64>> {
         };
         let claimed = store.claim(request).await?;
         times.push(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        let ended = claimed.into_iter().map(|job| ode_store::Finish {
-            job,
-            ended: ode_job::Ended::Succeeded,
-            result: None,
-            artifacts: Vec::new(),
-            retry: ode_job::RetryPolicy::default(),
-            jitter: 0.0,
-        });
+        let ended = claimed.into_iter().map(|job| ode_store::Finish::new(job, ode_job::Ended::Succeeded));
         store.finish(ended.collect()).await?;
     }
     store.leave(worker).await?;

@@ -1,7 +1,7 @@
 //! `ode jobs add`: asking for a job.
 
 use crate::names::named;
-use crate::output;
+use crate::output::{self, WrongUse};
 use anyhow::Context as _;
 use clap::Args;
 use ode_job::{Invalid, JobRef, NewJob, Pipeline};
@@ -73,12 +73,12 @@ impl Add {
 /// The text itself is not repeated: it may be long, and hold what is nobody's business.
 fn parse(name: &str, text: &str) -> anyhow::Result<Value> {
     serde_json::from_str(text)
-        .map_err(|error| anyhow::anyhow!("{name} is not JSON: {error}. Correct it and try again."))
+        .map_err(|error| WrongUse(format!("{name} is not JSON: {error}. Correct it and try again.")).into())
 }
 
 fn parse_moment(text: &str) -> anyhow::Result<jiff::Timestamp> {
     text.parse().map_err(|_| {
-        anyhow::anyhow!("--run-at \"{text}\" is not a moment. Write it like 2026-12-24T18:00:00Z.")
+        WrongUse(format!("--run-at \"{text}\" is not a moment. Write it like 2026-12-24T18:00:00Z.")).into()
     })
 }
 
@@ -99,6 +99,6 @@ fn read_document(path: &Path) -> anyhow::Result<Value> {
         return Err(ode_store::Error::from(Invalid::TooLarge { field, bytes, max }).into());
     }
     let text = String::from_utf8(bytes)
-        .map_err(|_| anyhow::anyhow!("{name} is not text in UTF-8. Give a JSON document."))?;
+        .map_err(|_| WrongUse(format!("{name} is not text in UTF-8. Give a JSON document.")))?;
     parse(&name.to_string(), &text)
 }

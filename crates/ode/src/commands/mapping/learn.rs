@@ -1,8 +1,8 @@
 //! A mapping from one document and what it says.
 
-use super::Reader;
-use crate::commands::convert::put;
-use crate::output;
+use super::{Reader, about};
+use crate::files::{self, Existing, Place};
+use crate::output::{self, WrongUse};
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use ode_extract::learn::Learned;
@@ -11,8 +11,22 @@ use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
+const EXAMPLES: &str = "\
+Examples:
+  ode mapping learn --pdf a.pdf --expect a.json --out acme.toml
+
+a.json holds what the document says, as `ode convert a.pdf --to json --page-only` prints it, put
+right where it is wrong:
+  {
+    \"invoice_number\": \"INV-1\", \"issue_date\": \"2026-03-05\", \"gross_total\": \"30.00\",
+    \"lines\": [{ \"name\": \"Blue widget\", \"quantity\": \"2\", \"total\": \"20.00\" }]
+  }
+
+The mapping's test names the document by its place beside the mapping: move both together.";
+
 /// From what, and where to.
 #[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(super) struct Learn {
     /// The document
     #[arg(long, value_name = "FILE")]
@@ -23,40 +37,44 @@ pub(super) struct Learn {
     /// Name of the mapping: a-z, 0-9 and _ [default: the name of the file that is written]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The mapping file to write
+    /// The mapping file to write, or - for standard output
     #[arg(long, value_name = "PATH")]
     out: PathBuf,
-    /// Write it even if there is a file already
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    existing: Existing,
 }
 
 pub(super) async fn learn(folder: Option<&Path>, args: Learn) -> anyhow::Result<ExitCode> {
     if args.out.canonicalize().is_ok_and(|out| args.expect.canonicalize().is_ok_and(|expect| expect == out)) {
         bail!("{} holds the expected values and is not replaced. Choose another place.", args.out.display());
     }
-    if args.out.is_file() && !args.force {
-        bail!("{} is there already. Choose another place, or replace it with --force.", args.out.display());
-    }
-    let name = match args.name {
-        Some(name) => checked(name)?,
-        None => name_of(&args.out),
+    let place = files::one_file("--out", &args.out)?;
+    let name = match (args.name, &place) {
+        (Some(name), _) => checked(name)?,
+        (None, Place::File(path)) => name_of(path),
+        (None, Place::Stdout) => {
+            bail!(WrongUse("A mapping on standard output needs a name. Give it one with --name.".into()))
+        }
     };
+    args.existing.check(&place)?;
     super::registry(folder)?;
     let expected = expected(&args.expect)?;
     let file = path_from(&args.out, &args.pdf)?;
     let study = Study::Learn { name: name.clone(), file, expected };
     let learned: Learned =
-        Reader::new(folder)?.ask(&args.pdf, study).await.with_context(|| args.pdf.display().to_string())?;
-    put(&args.out, learned.text.as_bytes())?;
-    tell(&name, &args.out, &learned);
+        Reader::new(folder)?.ask(&args.pdf, study).await.map_err(|error| about(&args.pdf, &error))?;
+    files::write(&place, learned.text.as_bytes(), args.existing)?;
+    tell(&name, &place, &learned);
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(name: &str, out: &Path, learned: &Learned) {
-    let out = out.display();
+fn tell(name: &str, place: &Place, learned: &Learned) {
+    let next = match place {
+        Place::File(path) => format!("Try it with `ode mapping test {}`", path.display()),
+        Place::Stdout => "Keep it in a file".to_owned(),
+    };
     output::tell(format!(
-        "{name}_v1 is in {out}, as a draft. Try it with `ode mapping test`, and set its status to live to have `auto` use it."
+        "{name}_v1 was written to {place}, as a draft. {next}, and set its status to live to have `auto` use it."
     ));
     let list = |what: &str, fields: &[String]| {
         if !fields.is_empty() {
@@ -69,12 +87,17 @@ fn tell(name: &str, out: &Path, learned: &Learned) {
         output::tell(format!("Cells of the lines that come out as expected: {right} of {count}"));
     }
     list("Not learned", &learned.missed);
+    if !learned.missed.is_empty() {
+        output::tell(
+            "Its test expects these too: it fails until they have rules of their own or are taken out of it.",
+        );
+    }
 }
 
 fn checked(name: String) -> anyhow::Result<String> {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if name.is_empty() || !name.chars().all(is_plain) {
-        bail!("--name \"{name}\" may only hold a-z, 0-9 and _.");
+        bail!(WrongUse(format!("--name \"{name}\" may only hold a-z, 0-9 and _.")));
     }
     Ok(name)
 }
@@ -99,7 +122,7 @@ fn expected(path: &Path) -> anyhow::Result<Value> {
         )
     })?;
     // `ode convert --to json` says these about the document; they are not on it.
-    for about in ["kind", "source"] {
+    for about in ["kind", "source", "findings"] {
         fields.remove(about);
     }
     let is_key = |name: &str| {

@@ -1,7 +1,8 @@
 //! Which mappings there are, and whether a file is one.
 
-use crate::output::{self, Cell, Table};
-use anyhow::Context as _;
+use super::{home, located};
+use crate::output::{self, Cell, Table, WrongUse};
+use anyhow::{Context as _, bail};
 use clap::Args;
 use ode_extract::mapping::file::Status;
 use ode_extract::mapping::{MatchTerm, MatchTerms};
@@ -22,16 +23,16 @@ pub(super) struct List {
 /// What to check.
 #[derive(Debug, Args)]
 pub(super) struct Lint {
-    /// Mapping files; what they extend is looked for beside them, or in --mappings
-    #[arg(required = true, value_name = "FILE")]
+    /// Mapping files, or folders of them; what they extend is looked for beside them, or in --mappings
+    #[arg(required = true, value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
 }
 
 pub(super) fn list(folder: Option<&Path>, args: &List) -> anyhow::Result<ExitCode> {
     let loaded = super::registry(folder)?.current();
-    let places = folder.map(places).transpose()?.unwrap_or_default();
-    let place = |mapping: &Mapping| {
-        places.get(&mapping.id).map_or_else(|| "shipped".to_owned(), |path| path.display().to_string())
+    let place = |mapping: &Mapping| match (folder, &mapping.source) {
+        (Some(folder), Some(source)) => folder.join(source).display().to_string(),
+        (None, _) | (_, None) => "shipped".to_owned(),
     };
     if args.json {
         let all: Vec<Value> = loaded.list().map(|mapping| as_json(mapping, &place(mapping))).collect();
@@ -95,36 +96,14 @@ fn matches(terms: &MatchTerms) -> String {
     }
 }
 
-/// The folder's files by the id that each gives itself; the last one wins, as it does when they are loaded.
-fn places(folder: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {
-    let cannot = || format!("Cannot read {}", folder.display());
-    let entries = std::fs::read_dir(folder).with_context(cannot)?;
-    let mut paths =
-        entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>().with_context(cannot)?;
-    paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
-    paths.sort();
-    let ids = paths.into_iter().map(|path| Ok(id_of(&super::text(&path)?).map(|id| (id, path))));
-    Ok(ids.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect())
-}
-
-/// The id that a mapping file gives itself. For files that load: their name and version are lines of their own
-/// before the first table.
-pub(super) fn id_of(text: &str) -> Option<String> {
-    let head = text.lines().map(str::trim).take_while(|line| !line.starts_with('['));
-    let pairs: BTreeMap<&str, &str> = head.filter_map(|line| line.split_once('=')).map(trimmed).collect();
-    Some(format!("{}_v{}", pairs.get("name")?, pairs.get("version")?))
-}
-
-fn trimmed<'a>((key, value): (&'a str, &'a str)) -> (&'a str, &'a str) {
-    let bare = |text: &'a str| text.trim().trim_matches(['"', '\'']);
-    (bare(key), bare(value.split('#').next().unwrap_or_default()))
-}
-
 pub(super) fn lint(folder: Option<&Path>, args: &Lint) -> anyhow::Result<ExitCode> {
+    let mut shelves = BTreeMap::new();
     let mut is_right = true;
-    for path in &args.files {
+    for path in files(&args.files)? {
+        let shelf = shelves.entry(folder.unwrap_or_else(|| home(&path)).to_owned());
+        let shelf = shelf.or_insert_with_key(|folder| Shelf::of(folder));
         let told = output::printable(&path.display().to_string());
-        match check(folder, path)? {
+        match shelf.check(&path) {
             Ok(remarks) if remarks.is_empty() => output::line(format!("{told}: no mistakes"))?,
             Ok(remarks) => {
                 for remark in remarks {
@@ -133,49 +112,65 @@ pub(super) fn lint(folder: Option<&Path>, args: &Lint) -> anyhow::Result<ExitCod
             }
             Err(mistake) => {
                 is_right = false;
-                output::line(output::printable(&located(mistake, path)))?;
+                output::line(output::printable(&mistake))?;
             }
         }
     }
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Checks one file with those beside it, which it may extend. Their mistakes are not its own.
-fn check(folder: Option<&Path>, path: &Path) -> anyhow::Result<Result<Vec<tools::Remark>, MappingError>> {
-    let text = super::text(path)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let folder = folder.or_else(|| path.parent()).filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let options = ode_extract::Options { folder: Some(folder.to_owned()), ..ode_extract::Options::default() };
-    let is_member = folder.join(&*name).canonicalize().ok() == path.canonicalize().ok();
-    Ok(match Registry::new(options) {
-        Ok(registry) => tools::lint(&name, &text, &registry),
-        Err(mistakes) if is_member => match mistakes.into_iter().find(|mistake| mistake.source == name) {
-            Some(mistake) => Err(mistake),
-            // Others there have mistakes. What it extends may be beside it, so it is only looked at for remarks.
-            None => Ok(tools::lint(&name, &text, &Registry::shipped()).unwrap_or_default()),
-        },
-        Err(_) => tools::lint(&name, &text, &Registry::shipped()),
-    })
-}
-
-/// A mistake as editors understand it: `file:line:column: what`.
-fn located(mistake: MappingError, path: &Path) -> String {
-    MappingError { source: path.display().to_string(), ..mistake }.to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_tells_its_id() {
-        fn check(text: &str, expected: Option<&str>) {
-            assert_eq!(id_of(text).as_deref(), expected, "{text}");
+/// The files that were named, and those of the folders that were.
+fn files(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in given {
+        match path.is_dir() {
+            true => files.extend(files_of(path)?),
+            false => files.push(path.clone()),
         }
-        check("schema = 1\nname = \"note\"\nversion = 2\n", Some("note_v2"));
-        check("version=3 # the third\n  'name' = 'note'\n[fields.name]\nname = \"x\"", Some("note_v3"));
-        check("name = \"note\"\n[match]\nversion = 1", None);
-        check("", None);
+    }
+    Ok(files)
+}
+
+/// The mapping files of a folder.
+pub(super) fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let cannot = || format!("Cannot read {}", folder.display());
+    let entries = std::fs::read_dir(folder).with_context(cannot)?;
+    let mut files =
+        entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>().with_context(cannot)?;
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
+    files.sort();
+    if files.is_empty() {
+        bail!(WrongUse(format!("There are no mappings (*.toml) in {}.", folder.display())));
+    }
+    Ok(files)
+}
+
+/// A folder as far as it is sound, and what is wrong with the rest.
+struct Shelf {
+    folder: PathBuf,
+    registry: Registry,
+    mistakes: Vec<MappingError>,
+}
+
+impl Shelf {
+    fn of(folder: &Path) -> Self {
+        let options =
+            ode_extract::Options { folder: Some(folder.to_owned()), ..ode_extract::Options::default() };
+        // Where there is no folder, there is nothing to extend but what ships.
+        let (registry, mistakes) =
+            Registry::sound(options).unwrap_or_else(|mistakes| (Registry::shipped(), mistakes));
+        Shelf { folder: folder.to_owned(), registry, mistakes }
+    }
+
+    /// Checks one file, as if it were on this shelf. The mistakes of others are not its own.
+    fn check(&self, path: &Path) -> Result<Vec<tools::Remark>, String> {
+        let text = super::text(path).map_err(|error| output::sentence(&error))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_member = self.folder.join(&*name).canonicalize().ok() == path.canonicalize().ok();
+        let own = self.mistakes.iter().find(|mistake| is_member && mistake.source == name);
+        match own {
+            Some(mistake) => Err(located(mistake.clone(), path)),
+            None => tools::lint(&name, &text, &self.registry).map_err(|mistake| located(mistake, path)),
+        }
     }
 }

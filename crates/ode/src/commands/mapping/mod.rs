@@ -5,9 +5,11 @@ mod learn;
 mod look;
 mod tries;
 
+use crate::output::WrongUse;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
-use ode_extract::Registry;
+use ode_extract::registry::Loaded;
+use ode_extract::{ExtractError, MappingError, Registry};
 use ode_job::{ErrorCode, Failure};
 use ode_pipelines::xml::{Converter, Options, Study};
 use std::path::{Path, PathBuf};
@@ -41,14 +43,20 @@ enum Verb {
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  ode mapping list                                               what there is
-  ode mapping preview invoice.pdf --out page.html                what is read from where, and why
-  ode mapping learn --pdf a.pdf --expect a.json --out acme.toml  a new layout from one document
-  ode mapping lint acme.toml                                     whether a file is as it should be
-  ode mapping test acme.toml                                     whether it still reads its documents
-  ode mapping diff generic_invoice_v1 acme_v1 *.pdf --mappings . what would change
+  ode mapping list                                      what there is
+  ode mapping preview invoice.pdf --out page.html       what is read from where, and why
+  ode mapping lint mappings/                            whether files are as they should be
+  ode mapping test acme.toml                            whether it still reads its documents
 
-Exit codes: 0 all is well, 1 something is not (a mistake, a failed test, a difference), 2 the command line is wrong.";
+A new layout, from one document:
+  ode convert a.pdf --to json --page-only --out a.json  what is read now; correct it by hand, then
+  ode mapping learn --pdf a.pdf --expect a.json --out acme.toml
+  ode mapping diff generic_invoice_v1 acme_v1 *.pdf --mappings .
+
+Exit codes:
+  0  all is well
+  1  something is not: a mistake, a failed test, a difference, a document that cannot be read
+  2  the command line is wrong, or the mappings that it names cannot be loaded";
 
 pub(crate) async fn run(Mapping { verb, mappings }: Mapping) -> anyhow::Result<ExitCode> {
     let folder = mappings.as_deref();
@@ -69,8 +77,32 @@ pub(crate) fn registry(folder: Option<&Path>) -> anyhow::Result<Registry> {
     Registry::new(options).map_err(|mistakes| {
         let place = folder.map_or_else(String::new, |folder| format!(" of {}", folder.display()));
         let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        anyhow!("The mappings{place} cannot be loaded. {}", mistakes.join("; "))
+        WrongUse(format!("The mappings{place} cannot be loaded. {}", mistakes.join("; "))).into()
     })
+}
+
+/// One of them by its name.
+pub(crate) fn named<'a>(loaded: &'a Loaded, name: &str) -> anyhow::Result<&'a ode_extract::Mapping> {
+    match loaded.get(name) {
+        Ok(mapping) => Ok(mapping),
+        Err(error) => {
+            let list = match error {
+                ExtractError::UnknownMapping { near: None, .. } => " `ode mapping list` shows what there is.",
+                _ => "",
+            };
+            bail!(WrongUse(format!("{error}{list} ({})", ErrorCode::UnknownMapping)))
+        }
+    }
+}
+
+/// A mistake as editors understand it: `file:line:column: what`.
+fn located(mistake: MappingError, path: &Path) -> String {
+    MappingError { source: path.display().to_string(), ..mistake }.to_string()
+}
+
+/// The folder that a file is in.
+fn home(path: &Path) -> &Path {
+    path.parent().filter(|home| !home.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Files to read one after another, each in a child.
@@ -85,7 +117,7 @@ impl Reader {
     }
 
     async fn ask<T: serde::de::DeserializeOwned>(&self, file: &Path, study: Study) -> anyhow::Result<T> {
-        let document = super::convert::read(file, self.0.bytes_max())?;
+        let document = crate::files::read(file, self.0.bytes_max())?;
         self.0.study(study, document.into()).await.map_err(|failure| told(&failure))
     }
 }
@@ -101,12 +133,17 @@ fn told(failure: &Failure) -> anyhow::Error {
     }
 }
 
+/// An error with the document's name.
+fn about(file: &Path, error: &anyhow::Error) -> anyhow::Error {
+    anyhow!(crate::files::about(file, &crate::output::sentence(error)))
+}
+
 /// Largest file of a person's own, such as a mapping, that is read here.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a file that a person wrote.
 fn text(path: &Path) -> anyhow::Result<String> {
-    let bytes = super::convert::read(path, FILE_BYTES_MAX)?;
+    let bytes = crate::files::read(path, FILE_BYTES_MAX)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         bail!("{} is larger than 1 MB. It is not what is asked for here.", path.display());
     }

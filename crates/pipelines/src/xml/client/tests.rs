@@ -81,7 +81,8 @@ fn process(address: &str, total: Duration) -> Result<Vec<u8>, Failure> {
     let limits = ClientLimits { total, connect: PLENTY, answer_bytes: 100_000 };
     let client = GatewayClient::new(address, limits).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(client.process(Bytes::from_static(b"%PDF-"), "auto", Some(Output::Ubl)))
+    let call = runtime.block_on(client.process(Bytes::from_static(b"%PDF-"), "auto", Some(Output::Ubl)));
+    call.outcome.map(|processed| processed.xml)
 }
 
 #[track_caller]
@@ -344,4 +345,29 @@ fn an_address_that_cannot_be_called_is_refused() {
         assert_eq!(refused, GatewayAddressError::Unusable, "{address}");
     }
     assert!(GatewayClient::new("https://gateway.example/ode", ClientLimits::default()).is_ok());
+}
+
+#[test]
+fn a_gateways_word_on_mapping_and_pages_is_read_and_bounded() {
+    let headers = |mapping: &str| {
+        format!("content-type: application/xml\r\node-mapping: {mapping}\r\node-pages: 7\r\n")
+    };
+    let call = |mapping: &str| {
+        let (address, _told) = gateway(says(answer("200 OK", &headers(mapping), XML)));
+        let client = GatewayClient::new(&address, ClientLimits::default()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(client.process(Bytes::from_static(b"%PDF-"), "auto", None))
+    };
+    let told = call("a_v1");
+    assert_eq!(told.status, Some(200));
+    let processed = told.outcome.unwrap();
+    assert_eq!((processed.mapping.as_deref(), processed.pages), (Some("a_v1"), Some(7)));
+    assert_eq!(call(&"a".repeat(300)).outcome.unwrap().mapping, None);
+}
+
+#[test]
+fn the_address_is_shown_without_a_password() {
+    let client =
+        GatewayClient::new("http://me:secret@127.0.0.1:8000/behind/", ClientLimits::default()).unwrap();
+    assert_eq!(client.address(), "http://127.0.0.1:8000/behind");
 }

@@ -2,10 +2,14 @@
 //! answer. `axum::serve` has none of these.
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -18,17 +22,17 @@ use tokio::time::{Sleep, sleep, timeout};
 
 /// What connections may use.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// At the same time; further ones wait with the system.
-    pub(super) connections: usize,
+    pub(crate) connections: usize,
     /// For the head of a request, and so also for staying silent between two.
-    pub(super) header_read: Duration,
+    pub(crate) header_read: Duration,
     /// For what is under way when we are asked to stop; then it is cut off.
-    pub(super) grace: Duration,
+    pub(crate) grace: Duration,
 }
 
 /// Serves until `stop` is done, then lets requests that are under way end, within the grace period.
-pub(super) async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
     bounds: Bounds,
@@ -39,12 +43,13 @@ pub(super) async fn serve(
     let mut open = JoinSet::new();
     let mut stop = pin!(stop);
     loop {
-        let (stream, place) = tokio::select! {
+        let (stream, peer, place) = tokio::select! {
             accepted = accept(&listener, &free) => accepted,
             () = &mut stop => break,
         };
         while open.try_join_next().is_some() {}
-        open.spawn(converse(stream, router.clone(), bounds.header_read, stopped.clone(), place));
+        let service = WithPeer { router: TowerToHyperService::new(router.clone()), peer: Peer(peer.ip()) };
+        open.spawn(converse(stream, service, bounds.header_read, stopped.clone(), place));
     }
     drop((listener, stopping));
     let ended = async { while open.join_next().await.is_some() {} };
@@ -54,14 +59,38 @@ pub(super) async fn serve(
     }
 }
 
+/// Who is at the other end of the connection: perhaps a proxy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// The routes, for requests of one peer.
+struct WithPeer {
+    router: TowerToHyperService<Router>,
+    peer: Peer,
+}
+
+impl Service<Request<Incoming>> for WithPeer {
+    type Response = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Response;
+    type Error = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Error;
+    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.peer);
+        self.router.call(request)
+    }
+}
+
 /// The next connection, once there is a place for it.
-async fn accept(listener: &TcpListener, free: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
+async fn accept(
+    listener: &TcpListener,
+    free: &Arc<Semaphore>,
+) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
     /// Out of file descriptors, say: it passes as others end, and asking at once would only burn the processor.
     const PAUSE: Duration = Duration::from_millis(200);
     loop {
         let place = free.clone().acquire_owned().await.expect("this semaphore is never closed");
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, place),
+            Ok((stream, peer)) => return (stream, peer, place),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be taken");
                 sleep(PAUSE).await;
@@ -73,7 +102,7 @@ async fn accept(listener: &TcpListener, free: &Arc<Semaphore>) -> (TcpStream, Ow
 /// Answers on one connection until either side has had enough.
 async fn converse(
     stream: TcpStream,
-    router: Router,
+    service: WithPeer,
     header_read: Duration,
     mut stopped: watch::Receiver<()>,
     _place: OwnedSemaphorePermit,
@@ -83,7 +112,7 @@ async fn converse(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_read)
-        .serve_connection(TokioIo::new(Patient::new(stream)), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(Patient::new(stream)), service);
     let mut connection = pin!(connection);
     let outcome = tokio::select! {
         outcome = &mut connection => outcome,

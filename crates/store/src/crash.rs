@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 /// Ends the process at once if `ODE_CRASH_AT` names this point. Costs a comparison when it does not.
-pub(crate) fn point(name: &str) {
+pub fn point(name: &str) {
     static WANTED: OnceLock<Option<String>> = OnceLock::new();
     let wanted = WANTED.get_or_init(|| std::env::var("ODE_CRASH_AT").ok());
     if wanted.as_deref() == Some(name) {

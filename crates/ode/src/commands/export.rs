@@ -1,0 +1,38 @@
+//! `ode export`: what the installation has learned, for other programs.
+
+use crate::config::{Schema, Settings};
+use crate::output;
+use clap::Subcommand;
+use std::process::ExitCode;
+use uuid::Uuid;
+
+/// What to export.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Export {
+    /// What people corrected, one JSON object a line: which field of which document read what, and what is right
+    #[command(after_long_help = EXAMPLES)]
+    Training {
+        /// Only what came after this one: the id of the last line of an earlier export
+        #[arg(long, value_name = "ID")]
+        after: Option<Uuid>,
+    },
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ode export training > samples.jsonl
+  ode export training --after 0198c0de-0000-7000-8000-000000000000 >> samples.jsonl     only what is new";
+
+pub(crate) async fn run(settings: &Settings, export: Export) -> anyhow::Result<ExitCode> {
+    let Export::Training { after } = export;
+    let store = settings.store("cli", Schema::Check).await?;
+    let mut after = after.unwrap_or(Uuid::nil());
+    loop {
+        let samples = store.training_samples(after).await?;
+        let Some(last) = samples.last() else { return Ok(ExitCode::SUCCESS) };
+        after = last.id;
+        for sample in &samples {
+            output::line(serde_json::to_string(sample)?)?;
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How the web side behaves, as it can be set.
+
+use crate::config::Settings;
+use clap::Args;
+use ode_web::{WebLimits, WebSettings};
+use std::time::Duration;
+
+/// How the web side behaves.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Web")]
+pub(crate) struct SiteArgs {
+    /// Largest file that is taken, in megabytes
+    #[arg(long, env = "ODE_UPLOAD_MAX", value_name = "MB", default_value_t = 50,
+        value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    upload_max: u64,
+    /// Files that one visitor may upload in a minute
+    #[arg(long, env = "ODE_UPLOADS_A_MINUTE", value_name = "N", default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    uploads_a_minute: u32,
+    /// Requests of any kind that one visitor may make in a minute
+    #[arg(long, env = "ODE_POLLS_A_MINUTE", value_name = "N", default_value_t = 1000,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    polls_a_minute: u32,
+    /// Where people reach it, such as https://ode.example, if that is not the address it listens on
+    #[arg(long, env = "ODE_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
+    public_url: Option<String>,
+    /// Take the word of the proxy in front for visitors' addresses and for TLS (X-Forwarded-For and -Proto)
+    #[arg(long, env = "ODE_BEHIND_PROXY")]
+    behind_proxy: bool,
+    /// Minutes that a link to a result works
+    #[arg(long, env = "ODE_LINK_MINUTES", value_name = "N", default_value_t = 10,
+        value_parser = clap::value_parser!(u64).range(..=10_080))]
+    link_minutes: u64,
+    /// Mapping of documents for which none is named
+    #[arg(long, env = "ODE_MAPPING", value_name = "NAME", default_value = "pt_simon_invoice_v1")]
+    mapping: String,
+}
+
+impl SiteArgs {
+    pub(super) fn settings(&self, settings: &Settings, mappings: Vec<String>, grace: Duration) -> WebSettings {
+        WebSettings {
+            upload_bytes_max: self.upload_max << 20,
+            mapping_default: self.mapping.clone(),
+            mappings,
+            watermark: settings.watermark(),
+            limits: WebLimits {
+                uploads_a_minute: self.uploads_a_minute,
+                polls_a_minute: self.polls_a_minute,
+            },
+            redis_url: settings.redis.clone(),
+            public_url: self.public_url.clone(),
+            is_behind_proxy: self.behind_proxy,
+            link_ttl: Duration::from_secs(self.link_minutes * 60),
+            grace,
+            ..WebSettings::default()
+        }
+    }
+}
+
+/// An origin as browsers send it: scheme, host, perhaps a port, and nothing after them.
+fn public_url(text: &str) -> Result<String, String> {
+    let url = text.trim_end_matches('/');
+    let authority = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    match authority {
+        Some(authority) if !authority.is_empty() && !authority.contains(['/', '?', '#', '@', ' ']) => {
+            Ok(url.to_lowercase())
+        }
+        _ => Err("write it like https://ode.example, with nothing after the host".into()),
+    }
+}

@@ -1,0 +1,187 @@
+//! What is taken in and what is not, and that the same document is not worked on twice.
+
+use super::client::{
+    Client, FORM, Makes, all_jobs, files, form, hear, large_pdf, pdf, until, web, web_with, work,
+};
+use crate::harness::{Ode, on_both};
+use ode_job::ErrorCode;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::io::Write as _;
+
+on_both!(
+    one_pdf_makes_exactly_one_job,
+    the_same_pdf_again_is_answered_with_the_job_it_has,
+    a_failed_twin_does_not_stand_in_the_way,
+    a_twin_whose_result_is_gone_does_not_stand_in_the_way,
+    ten_uploads_of_one_file_at_once_make_one_job,
+    many_files_are_each_told_what_became_of_them,
+    what_is_refused_leaves_nothing,
+    a_failed_job_is_told_in_friendly_words,
+);
+
+fn one_pdf_makes_exactly_one_job(ode: &Ode) {
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let content = pdf(1);
+    let answer = browser.upload(&[("März 1.pdf", &content)], &[("mapping", "generic_invoice_v1")]);
+    assert_eq!(answer.code(), 201, "{answer:?}");
+    let job = &answer.json()["job"];
+    assert_eq!(answer.header("location"), format!("/api/jobs/{}", job["id"].as_str().unwrap()));
+    assert_eq!((&job["filename"], &job["bytes"]), (&json!("März 1.pdf"), &json!(content.len())));
+    assert_eq!((&job["status"], &job["label"]), (&json!("queued"), &json!("Waiting")));
+    assert_eq!(job["mapping"], "generic_invoice_v1");
+    let jobs = all_jobs(ode);
+    assert_eq!(jobs.len(), 1, "{jobs:?}");
+    let document = &jobs[0]["input"]["document"];
+    assert_eq!((&document["sha256"], &document["storage"]), (&job["sha256"], &json!("local")));
+    // The file is where the job says, under a name of ours, and the job owns it.
+    let shown = ode.json(["jobs", "show", job["id"].as_str().unwrap()]);
+    let source = &shown["artifacts"][0];
+    assert_eq!((&source["role"], &source["path"]), (&json!("source"), &document["path"]));
+    let path = ode.data().join("files").join(source["path"].as_str().unwrap());
+    assert_eq!(std::fs::read(path).unwrap(), content);
+    assert!(!source["path"].as_str().unwrap().contains("rz"), "{source}");
+    assert_eq!(browser.list()["jobs"].as_array().unwrap().len(), 1);
+}
+
+fn the_same_pdf_again_is_answered_with_the_job_it_has(ode: &Ode) {
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let first = browser.uploaded("a.pdf", &pdf(1));
+    let again = || browser.upload(&[("b.pdf", &pdf(1))], &[]);
+    let answer = again();
+    assert_eq!((answer.code(), &answer.json()["job"]["id"]), (202, &first["id"]), "{answer:?}");
+    assert_eq!(answer.json()["files"][0]["is_duplicate"], true);
+    work(ode, Makes::Xml("<a/>"));
+    let answer = again();
+    assert_eq!((answer.code(), &answer.json()["job"]["id"]), (200, &first["id"]), "{answer:?}");
+    assert_eq!(answer.json()["job"]["status"], "complete");
+    assert_eq!(all_jobs(ode).len(), 1);
+    until("files of duplicates are removed", || files(ode).len() == 2);
+    // Another mapping, another output, another visitor: each is another job.
+    let other = browser.upload(&[("a.pdf", &pdf(1))], &[("mapping", "generic_invoice_v1")]);
+    assert_eq!(other.code(), 201, "{other:?}");
+    let other = browser.upload(&[("a.pdf", &pdf(1))], &[("output", "ubl")]);
+    assert_eq!(other.code(), 201, "{other:?}");
+    Client::browser(&serving).uploaded("a.pdf", &pdf(1));
+    assert_eq!(all_jobs(ode).len(), 4);
+}
+
+fn a_failed_twin_does_not_stand_in_the_way(ode: &Ode) {
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let first = browser.uploaded("a.pdf", &pdf(1));
+    work(ode, Makes::Failure(ErrorCode::Gw4xx));
+    let second = browser.uploaded("a.pdf", &pdf(1));
+    assert_ne!(first["id"], second["id"]);
+    assert_eq!(browser.upload(&[("a.pdf", &pdf(1))], &[]).json()["job"]["id"], second["id"]);
+}
+
+fn a_twin_whose_result_is_gone_does_not_stand_in_the_way(ode: &Ode) {
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let first = browser.uploaded("a.pdf", &pdf(1));
+    work(ode, Makes::Xml("<a/>"));
+    remove_results(ode);
+    let second = browser.uploaded("a.pdf", &pdf(1));
+    assert_ne!(first["id"], second["id"]);
+}
+
+/// What retention does to results that are too old.
+pub(super) fn remove_results(ode: &Ode) {
+    ode.sql("DELETE FROM job_artifact WHERE role = 'result'");
+}
+
+fn ten_uploads_of_one_file_at_once_make_one_job(ode: &Ode) {
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let content = pdf(1);
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let upload = || browser.upload(&[("a.pdf", &content)], &[]);
+        let threads: Vec<_> = (0..10).map(|_| scope.spawn(upload)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut codes: Vec<u16> = answers.iter().map(|answer| answer.code()).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [[201].as_slice(), &[202; 9]].concat());
+    let ids: HashSet<String> = answers.iter().map(|answer| answer.json()["job"]["id"].to_string()).collect();
+    assert_eq!((ids.len(), all_jobs(ode).len()), (1, 1));
+    until("files of duplicates are removed", || files(ode).len() == 1);
+}
+
+fn many_files_are_each_told_what_became_of_them(ode: &Ode) {
+    let serving = web_with(ode, &["--upload-max", "1"]);
+    let browser = Client::browser(&serving);
+    let (good, large) = (pdf(1), large_pdf((1 << 20) + 1));
+    let sent: [(&str, &[u8]); 4] =
+        [("good.pdf", &good), ("text.pdf", b"not a PDF"), ("large.pdf", &large), ("again.pdf", &good)];
+    // The mapping may come after the files.
+    let answer = browser.upload(&sent, &[("mapping", "generic_invoice_v1")]);
+    assert_eq!(answer.code(), 201, "{answer:?}");
+    let files = answer.json()["files"].as_array().unwrap().clone();
+    let told = |of: fn(&Value) -> Value| files.iter().map(of).collect::<Vec<_>>();
+    assert_eq!(told(|file| file["status"].clone()), [201, 415, 413, 202]);
+    assert_eq!(
+        told(|file| file["problem"]["code"].clone()),
+        [json!(null), json!("NOT_PDF"), json!("TOO_LARGE"), json!(null)]
+    );
+    assert_eq!(told(|file| file["filename"].clone()), ["good.pdf", "text.pdf", "large.pdf", "again.pdf"]);
+    assert_eq!(files[0]["job"]["mapping"], "generic_invoice_v1");
+    assert_eq!(files[0]["job"]["id"], files[3]["job"]["id"]);
+    assert_eq!(all_jobs(ode).len(), 1);
+}
+
+fn what_is_refused_leaves_nothing(ode: &Ode) {
+    let serving = web_with(ode, &["--upload-max", "1", "--uploads-a-minute", "1000"]);
+    let browser = Client::browser(&serving);
+    let one = |content: &[u8]| browser.upload(&[("a.pdf", content)], &[]);
+    let whole = pdf(1);
+    one(b"just text, whatever its name says").assert_problem(415, "NOT_PDF");
+    one(b"").assert_problem(415, "NOT_PDF");
+    one(&whole[..whole.len() / 2]).assert_problem(422, "TRUNCATED");
+    one(&large_pdf((1 << 20) + 1)).assert_problem(413, "TOO_LARGE");
+    one(&large_pdf(4 << 20)).assert_problem(413, "TOO_LARGE");
+    browser.upload(&[("a.pdf", &whole)], &[("output", "html")]).assert_problem(400, "INVALID");
+    browser.upload(&[("a.pdf", &whole)], &[("mapping", "../etc")]).assert_problem(400, "INVALID");
+    browser.upload(&[("a.pdf", &whole)], &[("colour", "red")]).assert_problem(400, "INVALID");
+    browser.upload(&[], &[("mapping", "auto")]).assert_problem(400, "INVALID");
+    browser.send("POST", "/api/upload", "application/pdf", &whole).assert_problem(415, "INVALID");
+    browser.send("POST", "/api/upload", FORM, b"--B\r\nContent-Dispo").assert_problem(400, "INVALID");
+    // One that breaks off in the middle of a file.
+    let body = form(&[("a.pdf", &large_pdf(1 << 20))], &[]);
+    let mut stream = browser.open("POST", "/api/upload", FORM, body.len());
+    stream.write_all(&body[..body.len() / 2]).unwrap();
+    drop(stream);
+    assert!(all_jobs(ode).is_empty());
+    until("no file is left", || files(ode).is_empty());
+    // As large as may be, to the byte, is not too large.
+    assert_eq!(one(&large_pdf(1 << 20)).code(), 201);
+}
+
+fn a_failed_job_is_told_in_friendly_words(ode: &Ode) {
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let job = browser.uploaded("a.pdf", &pdf(1));
+    work(ode, Makes::Failure(ErrorCode::Gw5xx));
+    let shown = browser.get(&format!("/api/jobs/{}", job["id"].as_str().unwrap())).json();
+    assert_eq!((&shown["status"], &shown["label"]), (&json!("failed"), &json!("Failed")));
+    let error = json!({ "code": "GW_5XX", "message": "Converter is having an issue. We'll retry" });
+    assert_eq!(shown["error"], error);
+    assert!(shown["failed_at"].is_string() && shown["completed_at"].is_null() && shown["result"].is_null());
+}
+
+#[test]
+fn who_is_refused_early_hears_why() {
+    let ode = Ode::new();
+    let serving = web_with(&ode, &["--upload-max", "1"]);
+    let browser = Client::browser(&serving);
+    // Announces far more than it may send, and goes on sending for a while.
+    let body = form(&[("a.pdf", &large_pdf(8 << 20))], &[]);
+    let mut stream = browser.open("POST", "/api/upload", FORM, 1 << 40);
+    let _ = stream.write_all(&body[..body.len() - 10]);
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let answer = hear(stream);
+    assert!([400, 413].contains(&answer.code()), "{answer:?}");
+    assert!(files(&ode).is_empty());
+}

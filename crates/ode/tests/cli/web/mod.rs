@@ -1,0 +1,8 @@
+//! The upload service over HTTP, as browsers and programs meet it: the real binary on both databases.
+
+mod access;
+mod client;
+mod documents;
+mod limits;
+mod live;
+mod results;

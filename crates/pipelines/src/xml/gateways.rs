@@ -1,0 +1,116 @@
+//! Gateways elsewhere, in the order in which they are preferred, each behind a breaker of its own.
+//!
+//! The first that may be called is called. One that is away is left alone until a probe is due; a job whose probe fails
+//! goes on to the next gateway, and waits unburned if there is none.
+
+use super::ask::Output;
+use super::client::{Call, GatewayClient};
+use bytes::Bytes;
+use jiff::Timestamp;
+use ode_job::breaker::{Breaker, BreakerPolicy, Outcome, Permit, Standing};
+use ode_job::pipeline::Readiness;
+use std::sync::{Mutex, MutexGuard};
+
+/// When a gateway counts as away: as everywhere, but on ten calls. Five uploads and their first retries are as many, so
+/// that a small installation notices an outage before its jobs have used up their tries. A gateway that fails one call
+/// in ten fails five of ten by chance less than twice in a thousand times.
+pub const BREAKER: BreakerPolicy = BreakerPolicy {
+    window: std::time::Duration::from_mins(5),
+    failure_share: 0.5,
+    calls_min: 10,
+    cool_down: std::time::Duration::from_secs(30),
+};
+
+/// All gateways that may be called.
+#[derive(Debug)]
+pub struct Gateways {
+    gateways: Vec<Gateway>,
+    policy: BreakerPolicy,
+}
+
+#[derive(Debug)]
+struct Gateway {
+    client: GatewayClient,
+    address: String,
+    breaker: Mutex<Breaker>,
+}
+
+impl Gateway {
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().expect("no code panics while holding this lock")
+    }
+}
+
+/// A gateway that may be called now.
+pub(super) struct Chosen<'a> {
+    gateway: &'a Gateway,
+    is_probe: bool,
+}
+
+/// One call and where it went.
+pub(super) struct Called {
+    pub(super) address: String,
+    /// Whether it was to see if the gateway is back.
+    pub(super) is_probe: bool,
+    pub(super) call: Call,
+}
+
+impl Gateways {
+    /// These gateways, the preferred one first.
+    #[must_use]
+    pub fn new(clients: impl IntoIterator<Item = GatewayClient>, policy: BreakerPolicy) -> Self {
+        let gateway = |client: GatewayClient| Gateway {
+            address: client.address(),
+            client,
+            breaker: Mutex::new(Breaker::new(policy)),
+        };
+        Gateways { gateways: clients.into_iter().map(gateway).collect(), policy }
+    }
+
+    pub(super) fn policy(&self) -> BreakerPolicy {
+        self.policy
+    }
+
+    /// Whether any of them may be called.
+    pub(super) fn readiness(&self, now: Timestamp) -> Readiness {
+        let permits: Vec<Permit> = self.gateways.iter().map(|gateway| gateway.breaker().peek(now)).collect();
+        if permits.contains(&Permit::Go) {
+            return Readiness::Ready;
+        }
+        if permits.contains(&Permit::Probe) {
+            return Readiness::Probe;
+        }
+        let waits = permits.iter().filter_map(|permit| match permit {
+            Permit::Wait { until } => Some(*until),
+            Permit::Go | Permit::Probe => None,
+        });
+        // All of them are away; since the last one that was there has been.
+        let since = self.gateways.iter().filter_map(|gateway| gateway.breaker().away_since()).max();
+        Readiness::Away { until: waits.min().unwrap_or(now), since: since.unwrap_or(now) }
+    }
+
+    pub(super) fn standings(&self, now: Timestamp) -> Vec<Standing> {
+        let standing =
+            |gateway: &Gateway| gateway.breaker().standing(&format!("gateway {}", gateway.address), now);
+        self.gateways.iter().map(standing).collect()
+    }
+
+    /// Those that may be called now, in order: whoever takes the next one calls it.
+    pub(super) fn choices(&self) -> impl Iterator<Item = Chosen<'_>> {
+        self.gateways.iter().filter_map(|gateway| match gateway.breaker().permit(Timestamp::now()) {
+            Permit::Go => Some(Chosen { gateway, is_probe: false }),
+            Permit::Probe => Some(Chosen { gateway, is_probe: true }),
+            Permit::Wait { .. } => None,
+        })
+    }
+}
+
+impl Chosen<'_> {
+    /// Calls it, and remembers how that went.
+    pub(super) async fn process(self, document: Bytes, mapping: &str, output: Option<Output>) -> Called {
+        let call = self.gateway.client.process(document, mapping, output).await;
+        let outcome = if call.is_answered() { Outcome::Success } else { Outcome::Failure };
+        self.gateway.breaker().record(Timestamp::now(), outcome);
+        Called { address: self.gateway.address.clone(), is_probe: self.is_probe, call }
+    }
+}

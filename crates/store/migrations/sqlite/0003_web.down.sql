@@ -1,0 +1,2 @@
+DROP INDEX owner_name;
+DROP TABLE web_key;

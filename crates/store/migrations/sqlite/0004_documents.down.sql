@@ -1,0 +1,11 @@
+DROP VIEW documents;
+DROP INDEX job_past_measured;
+ALTER TABLE worker DROP COLUMN about;
+DROP TRIGGER job_past_remove_document;
+DROP TABLE training_samples;
+DROP TABLE revisions;
+DROP TABLE checks;
+DROP TABLE job_download;
+DROP TABLE chore;
+DROP TABLE blob_trash;
+DROP TABLE retention_policy;

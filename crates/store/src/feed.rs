@@ -1,0 +1,75 @@
+//! The journal as a feed: what has been told since a moment, for whoever wants to know at once.
+//!
+//! Entries are numbered by the processes that write them and not in the order in which they are committed: one with a
+//! lower number may appear after one with a higher. Who follows the feed looks again at the last few seconds of it and
+//! drops what it has seen; see [`Store::seq_at`].
+
+use crate::Store;
+use crate::db::{Param, Row, params};
+use crate::error::Error;
+use jiff::Timestamp;
+use ode_job::{Event, JobId, State};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// One entry of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Its number.
+    pub seq: i64,
+    /// What happened.
+    pub event: Event,
+    /// Before; absent at birth.
+    pub from_state: Option<State>,
+    /// After.
+    pub to_state: State,
+    /// When.
+    pub at: Timestamp,
+    /// To which jobs.
+    pub jobs: Vec<JobId>,
+}
+
+const NUMBERS: &str = "SELECT seq FROM job_journal WHERE seq > $1 ORDER BY seq LIMIT $2";
+const TOLD: &str = "SELECT j.seq, j.event, j.from_state, j.to_state, j.at, j.jobs
+    FROM {rows $1: number int} JOIN job_journal j ON j.seq = r.number ORDER BY j.seq";
+
+impl Store {
+    /// The numbers of the entries after `seq`, lowest first: all that looking costs while nothing happens.
+    pub async fn told_numbers(&self, seq: i64, limit: usize) -> Result<Vec<i64>, Error> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.db().read(NUMBERS, params![seq, limit]).await?.iter().map(|row| row.int("seq")).collect()
+    }
+
+    /// The entries with these numbers, lowest first.
+    pub async fn told(&self, numbers: &[i64]) -> Result<Vec<Told>, Error> {
+        let numbers = numbers.iter().map(|number| json!({ "number": number })).collect();
+        let rows = self.db().read(TOLD, &[Param::Rows(Value::Array(numbers).to_string())]).await?;
+        rows.iter().map(told).collect()
+    }
+
+    /// The number that an entry of this moment would have at least.
+    pub fn seq_at(&self, moment: Timestamp) -> i64 {
+        crate::mint::seq_at(moment)
+    }
+
+    /// Changes whenever this process has written something. A hint: others write too.
+    pub fn nudges(&self) -> watch::Receiver<()> {
+        self.inner.told.subscribe()
+    }
+
+    /// Says that something was written.
+    pub(crate) fn nudge(&self) {
+        self.inner.told.send_replace(());
+    }
+}
+
+fn told(row: &Row) -> Result<Told, Error> {
+    Ok(Told {
+        seq: row.int("seq")?,
+        event: row.name("event")?,
+        from_state: row.opt_text("from_state")?.and_then(|state| state.parse().ok()),
+        to_state: row.name("to_state")?,
+        at: row.moment("at")?,
+        jobs: row.jobs("jobs")?,
+    })
+}

@@ -1,0 +1,132 @@
+//! What people corrected in results, and the examples to learn from that come of it.
+
+use crate::Store;
+use crate::db::{Row, params, without_nul};
+use crate::error::Error;
+use jiff::Timestamp;
+use ode_job::JobId;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// A person's edit of one value.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Revision {
+    /// The field by its name, or a path such as `lines.0.total`.
+    pub field: String,
+    /// What was read.
+    pub before: Option<String>,
+    /// What it should have been.
+    pub after: Option<String>,
+    /// The page it stands on, from 1.
+    pub page: Option<u32>,
+    /// Where on the page: left, top, right, bottom.
+    pub area: Option<[f64; 4]>,
+    /// Who says so.
+    pub author: Option<Uuid>,
+}
+
+/// One example to learn from.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct TrainingSample {
+    /// Its identity; later ones are greater.
+    pub id: Uuid,
+    /// The job it comes from.
+    pub job_id: JobId,
+    /// The mapping that read the document.
+    pub mapping: String,
+    /// The document, by its digest.
+    pub document_sha256: Option<String>,
+    /// The field.
+    pub field: String,
+    /// What was read.
+    pub read: Option<String>,
+    /// What is right.
+    pub expected: Option<String>,
+    /// The page, from 1.
+    pub page: Option<i64>,
+    /// Where on the page: left, top, right, bottom.
+    #[serde(rename = "box")]
+    pub area: Option<Value>,
+    /// When a person said so.
+    pub created_at: Timestamp,
+}
+
+const OF_JOB: &str = "SELECT type, input, result FROM jobs WHERE id = $1";
+const REVISE: &str = "INSERT INTO revisions (id, job_id, field, before_value, after_value, page, box, author)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+const SAMPLE: &str =
+    "INSERT INTO training_samples (id, job_id, revision_id, mapping, document_sha256, field, read_value,
+        expected_value, page, box)
+    SELECT $2, job_id, id, $3, $4, field, before_value, after_value, page, box FROM revisions WHERE id = $1";
+const REVISIONS: &str = "SELECT field, before_value, after_value, page, box, author FROM revisions
+    WHERE job_id = $1 ORDER BY id";
+const SAMPLES: &str =
+    "SELECT id, job_id, mapping, document_sha256, field, read_value, expected_value, page, box, created_at
+    FROM training_samples WHERE id > $1 ORDER BY id LIMIT $2";
+
+/// Examples read at a time.
+const SAMPLES_PAGE: i64 = 500;
+
+impl Store {
+    /// Records a person's edit, and the example that it is.
+    pub async fn revise(&self, job: JobId, revision: &Revision) -> Result<(), Error> {
+        let mut tx = self.db().begin().await?;
+        let rows = tx.run(OF_JOB, params![job]).await?;
+        let row = rows.first().ok_or_else(|| Error::NotFound(job.to_string()))?;
+        let (input, result) = (row.json("input")?, row.opt_json("result")?.unwrap_or_default());
+        // The mapping that was really used, where `auto` was asked for.
+        let mapping =
+            result["mapping"].as_str().map_or_else(|| row.text("type"), |name| Ok(name.to_owned()))?;
+        let (id, sample) = (Uuid::now_v7(), Uuid::now_v7());
+        let text = |value: &Option<String>| value.as_deref().map(without_nul);
+        let params = params![
+            id,
+            job,
+            without_nul(&revision.field),
+            text(&revision.before),
+            text(&revision.after),
+            revision.page.map(i64::from),
+            revision.area.map(|area| json!(area)),
+            revision.author,
+        ];
+        tx.run(REVISE, params).await?;
+        tx.run(SAMPLE, params![id, sample, mapping, input["document"]["sha256"].as_str()]).await?;
+        tx.commit().await
+    }
+
+    /// What people corrected in a job's result, in the order they did.
+    pub async fn revisions(&self, job: JobId) -> Result<Vec<Revision>, Error> {
+        self.db().read(REVISIONS, params![job]).await?.iter().map(revision).collect()
+    }
+
+    /// Examples after this one, oldest first; nothing when there are no more.
+    pub async fn training_samples(&self, after: Uuid) -> Result<Vec<TrainingSample>, Error> {
+        self.db().read(SAMPLES, params![after, SAMPLES_PAGE]).await?.iter().map(sample).collect()
+    }
+}
+
+fn revision(row: &Row) -> Result<Revision, Error> {
+    Ok(Revision {
+        field: row.text("field")?,
+        before: row.opt_text("before_value")?,
+        after: row.opt_text("after_value")?,
+        page: row.opt_int("page")?.and_then(|page| u32::try_from(page).ok()),
+        area: row.opt_json("box")?.and_then(|area| serde_json::from_value(area).ok()),
+        author: row.opt_uuid("author")?,
+    })
+}
+
+fn sample(row: &Row) -> Result<TrainingSample, Error> {
+    Ok(TrainingSample {
+        id: row.uuid("id")?,
+        job_id: row.job("job_id")?,
+        mapping: row.text("mapping")?,
+        document_sha256: row.opt_text("document_sha256")?,
+        field: row.text("field")?,
+        read: row.opt_text("read_value")?,
+        expected: row.opt_text("expected_value")?,
+        page: row.opt_int("page")?,
+        area: row.opt_json("box")?,
+        created_at: row.moment("created_at")?,
+    })
+}

@@ -1,0 +1,316 @@
+//! Reading jobs and acting on them: `/api/jobs` and below.
+
+use crate::App;
+use crate::caller::Caller;
+use crate::lists::Listed;
+use crate::problem::{Problem, ProblemDocument};
+use crate::session::hex;
+use crate::view::{EventView, JobView};
+use axum::Json;
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use ode_job::{JobId, JobRecord, JobRef, State as JobState};
+use ode_store::{OwnedFilter, OwnedJob, OwnedPage};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// Which jobs to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Only jobs that changed at this moment or later. Give the `as_of` of the answer before, and nothing is missed.
+    #[param(value_type = Option<String>, format = "date-time")]
+    since: Option<String>,
+    /// Where the list goes on: the `next_cursor` of the part before.
+    cursor: Option<String>,
+    /// Only jobs in this state.
+    #[serde(alias = "state")]
+    #[param(example = "queued")]
+    status: Option<String>,
+    /// Only jobs with this mapping.
+    mapping: Option<String>,
+    /// How many at most; 100 unless said otherwise.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 200)]
+    limit: Option<String>,
+}
+
+/// A page shows as many; more is slow to draw.
+const LIMIT_DEFAULT: usize = 100;
+const LIMIT_MAX: usize = 200;
+
+impl ListQuery {
+    fn filter(self, caller: &Caller) -> Result<OwnedFilter, Problem> {
+        let since = self.since.filter(|since| !since.is_empty()).map(|since| since.parse::<Timestamp>());
+        let since = since.transpose().map_err(|_| {
+            Problem::invalid(
+                "since is not a moment. Write it like 2026-11-15T09:30:00Z, or give the as_of of an answer.",
+            )
+        })?;
+        let cursor = self.cursor.filter(|cursor| !cursor.is_empty()).map(|cursor| cursor.parse());
+        let before = match cursor {
+            None => None,
+            Some(Ok(JobRef::Id(id))) => Some(id),
+            Some(_) => {
+                return Err(Problem::invalid(
+                    "cursor is not understood. Give the next_cursor of the part before, unchanged.",
+                ));
+            }
+        };
+        let state = self.status.filter(|state| !state.is_empty()).map(|state| state.parse::<JobState>());
+        let state = state.transpose().map_err(|error| Problem::invalid(error.to_string()))?;
+        let limit = match self.limit.as_deref().filter(|limit| !limit.is_empty()).map(str::parse) {
+            None => LIMIT_DEFAULT,
+            Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => limit,
+            Some(_) => return Err(Problem::invalid(format!("limit is a number from 1 to {LIMIT_MAX}."))),
+        };
+        let kind = self.mapping.filter(|mapping| !mapping.is_empty());
+        Ok(OwnedFilter { owner: caller.owner, state, kind, since, before, limit })
+    }
+}
+
+/// A part of a list, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobList {
+    /// The jobs.
+    jobs: Vec<JobView>,
+    /// How many of all your jobs have not ended. Polling can stop at zero.
+    active_count: i64,
+    /// Where the next part begins, if there is one.
+    next_cursor: Option<String>,
+    /// When this was so: give it as `since` next time. A few seconds early, so that nothing can fall in between.
+    #[schema(value_type = String, format = "date-time")]
+    as_of: Timestamp,
+}
+
+/// What was written when the clock was read may be committed a little later.
+const COMMIT_LAG: jiff::SignedDuration = jiff::SignedDuration::from_secs(5);
+
+/// Your jobs, newest first.
+#[utoipa::path(get, path = "/api/jobs", tag = "jobs", params(ListQuery,
+    ("If-None-Match" = Option<String>, Header, description = "The ETag of the answer that is there already")),
+    responses(
+        (status = 200, body = JobList, headers(("ETag" = String, description = "Changes when the list does"))),
+        (status = 304, description = "Nothing has changed"),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Query(query) = Query::<ListQuery>::try_from_uri(&uri).map_err(|_| {
+        Problem::invalid(
+            "The query is not understood. It takes since, cursor, status, mapping and limit, each once.",
+        )
+    })?;
+    let filter = query.filter(&caller)?;
+    app.hub.attend();
+    let listed = app.lists.get(&filter, read_list(&app, &filter)).await?;
+    let is_known = headers.get_all(header::IF_NONE_MATCH).iter().any(|known| *known == listed.etag);
+    let cache = (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    let head = [cache, (header::ETAG, listed.etag)];
+    if is_known {
+        return Ok((StatusCode::NOT_MODIFIED, head).into_response());
+    }
+    let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    Ok((head, json, listed.body).into_response())
+}
+
+async fn read_list(app: &App, filter: &OwnedFilter) -> Result<Listed, Problem> {
+    let page = app.store.owned_jobs(filter).await?;
+    let etag = etag(&page);
+    let list = JobList {
+        jobs: views(app, &page.jobs).await?,
+        active_count: page.active_count,
+        next_cursor: page.next_cursor.map(|id| id.to_string()),
+        as_of: page.as_of.checked_sub(COMMIT_LAG).unwrap_or(page.as_of),
+    };
+    let body = serde_json::to_vec(&list).map_err(|_| Problem::our_fault())?;
+    Ok(Listed { body: body.into(), etag })
+}
+
+/// Jobs as they are shown.
+pub(crate) async fn views(app: &App, jobs: &[OwnedJob]) -> Result<Vec<JobView>, Problem> {
+    let ids: Vec<JobId> = jobs.iter().map(|job| job.record.id).collect();
+    let left = app.store.times_left(&ids).await?;
+    Ok(jobs.iter().map(|job| JobView::new(job, left.get(&job.record.id).copied())).collect())
+}
+
+/// Weak, since the clock and the time left differ from one reading to the next, and nobody need read a list for those.
+fn etag(page: &OwnedPage) -> HeaderValue {
+    let mut hash = Sha256::new();
+    hash.update(page.active_count.to_be_bytes());
+    hash.update([u8::from(page.next_cursor.is_some())]);
+    for OwnedJob { record, has_result } in &page.jobs {
+        hash.update(record.id.0.as_bytes());
+        hash.update(record.updated_at.as_microsecond().to_be_bytes());
+        hash.update([record.progress.percent, u8::from(*has_result)]);
+        hash.update(record.state.as_str());
+        hash.update(record.progress.message.as_deref().unwrap_or_default());
+    }
+    let tag = hex(&hash.finalize()[..12]);
+    HeaderValue::from_str(&format!("W/\"{tag}\"")).expect("letters and digits are a header")
+}
+
+/// One job.
+#[utoipa::path(get, path = "/api/jobs/{id}", tag = "jobs",
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses(
+        (status = 200, body = JobView),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn detail(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<JobView>, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    shown(&app, job).await.map(Json)
+}
+
+/// A job of the caller's; somebody else's is not found, like one that does not exist.
+pub(crate) async fn find(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
+    let name: JobRef = id.parse().map_err(|_| Problem::no_job())?;
+    Ok(app.store.job_of(caller.owner, name).await?)
+}
+
+/// The job as it is shown.
+pub(crate) async fn shown(app: &App, job: JobRecord) -> Result<JobView, Problem> {
+    let jobs = app.store.jobs_by_id(std::iter::once(job.id)).await?;
+    views(app, &jobs).await?.pop().ok_or_else(Problem::no_job)
+}
+
+/// A job's history.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct History {
+    /// What happened, oldest first.
+    events: Vec<EventView>,
+}
+
+/// What happened to a job.
+#[utoipa::path(get, path = "/api/jobs/{id}/events", tag = "jobs",
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses(
+        (status = 200, body = History),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn events(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<History>, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    let events = app.store.events(job.id).await?;
+    Ok(Json(History { events: events.into_iter().map(EventView::from).collect() }))
+}
+
+/// Tries a failed job again, with its attempts counted anew.
+#[utoipa::path(post, path = "/api/jobs/{id}/retry", tag = "jobs",
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses(
+        (status = 200, body = JobView),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn retry(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<JobView>, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    app.store.retry(job.id).await?;
+    changed(&app, job).await
+}
+
+/// Calls off a job that has not started.
+#[utoipa::path(post, path = "/api/jobs/{id}/cancel", tag = "jobs",
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses(
+        (status = 200, body = JobView),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn cancel(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<JobView>, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    app.store.cancel(job.id).await?;
+    changed(&app, job).await
+}
+
+/// Asks the worker of a running job to end it. The job is `failed` with code `STOPPED` once it has.
+#[utoipa::path(post, path = "/api/jobs/{id}/stop", tag = "jobs",
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses(
+        (status = 200, body = JobView, description = "It was asked; the job ends a moment later"),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn stop(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<JobView>, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    app.store.stop(job.id).await?;
+    changed(&app, job).await
+}
+
+/// Removes a job that has ended, with its files and its history.
+#[utoipa::path(delete, path = "/api/jobs/{id}", tag = "jobs",
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    app.store.delete_job(job.id, &app.blobs).await?;
+    forget(&app, &job);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The job after a change.
+async fn changed(app: &App, job: JobRecord) -> Result<Json<JobView>, Problem> {
+    forget(app, &job);
+    shown(app, job).await.map(Json)
+}
+
+/// No list may hide from now on what changed with this job.
+pub(crate) fn forget(app: &App, job: &JobRecord) {
+    for owner in owners(job) {
+        app.lists.forget(owner);
+    }
+}
+
+/// Everyone who sees a job: after a session's jobs were given to a user, both.
+pub(crate) fn owners(job: &JobRecord) -> impl Iterator<Item = ode_job::Owner> + use<> {
+    use ode_job::Owner;
+    let session = job.session_id.map(Owner::Session);
+    let user = job.user_id.map(Owner::User);
+    session.into_iter().chain(user).chain(job.organisation_id.map(Owner::Organisation))
+}

@@ -1,0 +1,437 @@
+//! `GET /api/stream`: what happens to your jobs, as it happens.
+//!
+//! One reader in each process follows the journal for all who listen, and only while somebody does. What it finds is
+//! turned into one line for each owner whom it concerns; each owner's listeners share a short queue, and who is too
+//! slow for it is told to read the list again. The same reader tells the lists what to forget.
+
+use crate::App;
+use crate::caller::Caller;
+use crate::jobs::{owners, views};
+use crate::problem::{Problem, ProblemDocument};
+use crate::view::JobView;
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use jiff::Timestamp;
+use ode_job::{ErrorCode, JobId, Owner, State as JobState};
+use ode_store::{Store, Told};
+use serde::Serialize;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, broadcast, watch};
+use utoipa::ToSchema;
+
+/// Lines that wait for a listener.
+const WAITING_MAX: usize = 32;
+/// Streams of one owner: tabs and windows.
+const STREAMS_MAX: usize = 32;
+/// Lines kept for listeners who come back, of all owners.
+const RECENT_MAX: usize = 4096;
+/// Entries read at a time.
+const ENTRIES_MAX: usize = 500;
+/// Jobs looked up for one look. More at once is a bulk load, of which nobody watches each line.
+const JOBS_MAX: usize = 2000;
+/// How often the journal is looked at while somebody listens; sooner when this process wrote to it.
+const LOOK_EVERY: Duration = Duration::from_millis(300);
+/// The same while lists are kept and nobody listens: what is missed shows two seconds later at most.
+const LOOK_SELDOM: Duration = Duration::from_secs(1);
+/// Looks are no closer together than this.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+/// How long the reader goes on after the last list was asked for.
+const ATTENTION: Duration = Duration::from_secs(4);
+/// Entries with lower numbers may be committed this much after ones with higher: see the journal's feed.
+const LAG: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
+/// The reader has begun by then, or the database is away.
+const START_MAX: Duration = Duration::from_secs(5);
+/// So often something is sent, so that proxies keep the connection and we notice who is gone.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Milliseconds after which a browser that lost us tries again.
+const RECONNECT_MILLIS: u32 = 2000;
+
+/// Something that happened to a job.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobEvent {
+    /// Its place in the history of the whole installation, which is also the id of the line.
+    seq: i64,
+    /// What happened.
+    #[schema(example = "complete")]
+    event: &'static str,
+    /// Before; absent at birth.
+    #[schema(value_type = Option<String>)]
+    from: Option<JobState>,
+    /// After.
+    #[schema(value_type = String)]
+    to: JobState,
+    /// When.
+    #[schema(value_type = String, format = "date-time")]
+    at: Timestamp,
+    /// The job as it is now.
+    job: JobView,
+}
+
+/// Something that was said to listeners. What is part of the history has its number there.
+#[derive(Debug, Clone)]
+struct Said {
+    seq: Option<i64>,
+    text: Bytes,
+}
+
+impl Said {
+    const fn aside(text: &'static str) -> Self {
+        Said { seq: None, text: Bytes::from_static(text.as_bytes()) }
+    }
+}
+
+/// Everybody who listens.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    room: Mutex<Room>,
+    /// Whether the journal is being followed: what is committed from then on is told.
+    following: watch::Sender<bool>,
+    awake: Notify,
+}
+
+#[derive(Debug)]
+struct Room {
+    listeners: HashMap<Owner, broadcast::Sender<Said>>,
+    recent: VecDeque<(Owner, Said)>,
+    attended_until: Instant,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        let room =
+            Room { listeners: HashMap::new(), recent: VecDeque::new(), attended_until: Instant::now() };
+        Hub { room: Mutex::new(room), following: watch::Sender::new(false), awake: Notify::new() }
+    }
+}
+
+/// What somebody who begins to listen gets: what was said since a line, where that is known, and what is said next.
+struct Seat {
+    missed: Option<Vec<Bytes>>,
+    receiver: broadcast::Receiver<Said>,
+}
+
+impl Hub {
+    fn room(&self) -> MutexGuard<'_, Room> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody reads lists: they want to know what changes.
+    pub(crate) fn attend(&self) {
+        self.room().attended_until = Instant::now() + ATTENTION;
+        self.awake.notify_one();
+    }
+
+    /// Begins to listen, after the line `last` if there was one. Nothing is said in between: it is one step.
+    fn listen(&self, owner: Owner, last: Option<i64>) -> Result<Seat, Problem> {
+        let mut room = self.room();
+        let sender = room.listeners.entry(owner).or_insert_with(|| broadcast::channel(WAITING_MAX).0);
+        if sender.receiver_count() >= STREAMS_MAX {
+            let detail = format!("{STREAMS_MAX} streams are open already. Close some of them.");
+            return Err(Problem::new(ErrorCode::RateLimited, detail).after(KEEP_ALIVE));
+        }
+        let receiver = sender.subscribe();
+        let is_last = |(to, said): &(Owner, Said)| *to == owner && said.seq == last;
+        let at = last.and_then(|_| room.recent.iter().rposition(is_last));
+        let after = |at| room.recent.iter().skip(at + 1).filter(|(to, _)| *to == owner);
+        let missed = at.map(|at| after(at).map(|(_, said)| said.text.clone()).collect());
+        self.awake.notify_one();
+        Ok(Seat { missed, receiver })
+    }
+
+    /// Waits until what is committed is told.
+    async fn followed(&self) -> Result<(), Problem> {
+        let mut following = self.following.subscribe();
+        let is_so = following.wait_for(|is_so| *is_so);
+        match tokio::time::timeout(START_MAX, is_so).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(ErrorCode::DatabaseUnavailable.into()),
+        }
+    }
+
+    /// Says something to one owner, and keeps it for those who come back.
+    fn send(&self, owner: Owner, said: Said) {
+        let mut room = self.room();
+        if let Some(sender) = room.listeners.get(&owner) {
+            // Nobody may be there any more; it is kept for when they are back.
+            let _ = sender.send(said.clone());
+        }
+        if room.recent.len() == RECENT_MAX {
+            room.recent.pop_front();
+        }
+        room.recent.push_back((owner, said));
+    }
+
+    /// Tells everyone that more happened than is told line by line.
+    fn resync(&self) {
+        let mut room = self.room();
+        room.recent.clear();
+        for sender in room.listeners.values() {
+            let _ = sender.send(Said::aside(RESYNC));
+        }
+    }
+
+    /// How soon to look again, if at all.
+    fn pace(&self) -> Option<Duration> {
+        let mut room = self.room();
+        room.listeners.retain(|_, sender| sender.receiver_count() > 0);
+        let is_attended = Instant::now() < room.attended_until;
+        if room.listeners.is_empty() && !is_attended {
+            // In the same step: who comes from now on waits until it is followed again.
+            self.following.send_replace(false);
+            room.recent.clear();
+            return None;
+        }
+        Some(if room.listeners.is_empty() { LOOK_SELDOM } else { LOOK_EVERY })
+    }
+
+    fn has_listeners(&self, owner: Owner) -> bool {
+        self.room().listeners.contains_key(&owner)
+    }
+}
+
+/// Says to read the list again: more happened than could be told.
+const RESYNC: &str = "event: resync\ndata: {}\n\n";
+
+/// Follows the journal for as long as somebody wants to know, until the process stops.
+pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+    let mut nudges = app.store.nudges();
+    let mut reader: Option<Reader> = None;
+    while !*stopping.borrow_and_update() {
+        let Some(pace) = app.hub.pace() else {
+            reader = None;
+            tokio::select! {
+                () = app.hub.awake.notified() => {}
+                _ = stopping.changed() => {}
+            }
+            continue;
+        };
+        let looked = match &mut reader {
+            Some(reader) => reader.look(&app).await,
+            None => Reader::start(&app.store).await.map(|started| {
+                reader = Some(started);
+                app.hub.following.send_replace(true);
+                // What happened while nobody listened is in the lists, but not in those that are kept.
+                app.lists.forget_all();
+            }),
+        };
+        if let Err(error) = looked {
+            tracing::warn!(%error, "the journal cannot be read; listeners hear of changes once it can");
+        }
+        tokio::time::sleep(LOOK_PAUSE).await;
+        tokio::select! {
+            _ = nudges.changed() => {}
+            () = tokio::time::sleep(pace) => {}
+            _ = stopping.changed() => {}
+        }
+    }
+}
+
+/// Where the process is in the journal.
+struct Reader {
+    /// Everything up to here has been seen.
+    settled: i64,
+    /// What has been seen after it.
+    seen: BTreeSet<i64>,
+    /// When the journal was last read to its end.
+    read_at: Timestamp,
+}
+
+impl Reader {
+    /// Begins with what comes next.
+    async fn start(store: &Store) -> Result<Self, ode_store::Error> {
+        let now = Timestamp::now();
+        let settled = store.seq_at(now - LAG);
+        let seen = store.told_numbers(settled, RECENT_MAX).await?.into_iter().collect();
+        Ok(Reader { settled, seen, read_at: now })
+    }
+
+    /// Reads what is new and sends it on.
+    async fn look(&mut self, app: &App) -> Result<(), ode_store::Error> {
+        let now = Timestamp::now();
+        let numbers = app.store.told_numbers(self.settled, RECENT_MAX).await?;
+        if numbers.len() == RECENT_MAX {
+            // So much in a few seconds is a bulk load. Nobody is told each line of it.
+            *self = Reader::start(&app.store).await?;
+            app.lists.forget_all();
+            app.hub.resync();
+            return Ok(());
+        }
+        let fresh: Vec<i64> = numbers.into_iter().filter(|seq| !self.seen.contains(seq)).collect();
+        for part in fresh.chunks(ENTRIES_MAX) {
+            let told = app.store.told(part).await?;
+            spread(app, &told).await?;
+            self.seen.extend(part);
+        }
+        // An entry may be older than it looks if the database was away meanwhile, and so were we.
+        let settled = app.store.seq_at(self.read_at.min(now) - LAG);
+        if settled > self.settled {
+            self.settled = settled;
+            self.seen = self.seen.split_off(&settled);
+        }
+        self.read_at = now;
+        Ok(())
+    }
+}
+
+/// Tells owners what happened to their jobs, and lists what to forget.
+async fn spread(app: &App, told: &[Told]) -> Result<(), ode_store::Error> {
+    let ids: HashSet<JobId> = told.iter().flat_map(|entry| &entry.jobs).copied().collect();
+    if ids.len() > JOBS_MAX {
+        app.lists.forget_all();
+        app.hub.resync();
+        return Ok(());
+    }
+    let jobs = app.store.jobs_by_id(ids.into_iter()).await?;
+    for owner in jobs.iter().flat_map(|job| owners(&job.record)) {
+        app.lists.forget(owner);
+    }
+    let heard: Vec<_> = jobs
+        .into_iter()
+        .filter(|job| owners(&job.record).any(|owner| app.hub.has_listeners(owner)))
+        .collect();
+    if heard.is_empty() {
+        return Ok(());
+    }
+    let Ok(views) = views(app, &heard).await else {
+        app.hub.resync();
+        return Ok(());
+    };
+    let shown: HashMap<JobId, _> =
+        heard.iter().zip(views).map(|(job, view)| (job.record.id, (job, view))).collect();
+    for entry in told {
+        for (job, view) in entry.jobs.iter().filter_map(|id| shown.get(id)) {
+            let Some(text) = line(entry, view) else { continue };
+            for owner in owners(&job.record) {
+                app.hub.send(owner, Said { seq: Some(entry.seq), text: text.clone() });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn line(entry: &Told, job: &JobView) -> Option<Bytes> {
+    let Told { seq, event, from_state, to_state, at, .. } = entry;
+    let event = JobEvent {
+        seq: *seq,
+        event: event.as_str(),
+        from: *from_state,
+        to: *to_state,
+        at: *at,
+        job: job.clone(),
+    };
+    let data = serde_json::to_string(&event).ok()?;
+    Some(format!("id: {seq}\nevent: job\ndata: {data}\n\n").into())
+}
+
+/// What happens to your jobs, as server-sent events.
+///
+/// `event: job` carries a `JobEvent`; its `id` is where a browser goes on after a break, by itself. `event: ready` comes
+/// first: what happens from then on is told, so read the list after it. `event: resync` says that more happened than
+/// could be told: read the list again. After a break across a restart of the server a line may come twice.
+#[utoipa::path(get, path = "/api/stream", tag = "jobs",
+    params(("Last-Event-ID" = Option<String>, Header, description = "The id of the last line that arrived")),
+    responses(
+        (status = 200, body = JobEvent, content_type = "text/event-stream"),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn stream(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.trim().parse::<i64>().ok());
+    let seat = app.hub.listen(caller.owner, last)?;
+    app.hub.followed().await?;
+    let begins = last.unwrap_or_else(|| app.store.seq_at(Timestamp::now()));
+    let ready = format!("retry: {RECONNECT_MILLIS}\nid: {begins}\nevent: ready\ndata: {{}}\n\n");
+    let mut listening = Listening {
+        first: VecDeque::from([ready.into()]),
+        repeated: HashSet::new(),
+        receiver: seat.receiver,
+        stopping: app.stopping.clone(),
+    };
+    match (seat.missed, last) {
+        (Some(missed), _) => listening.first.extend(missed),
+        (None, Some(last)) => listening.catch_up(&app, caller.owner, last).await?,
+        (None, None) => {}
+    }
+    let body = Body::from_stream(lines(listening));
+    let head = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    Ok((head, body).into_response())
+}
+
+/// What a listener has yet to get.
+struct Listening {
+    first: VecDeque<Bytes>,
+    /// What is among the first and may be said again.
+    repeated: HashSet<i64>,
+    receiver: broadcast::Receiver<Said>,
+    stopping: watch::Receiver<bool>,
+}
+
+fn lines(listening: Listening) -> impl futures_util::Stream<Item = Result<Bytes, Infallible>> {
+    stream::unfold(listening, async |mut listening| {
+        let line = listening.next().await?;
+        Some((Ok(line), listening))
+    })
+}
+
+impl Listening {
+    /// Reads from the journal what somebody missed since a line.
+    async fn catch_up(&mut self, app: &App, owner: Owner, last: i64) -> Result<(), Problem> {
+        // What was committed late may have a lower number than the line that arrived.
+        let now = Timestamp::now();
+        let from = last.saturating_sub(app.store.seq_at(now) - app.store.seq_at(now - LAG));
+        let numbers = app.store.told_numbers(from, RECENT_MAX).await?;
+        if numbers.len() == RECENT_MAX {
+            self.first.push_back(Bytes::from_static(RESYNC.as_bytes()));
+            return Ok(());
+        }
+        for part in numbers.chunks(ENTRIES_MAX) {
+            let told = app.store.told(part).await?;
+            let ids: HashSet<JobId> = told.iter().flat_map(|entry| &entry.jobs).copied().collect();
+            let mut jobs = app.store.jobs_by_id(ids.into_iter()).await?;
+            jobs.retain(|job| owners(&job.record).any(|found| found == owner));
+            let ids = jobs.iter().map(|job| job.record.id);
+            let shown: HashMap<JobId, JobView> = ids.zip(views(app, &jobs).await?).collect();
+            for entry in &told {
+                let lines = entry.jobs.iter().filter_map(|id| line(entry, shown.get(id)?));
+                self.first.extend(lines);
+                self.repeated.insert(entry.seq);
+            }
+        }
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(line) = self.first.pop_front() {
+            return Some(line);
+        }
+        loop {
+            if *self.stopping.borrow() {
+                return None;
+            }
+            tokio::select! {
+                said = self.receiver.recv() => match said {
+                    Ok(said) if said.seq.is_some_and(|seq| self.repeated.contains(&seq)) => {}
+                    Ok(said) => return Some(said.text),
+                    Err(broadcast::error::RecvError::Lagged(_)) => return Some(Bytes::from_static(RESYNC.as_bytes())),
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                },
+                () = tokio::time::sleep(KEEP_ALIVE) => return Some(Bytes::from_static(b": still here\n\n")),
+                _ = self.stopping.changed() => return None,
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The pages: drawn by the server, and whole without script.
+//!
+//! A page shows what the API shows, in the same words. Everything it lets people do is a form that is sent, answered by
+//! sending them back to a page; the script of the queue page sends the same forms and exchanges what changed.
+
+mod assets;
+mod job;
+mod queue;
+mod row;
+mod words;
+
+use crate::App;
+use crate::problem::Problem;
+use askama::Template;
+use axum::Router;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{Html, Response};
+use axum::routing::{get, post};
+use std::sync::Arc;
+
+/// Pages that ask who is there.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/", get(queue::show))
+        .route("/upload", post(queue::upload))
+        .route("/jobs/{id}", get(job::show))
+        .route("/jobs/{id}/{deed}", post(job::act))
+}
+
+/// Files that belong to the pages, the same for everybody.
+pub(crate) fn assets() -> Router<Arc<App>> {
+    Router::new().route("/assets/{name}", get(assets::serve))
+}
+
+/// A template as an answer.
+fn draw(page: &impl Template) -> Result<Html<String>, Problem> {
+    page.render().map(Html).map_err(|error| {
+        tracing::error!(%error, "a page could not be drawn");
+        Problem::our_fault()
+    })
+}
+
+/// Whether somebody looks at this answer in a browser: they asked for a page, at an address that is one.
+pub(crate) fn is_for_people(path: &str, headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
+    let is_program = ["/api/", "/v1/"].iter().any(|start| path.starts_with(start));
+    accepted.contains("text/html") && !is_program
+}
+
+/// The answer that told a problem, as a page.
+pub(crate) fn trouble(problem: &Problem, told: Response) -> Response {
+    #[derive(Template)]
+    #[template(path = "trouble.html")]
+    struct Trouble {
+        title: &'static str,
+        detail: String,
+    }
+    let document = problem.document();
+    match draw(&Trouble { title: document.title, detail: document.detail }) {
+        Ok(page) => {
+            let (mut head, _) = told.into_parts();
+            head.headers.remove(header::CONTENT_LENGTH);
+            head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+            Response::from_parts(head, page.0.into())
+        }
+        Err(_) => told,
+    }
+}

@@ -1,0 +1,235 @@
+//! The site: what its routes share, what surrounds each of them, and how it is served.
+
+use crate::caller::Keys;
+use crate::connections::{self, Bounds, Peer};
+use crate::limits::{Limits, WebLimits};
+use crate::lists::Lists;
+use crate::live::{self, Hub};
+use crate::problem::Problem;
+use crate::session::Signer;
+use crate::{caller, download, health, jobs, openapi, pages, upload};
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures_util::FutureExt as _;
+use ode_job::ErrorCode;
+use ode_store::disk::{Watermark, WatermarkConfig};
+use ode_store::{Blobs, Error, Store};
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// How the site behaves.
+#[derive(Debug, Clone)]
+pub struct WebSettings {
+    /// The largest file that is taken.
+    pub upload_bytes_max: u64,
+    /// The mapping where none is named.
+    pub mapping_default: String,
+    /// The mappings that the page offers; where there are none, it asks for a name.
+    pub mappings: Vec<String>,
+    /// When the disk is too full for uploads.
+    pub watermark: WatermarkConfig,
+    /// How often one visitor may ask.
+    pub limits: WebLimits,
+    /// Redis, to count together with other processes; each counts by itself without.
+    pub redis_url: Option<String>,
+    /// Where people reach it, such as `https://ode.example`, where that is not the address it listens on.
+    pub public_url: Option<String>,
+    /// Whether a proxy stands in front, whose word about addresses and encryption is taken.
+    pub is_behind_proxy: bool,
+    /// How long a list that was read is good for.
+    pub lists_kept_for: Duration,
+    /// How long a link to a file works.
+    pub link_ttl: Duration,
+    /// Connections at a time, streams included.
+    pub connections: usize,
+    /// How long requests that are under way get to end.
+    pub grace: Duration,
+}
+
+impl Default for WebSettings {
+    /// 50 MB, ten uploads and a thousand requests a minute, lists for two seconds, links for ten minutes.
+    fn default() -> Self {
+        WebSettings {
+            upload_bytes_max: 50 << 20,
+            mapping_default: "pt_simon_invoice_v1".into(),
+            mappings: Vec::new(),
+            watermark: WatermarkConfig::default(),
+            limits: WebLimits::default(),
+            redis_url: None,
+            public_url: None,
+            is_behind_proxy: false,
+            lists_kept_for: Duration::from_secs(2),
+            link_ttl: Duration::from_secs(600),
+            connections: 8192,
+            grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Time for the head of a request. Also how long a connection may stay silent between two.
+const HEADER_READ: Duration = Duration::from_secs(30);
+/// Enough for an answer that is ready to be sent.
+const GRACE_MIN: Duration = Duration::from_millis(100);
+
+/// What the routes share.
+pub(crate) struct App {
+    pub(crate) store: Store,
+    pub(crate) blobs: Blobs,
+    pub(crate) settings: WebSettings,
+    pub(crate) signer: Signer,
+    pub(crate) limits: Limits,
+    pub(crate) lists: Lists,
+    pub(crate) hub: Hub,
+    pub(crate) keys: Keys,
+    pub(crate) disk: Watermark,
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// A site that can be served.
+pub struct Site {
+    app: Arc<App>,
+    stop: watch::Sender<bool>,
+}
+
+impl Site {
+    /// Opens a site on this store and these files.
+    pub async fn open(store: Store, blobs: Blobs, settings: WebSettings) -> Result<Self, Error> {
+        let signer = Signer::new(store.shared_secret("web").await?);
+        let limits = Limits::open(settings.limits, settings.redis_url.as_deref())?;
+        let (stop, stopping) = watch::channel(false);
+        let lists = Lists::new(settings.lists_kept_for);
+        let (hub, keys) = (Hub::default(), Keys::default());
+        let disk = Watermark::new(blobs.root(), settings.watermark);
+        let app = App { store, blobs, settings, signer, limits, lists, hub, keys, disk, stopping };
+        Ok(Site { app: Arc::new(app), stop })
+    }
+
+    /// Serves until `stop` is done, then lets requests that are under way end.
+    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) {
+        let Site { app, stop: stopping } = self;
+        let bounds = Bounds {
+            connections: app.settings.connections,
+            header_read: HEADER_READ,
+            grace: app.settings.grace.max(GRACE_MIN),
+        };
+        let feed = tokio::spawn(live::follow(app.clone(), app.stopping.clone()));
+        let stop = async {
+            stop.await;
+            stopping.send_replace(true);
+        };
+        connections::serve(listener, router(app), bounds, stop).await;
+        feed.abort();
+    }
+}
+
+impl App {
+    /// Whether people reach this request's address by TLS.
+    pub(crate) fn is_tls(&self, headers: &HeaderMap) -> bool {
+        let is_public = self.settings.public_url.as_deref().is_some_and(|url| url.starts_with("https:"));
+        let is_told = || headers.get("x-forwarded-proto").is_some_and(|scheme| scheme.as_bytes() == b"https");
+        is_public || self.settings.is_behind_proxy && is_told()
+    }
+
+    /// Where a request comes from: what the proxy says last, if there is one, else the other end of the connection.
+    pub(crate) fn address(&self, headers: &HeaderMap, peer: Option<Peer>) -> Option<IpAddr> {
+        let told = || {
+            let line = headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
+            line.rsplit(',').next()?.trim().parse().ok()
+        };
+        let told = if self.settings.is_behind_proxy { told() } else { None };
+        told.or(peer.map(|Peer(address)| address))
+    }
+
+    /// Whether a page from there is one of ours.
+    pub(crate) fn is_our_origin(&self, origin: &str, host: Option<&str>) -> bool {
+        let is_public = self.settings.public_url.as_deref() == Some(origin);
+        let is_host = || origin.split_once("://").is_some_and(|(_, authority)| Some(authority) == host);
+        is_public || is_host()
+    }
+
+    /// Refuses uploads while there is no room for them.
+    pub(crate) fn check_disk(&self) -> Result<(), Problem> {
+        if self.disk.allows_uploads() {
+            return Ok(());
+        }
+        Err(Problem::from(ErrorCode::DiskFull).after(DISK_LOOK))
+    }
+}
+
+/// When somebody who found the disk full may try again.
+const DISK_LOOK: Duration = Duration::from_secs(60);
+
+fn router(app: Arc<App>) -> Router {
+    let known = Router::new()
+        .route("/api/upload", post(upload::upload))
+        .route("/api/jobs", get(jobs::list))
+        .route("/api/jobs/{id}", get(jobs::detail).delete(jobs::delete))
+        .route("/api/jobs/{id}/events", get(jobs::events))
+        .route("/api/jobs/{id}/download", get(download::download))
+        .route("/api/jobs/{id}/link", post(download::link))
+        .route("/api/jobs/{id}/retry", post(jobs::retry))
+        .route("/api/jobs/{id}/cancel", post(jobs::cancel))
+        .route("/api/jobs/{id}/stop", post(jobs::stop))
+        .route("/api/stream", get(live::stream))
+        .merge(pages::routes())
+        // Files have a limit of their own, which is kept while they come.
+        .layer(DefaultBodyLimit::disable())
+        .route_layer(middleware::from_fn_with_state(app.clone(), caller::know));
+    let open = Router::new()
+        .route("/api/files/{id}", get(download::by_link))
+        .route("/api/healthz", get(health::healthz))
+        .route("/api/healthz/live", get(health::live))
+        .route("/api/healthz/ready", get(health::ready))
+        .route("/api/openapi.json", get(openapi::document))
+        .route("/api/docs", get(openapi::page))
+        .merge(pages::assets());
+    known
+        .merge(open)
+        .fallback(|| async { Problem::not_found() })
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .layer(middleware::from_fn_with_state(app.clone(), surround))
+        .with_state(app)
+}
+
+/// What holds for every answer, whatever it is: a panic is an answer too, and browsers are told what not to do with it.
+async fn surround(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let is_tls = app.is_tls(request.headers());
+    let is_for_people = pages::is_for_people(request.uri().path(), request.headers());
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response = answered.unwrap_or_else(|_| {
+        tracing::error!("a request made its route panic");
+        Problem::our_fault().into_response()
+    });
+    if let Some(problem) = response.extensions_mut().remove::<Problem>().filter(|_| is_for_people) {
+        response = pages::trouble(&problem, response);
+    }
+    let headers = response.headers_mut();
+    for (name, value) in PROTECTIONS {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    if is_tls {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+    response
+}
+
+/// Headers of every answer, unless a route has set another.
+const PROTECTIONS: [(HeaderName, &str); 6] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "same-origin"),
+    (header::CACHE_CONTROL, "private, no-store"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];

@@ -1,0 +1,397 @@
+//! `POST /api/upload`: files in, a job for each.
+//!
+//! A file goes to the file store piece by piece while it comes, and is looked at and hashed on the way. Jobs are made
+//! when the whole form is there, so that its fields may come in any order; each together with its file, in one
+//! transaction. What is refused leaves nothing: no job, no file.
+
+use crate::App;
+use crate::caller::Caller;
+use crate::door::Door;
+use crate::problem::{Problem, ProblemDocument};
+use crate::view::JobView;
+use axum::Json;
+use axum::extract::multipart::{Field, Multipart, MultipartError};
+use axum::extract::{Extension, FromRequest as _, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use ode_job::{Artifact, ErrorCode, NewJob, Phase, Pipeline};
+use ode_store::{Blobs, Enqueued, Stored};
+use serde::Serialize;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// Files in one form.
+const FILES_MAX: usize = 100;
+/// A mapping's name is the longest of the other fields.
+const TEXT_BYTES_MAX: usize = 200;
+/// Of a name that is not known, so much is repeated.
+const NAME_SHOWN_MAX: usize = 40;
+/// So much of what is refused is read, and dropped, to reach what comes after it.
+const SKIPPED_BYTES_MAX: u64 = 64 << 20;
+/// A sender that is silent for so long is gone.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// Names of files are shown, and become part of no path; longer ones are cut.
+const FILENAME_CHARS_MAX: usize = 200;
+const OUTPUTS: [&str; 3] = ["own", "ubl", "cii"];
+const FIELDS: &str = "It takes file, as often as you like, and mapping and output once.";
+
+/// A form with documents.
+#[derive(ToSchema)]
+#[schema(as = Upload)]
+pub(crate) struct UploadForm {
+    /// The PDFs.
+    #[expect(dead_code, reason = "only describes the form")]
+    #[schema(value_type = Vec<String>, format = Binary)]
+    file: (),
+    /// Which mapping makes the XML, or `auto`.
+    #[expect(dead_code, reason = "only describes the form")]
+    mapping: Option<String>,
+    /// Which XML: `own`, `ubl` or `cii`.
+    #[expect(dead_code, reason = "only describes the form")]
+    output: Option<String>,
+}
+
+/// What became of an upload.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Uploaded {
+    /// The job, where one file was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<JobView>,
+    /// What became of each file, in the order sent.
+    files: Vec<FileOutcome>,
+}
+
+/// What became of a file.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FileOutcome {
+    /// Its name.
+    pub(crate) filename: String,
+    /// 201 for a new job, 202 for a job about the same file that is under way, 200 for one that is done, or the status
+    /// of the problem.
+    pub(crate) status: u16,
+    /// Whether the same file was sent before.
+    pub(crate) is_duplicate: bool,
+    /// Its job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) job: Option<JobView>,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) problem: Option<ProblemDocument>,
+}
+
+/// Takes documents and makes a job for each.
+#[utoipa::path(post, path = "/api/upload", tag = "jobs",
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 201, body = Uploaded, description = "At least one new job; perhaps not all files were taken"),
+        (status = 202, body = Uploaded, description = "The same file is being converted already"),
+        (status = 200, body = Uploaded, description = "The same file was converted before"),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 408, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 422, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 507, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn upload(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (outcomes, problems) = take(&app, &caller, request).await?;
+    answer(outcomes, problems)
+}
+
+/// Takes what a form holds; what became of each file, and what was wrong with those that were refused.
+pub(crate) async fn take(
+    app: &App,
+    caller: &Caller,
+    request: Request,
+) -> Result<(Vec<FileOutcome>, Vec<Problem>), Problem> {
+    app.check_disk()?;
+    let form = Multipart::from_request(request, &()).await.map_err(|_| {
+        Problem::with_status(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ErrorCode::Invalid,
+            "Send documents as multipart/form-data with a boundary, each in a field named file.",
+        )
+    })?;
+    let form = Form::read(app, caller, form).await?;
+    let (mut outcomes, mut problems) = (Vec::with_capacity(form.files.len()), Vec::new());
+    for (filename, received) in form.files {
+        let outcome = match received {
+            Ok(received) => {
+                accept(app, caller, &filename, received, (&form.mapping, form.output.as_deref())).await
+            }
+            Err(problem) => Err(problem),
+        };
+        outcomes.push(outcome.unwrap_or_else(|problem| {
+            let (status, document) = (problem.status().as_u16(), problem.document());
+            problems.push(problem);
+            FileOutcome { filename, status, is_duplicate: false, job: None, problem: Some(document) }
+        }));
+    }
+    Ok((outcomes, problems))
+}
+
+/// One answer for all files: the best that can be said of any of them, or what was wrong with the first.
+fn answer(outcomes: Vec<FileOutcome>, problems: Vec<Problem>) -> Result<Response, Problem> {
+    let taken = outcomes.iter().filter(|outcome| outcome.job.is_some()).map(|outcome| outcome.status);
+    let status = [StatusCode::CREATED, StatusCode::ACCEPTED, StatusCode::OK];
+    let taken: Vec<u16> = taken.collect();
+    let Some(status) = status.into_iter().find(|status| taken.contains(&status.as_u16())) else {
+        return Err(problems.into_iter().next().unwrap_or_else(Problem::our_fault));
+    };
+    let job = match outcomes.as_slice() {
+        [only] => only.job.clone(),
+        _ => None,
+    };
+    let location = job.as_ref().and_then(|job| HeaderValue::from_str(job.address()).ok());
+    let mut response = (status, Json(Uploaded { job, files: outcomes })).into_response();
+    if let Some(location) = location {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// What a form held.
+struct Form {
+    files: Vec<(String, Result<Received, Problem>)>,
+    mapping: String,
+    output: Option<String>,
+}
+
+/// A file that is stored and has no job yet. Dropped like that, it is removed.
+struct Received {
+    blobs: Blobs,
+    stored: Option<Stored>,
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        let Some(stored) = self.stored.take() else { return };
+        let blobs = self.blobs.clone();
+        tokio::spawn(async move {
+            if let Err(error) = blobs.delete(&stored.path).await {
+                tracing::warn!(%error, "a file that was not taken could not be removed");
+            }
+        });
+    }
+}
+
+impl Form {
+    async fn read(app: &App, caller: &Caller, mut form: Multipart) -> Result<Self, Problem> {
+        let (mut files, mut mapping, mut output) = (Vec::new(), None, None);
+        let mut skipped = 0;
+        while let Some(mut field) = patient(form.next_field()).await? {
+            let name = field.name().unwrap_or_default().to_owned();
+            let is_first = match name.as_str() {
+                "file" | "files" | "files[]" => {
+                    if files.len() == FILES_MAX {
+                        return Err(Problem::invalid(format!(
+                            "A form may hold {FILES_MAX} files. Send the rest in another."
+                        )));
+                    }
+                    let filename = plain_name(field.file_name().unwrap_or_default());
+                    let received = receive(app, caller, &mut field).await;
+                    if received.is_err() {
+                        skip(&mut field, &mut skipped).await?;
+                    }
+                    files.push((filename, received));
+                    true
+                }
+                "mapping" => mapping.replace(text(&mut field).await?).is_none(),
+                "output" => output.replace(text(&mut field).await?).is_none(),
+                _ => return Err(unknown_field(&name)),
+            };
+            if !is_first {
+                return Err(Problem::invalid(format!("The form has the field {name} twice. {FIELDS}")));
+            }
+        }
+        if files.is_empty() {
+            return Err(Problem::invalid("The form has no field named file, which holds a PDF."));
+        }
+        let mapping = mapping.filter(|mapping| !mapping.is_empty());
+        let mapping = mapping.unwrap_or_else(|| app.settings.mapping_default.clone());
+        let output = output.filter(|output| !output.is_empty());
+        check_mapping(&mapping)?;
+        check_output(output.as_deref())?;
+        Ok(Form { files, mapping, output })
+    }
+}
+
+fn unknown_field(name: &str) -> Problem {
+    let shown: String = name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_MAX).collect();
+    Problem::invalid(format!("The form has a field \"{shown}\" that is not known. {FIELDS}"))
+}
+
+/// Which mappings there are is for the conversion to say: the door only asks for a name.
+fn check_mapping(mapping: &str) -> Result<(), Problem> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if mapping.chars().all(is_plain) {
+        return Ok(());
+    }
+    Err(Problem::invalid(
+        "The mapping's name holds other characters than letters, digits, and _ - . between them.",
+    ))
+}
+
+fn check_output(output: Option<&str>) -> Result<(), Problem> {
+    match output {
+        Some(output) if !OUTPUTS.contains(&output) => {
+            Err(Problem::invalid("The field output is own, ubl or cii."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Stores a file while it comes, unless it turns out that it cannot be taken.
+async fn receive(app: &App, caller: &Caller, field: &mut Field<'_>) -> Result<Received, Problem> {
+    app.limits.upload(caller).await?;
+    let bytes_max = app.settings.upload_bytes_max;
+    let (mut incoming, mut door) = (app.blobs.receive(), Door::default());
+    while let Some(piece) = patient(field.chunk()).await? {
+        if incoming.bytes() + piece.len() as u64 > bytes_max {
+            return Err(too_large(bytes_max));
+        }
+        door.see(&piece)?;
+        incoming.write(&piece).await?;
+    }
+    door.leave()?;
+    let stored = incoming.finish().await?;
+    Ok(Received { blobs: app.blobs.clone(), stored: Some(stored) })
+}
+
+/// Reads past the rest of a file that was refused.
+async fn skip(field: &mut Field<'_>, skipped: &mut u64) -> Result<(), Problem> {
+    while let Some(piece) = patient(field.chunk()).await? {
+        *skipped += piece.len() as u64;
+        if *skipped > SKIPPED_BYTES_MAX {
+            return Err(too_large(SKIPPED_BYTES_MAX));
+        }
+    }
+    Ok(())
+}
+
+async fn text(field: &mut Field<'_>) -> Result<String, Problem> {
+    let mut text = Vec::new();
+    while let Some(piece) = patient(field.chunk()).await? {
+        if text.len() + piece.len() > TEXT_BYTES_MAX {
+            return Err(Problem::invalid(format!(
+                "A field besides file is longer than {TEXT_BYTES_MAX} characters. {FIELDS}"
+            )));
+        }
+        text.extend_from_slice(&piece);
+    }
+    let text = String::from_utf8(text);
+    text.map_err(|_| Problem::invalid("A field besides file is not text in UTF-8."))
+}
+
+/// Waits for what comes next, but not for ever.
+async fn patient<T>(
+    next: impl Future<Output = Result<Option<T>, MultipartError>>,
+) -> Result<Option<T>, Problem> {
+    match tokio::time::timeout(SILENCE_MAX, next).await {
+        Ok(Ok(next)) => Ok(next),
+        Ok(Err(_)) => Err(Problem::invalid("The form is damaged or ends early. Send it again.")),
+        Err(_) => Err(Problem::too_slow(format!(
+            "Nothing came for {} seconds. Send it again.",
+            SILENCE_MAX.as_secs()
+        ))),
+    }
+}
+
+fn too_large(bytes_max: u64) -> Problem {
+    let limit = bytes_max >> 20;
+    let detail = format!(
+        "This file is larger than {limit} MB, which is the limit. Split it, or save it with smaller pictures."
+    );
+    Problem::new(ErrorCode::TooLarge, detail)
+}
+
+/// The last part of a file's name, without anything that would change a line or a screen.
+fn plain_name(name: &str) -> String {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let is_odd = |c: &char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    let plain: String = name.chars().filter(|c| !is_odd(c)).take(FILENAME_CHARS_MAX).collect();
+    let plain = plain.trim().trim_start_matches('.');
+    if plain.is_empty() { "document.pdf".to_owned() } else { plain.to_owned() }
+}
+
+/// Makes the job of a file, or finds the one that its twin has.
+async fn accept(
+    app: &App,
+    caller: &Caller,
+    filename: &str,
+    mut received: Received,
+    (mapping, output): (&str, Option<&str>),
+) -> Result<FileOutcome, Problem> {
+    let stored = received.stored.as_ref().ok_or_else(Problem::our_fault)?;
+    let Stored { storage, path, bytes, sha256 } = stored;
+    let document = json!({ "name": filename, "sha256": sha256, "bytes": bytes, "path": path, "storage": storage, "pages": null });
+    let mut job = NewJob::new(Pipeline::Xml, mapping, json!({ "document": document })).owned_by(caller.owner);
+    // Another output is another result: the twin of a document is asked for in the same form.
+    let form = output.map(|output| format!(":{output}")).unwrap_or_default();
+    job.dedupe_key = Some(format!("{sha256}:{mapping}:{bytes}{form}"));
+    if let Some(output) = output {
+        job.config = json!({ "output": output });
+    }
+    let source = Artifact {
+        role: "source".into(),
+        name: filename.to_owned(),
+        storage: (*storage).into(),
+        path: path.clone(),
+        content_type: "application/pdf".into(),
+        bytes: *bytes,
+        sha256: sha256.clone(),
+    };
+    let enqueued = app.store.enqueue_file(job, source).await?;
+    let is_duplicate = matches!(enqueued, Enqueued::Existing(_));
+    if !is_duplicate {
+        // From here on the job owns it.
+        received.stored = None;
+        app.lists.forget(caller.owner);
+    }
+    let jobs = app.store.jobs_by_id(std::iter::once(enqueued.id())).await?;
+    let phase = jobs.first().map(|job| job.record.phase);
+    let job = crate::jobs::views(app, &jobs).await?.pop();
+    let status = match phase {
+        _ if !is_duplicate => StatusCode::CREATED,
+        Some(Phase::Done) => StatusCode::OK,
+        _ => StatusCode::ACCEPTED,
+    };
+    Ok(FileOutcome {
+        filename: filename.to_owned(),
+        status: status.as_u16(),
+        is_duplicate,
+        job,
+        problem: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_shown_and_leads_nowhere() {
+        fn check(name: &str, expected: &str) {
+            assert_eq!(plain_name(name), expected, "{name:?}");
+        }
+        check("Rechnung März.pdf", "Rechnung März.pdf");
+        check("../../etc/passwd", "passwd");
+        check("C:\\Users\\ada\\a.pdf", "a.pdf");
+        check("a\r\nSet-Cookie: x=1.pdf", "aSet-Cookie: x=1.pdf");
+        check("\u{202e}fdp.exe", "fdp.exe");
+        check("..", "document.pdf");
+        check("", "document.pdf");
+        check(&"x".repeat(1000), &"x".repeat(FILENAME_CHARS_MAX));
+    }
+}

@@ -1,0 +1,108 @@
+//! What a worker does beside its jobs: the daily cleanup, by one process at a time, and making room while the disk is
+//! nearly full.
+
+use crate::Shared;
+use ode_store::disk::{Watermark, WatermarkConfig};
+use ode_store::{Blobs, Error};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::MissedTickBehavior;
+
+/// How a worker looks after files and history.
+#[derive(Debug, Clone, Copy)]
+pub struct Chores {
+    /// How often everything that was kept long enough is removed.
+    pub cleanup_every: Duration,
+    /// How often it is looked whether it is time, and how full the disk is.
+    pub look_every: Duration,
+    /// When the disk counts as nearly full.
+    pub watermark: WatermarkConfig,
+}
+
+impl Default for Chores {
+    /// Once a day; a look every half minute.
+    fn default() -> Self {
+        Chores {
+            cleanup_every: Duration::from_hours(24),
+            look_every: Duration::from_secs(30),
+            watermark: WatermarkConfig::default(),
+        }
+    }
+}
+
+const CLEANUP: &str = "cleanup";
+const RELIEF: &str = "relief";
+/// Several times before others would believe that we are gone.
+const KEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// Does what is due until it is aborted. Being aborted anywhere is fine: the next one goes on.
+pub(crate) async fn run(shared: Arc<Shared>, blobs: Blobs, chores: Chores) {
+    let watermark = Watermark::new(blobs.root(), chores.watermark);
+    let mut ticks = tokio::time::interval(chores.look_every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let relieved = relieve(&shared, &blobs, &watermark).await;
+        let cleaned = cleanup(&shared, &blobs, chores.cleanup_every).await;
+        if let Err(error) = relieved.and(cleaned) {
+            tracing::warn!(%error, "cleaning up was cut short; it goes on with the next look");
+        }
+    }
+}
+
+async fn relieve(shared: &Shared, blobs: &Blobs, watermark: &Watermark) -> Result<(), Error> {
+    let disk = watermark.state();
+    if !disk.is_paused || !shared.store.take_chore(RELIEF, shared.id, Duration::ZERO).await? {
+        return Ok(());
+    }
+    let cleaned = held(shared, RELIEF, shared.store.relieve(blobs, watermark)).await?;
+    tracing::warn!(
+        used_share = disk.used_share,
+        files_removed = cleaned.files_removed,
+        "the disk is {:.0} % full: uploads pause, {} files were removed to make room",
+        disk.used_share * 100.0,
+        cleaned.files_removed
+    );
+    Ok(())
+}
+
+async fn cleanup(shared: &Shared, blobs: &Blobs, every: Duration) -> Result<(), Error> {
+    if !shared.store.take_chore(CLEANUP, shared.id, every).await? {
+        return Ok(());
+    }
+    let cleaned = held(shared, CLEANUP, shared.store.cleanup(blobs)).await?;
+    tracing::info!(
+        sources = cleaned.sources,
+        results = cleaned.results,
+        files_removed = cleaned.files_removed,
+        events_archived = cleaned.events_archived,
+        orphans = cleaned.orphans,
+        lost = cleaned.lost,
+        "cleaned up: {} files removed, {} events archived",
+        cleaned.files_removed,
+        cleaned.events_archived
+    );
+    Ok(())
+}
+
+/// Does a chore that was taken, keeping others from it meanwhile.
+async fn held<T>(
+    shared: &Shared,
+    name: &str,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let keep = async {
+        loop {
+            tokio::time::sleep(KEEP_EVERY).await;
+            if let Err(error) = shared.store.keep_chore(name, shared.id).await {
+                tracing::debug!(%error, "could not say that {name} is under way");
+            }
+        }
+    };
+    let done = tokio::select! {
+        done = work => done?,
+        () = keep => unreachable!("it keeps for ever"),
+    };
+    shared.store.end_chore(name, shared.id).await?;
+    Ok(done)
+}
