@@ -198,7 +198,13 @@ impl<'w> Writer<'w> {
         }
     }
 
-    fn own_lines(&mut self, index: usize, lines: &mut HashMap<usize, Vec<Line>>, room: Room, out: &mut String) {
+    fn own_lines(
+        &mut self,
+        index: usize,
+        lines: &mut HashMap<usize, Vec<Line>>,
+        room: Room,
+        out: &mut String,
+    ) {
         let Some(own) = lines.remove(&index) else {
             return;
         };
@@ -250,7 +256,9 @@ impl<'w> Writer<'w> {
         }
         let parent = self.tags.nodes[self.parents[index]].role;
         match node.role {
-            Role::Heading(level) => (["h1", "h2", "h3", "h4", "h5", "h6"][usize::from(level - 1) % 6], Room::Words),
+            Role::Heading(level) => {
+                (["h1", "h2", "h3", "h4", "h5", "h6"][usize::from(level - 1) % 6], Room::Words)
+            }
             Role::Paragraph if self.has_blocks(index) => ("div", Room::Block),
             Role::Paragraph => ("p", Room::Words),
             Role::List => ("ul", Room::List),
@@ -307,7 +315,8 @@ impl<'w> Writer<'w> {
         let letters: usize = block.iter().map(|line| line.marks.len()).sum();
         let size = block.iter().map(size_of).max()?;
         let is_even = block.iter().all(|line| size_of(line) == size && line.angle == 0.0);
-        let has_letters = block.iter().flat_map(|line| &line.marks).any(|mark| mark.text.chars().any(char::is_alphabetic));
+        let has_letters =
+            block.iter().flat_map(|line| &line.marks).any(|mark| mark.text.chars().any(char::is_alphabetic));
         if block.len() > HEADING_LINES_MAX || letters > HEADING_LETTERS_MAX || !is_even || !has_letters {
             return None;
         }
@@ -371,7 +380,8 @@ fn heading_sizes(pages: &[Draft]) -> Vec<i32> {
     for line in pages.iter().flat_map(|page| &page.blocks).flatten() {
         *counts.entry(size_of(line)).or_default() += line.marks.len();
     }
-    let Some(body) = counts.iter().max_by_key(|(size, count)| (**count, **size)).map(|(size, _)| *size) else {
+    let Some(body) = counts.iter().max_by_key(|(size, count)| (**count, **size)).map(|(size, _)| *size)
+    else {
         return Vec::new();
     };
     let mut sizes: Vec<i32> =

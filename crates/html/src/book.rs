@@ -6,8 +6,8 @@ use hayro_interpret::{InterpreterCache, InterpreterSettings};
 use ode_pdf::trace::Source;
 
 use crate::config::{ConversionConfig, ZOOMS};
-use crate::document::{Entry, Facts, Tags, outline};
 use crate::document::Places;
+use crate::document::{Entry, Facts, Tags, outline};
 use crate::draw::Store;
 use crate::limits::Limits;
 use crate::page::{Draft, Tools, draft};

@@ -55,7 +55,9 @@ pub struct Pages {
 
 /// A range of pages that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is not a range of pages. Write one page such as 3, a range such as 2-5, or 4- for all from page 4 on.")]
+#[error(
+    "\"{0}\" is not a range of pages. Write one page such as 3, a range such as 2-5, or 4- for all from page 4 on."
+)]
 pub struct BadPages(String);
 
 impl std::str::FromStr for Pages {

@@ -22,7 +22,9 @@ pub(crate) fn write(page: &Draft, pages: &[Draft], styles: &mut Styles, out: &mu
 
 fn write_link(link: &Link, page: &Draft, pages: &[Draft], styles: &mut Styles, out: &mut String) {
     let (address, more) = match &link.target {
-        Target::Page(number) if pages.iter().any(|page| page.number == *number) => (format!("#page-{number}"), ""),
+        Target::Page(number) if pages.iter().any(|page| page.number == *number) => {
+            (format!("#page-{number}"), "")
+        }
         Target::Page(_) => return,
         Target::Address(address) => (address.clone(), " rel=\"noopener noreferrer nofollow\""),
     };
@@ -92,12 +94,14 @@ fn write_field(field: &Field, styles: &mut Styles, out: &mut String) {
         FieldKind::Check { is_on } => tick("checkbox", &common, *is_on, field.is_read_only, "", out),
         FieldKind::Radio { is_on, value } => tick("radio", &common, *is_on, field.is_read_only, value, out),
         FieldKind::Choice { options, chosen, is_list, is_multiple } => {
-            let size = if *is_list { format!(" size=\"{}\"", options.len().clamp(2, 20)) } else { String::new() };
+            let size =
+                if *is_list { format!(" size=\"{}\"", options.len().clamp(2, 20)) } else { String::new() };
             let multiple = if *is_multiple { " multiple" } else { "" };
             let disabled = if field.is_read_only { " disabled" } else { "" };
             let _ = write!(out, "<select{common}{size}{multiple}{disabled}>");
             for (value, label) in options {
-                let selected = if chosen.contains(value) || chosen.contains(label) { " selected" } else { "" };
+                let selected =
+                    if chosen.contains(value) || chosen.contains(label) { " selected" } else { "" };
                 out.push_str("<option value=\"");
                 escape(value, out);
                 let _ = write!(out, "\"{selected}>");

@@ -40,7 +40,10 @@ pub(crate) fn write(book: Book, config: &ConversionConfig, bytes_max: usize) -> 
             sizes.len() - 1
         });
         let number = page.number;
-        let _ = writeln!(main, "<section class=\"page d{class}\" id=\"page-{number}\" aria-label=\"Page {number}\">");
+        let _ = writeln!(
+            main,
+            "<section class=\"page d{class}\" id=\"page-{number}\" aria-label=\"Page {number}\">"
+        );
         draw(page, &book.store, &pictures, &mut files, &mut main);
         main.push_str("<div class=\"t\">\n");
         writer.page(page, &mut main);
@@ -50,7 +53,8 @@ pub(crate) fn write(book: Book, config: &ConversionConfig, bytes_max: usize) -> 
     let has_top_heading = writer.has_top_heading;
     let css = style_sheet(&book, config, &styles, &sizes, &mut files);
     let html = document(&book, &main, has_top_heading, css, &mut files);
-    let mut assets = vec![Asset { path: "index.html".into(), kind: AssetKind::Html, bytes: html.into_bytes() }];
+    let mut assets =
+        vec![Asset { path: "index.html".into(), kind: AssetKind::Html, bytes: html.into_bytes() }];
     assets.extend(files.assets);
     let size: usize = assets.iter().map(|asset| asset.bytes.len()).sum();
     if size > bytes_max {
@@ -109,7 +113,8 @@ fn draw(page: &Draft, store: &Store, pictures: &[String], files: &mut Files, out
         out.push_str("</svg>\n");
         return;
     }
-    let mut svg = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\"><style>");
+    let mut svg =
+        format!("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\"><style>");
     for (index, look) in store.look_list.iter().enumerate() {
         if inner.contains(&format!("class=\"s{index}\"")) {
             let _ = write!(svg, ".s{index}{{{look}}}");

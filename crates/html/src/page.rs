@@ -68,7 +68,8 @@ pub(crate) fn draft<'a>(
                 return false;
             };
             let traced = &traced.glyphs[index];
-            let advance = (f64::from(traced.end.0 - traced.start.0)).hypot(f64::from(traced.end.1 - traced.start.1))
+            let advance = (f64::from(traced.end.0 - traced.start.0))
+                .hypot(f64::from(traced.end.1 - traced.start.1))
                 / f64::from(traced.size * stretch)
                 * UNITS;
             let spot = faces.spot((traced, stretch), glyph.key, glyph.place, |fit| {

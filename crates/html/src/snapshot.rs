@@ -21,7 +21,8 @@ pub(crate) fn snapshot<'a>(sheet: &'a Sheet<'a>, size: (f64, f64), store: &mut S
         return None;
     }
     let scale = SCALE.min((PIXELS_MAX / area).sqrt()) as f32;
-    let settings = hayro::PixmapSettings { x_scale: scale, y_scale: scale, ..hayro::PixmapSettings::default() };
+    let settings =
+        hayro::PixmapSettings { x_scale: scale, y_scale: scale, ..hayro::PixmapSettings::default() };
     // What the renderer was about to change is dropped with it.
     let pixmap = catch_unwind(AssertUnwindSafe(|| {
         hayro::render(

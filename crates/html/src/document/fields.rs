@@ -57,7 +57,9 @@ fn field(widget: &Dict<'_>, to_page: Affine) -> Option<Field> {
             value: if flags & PASSWORD == 0 { lines(inherited(widget, b"V")) } else { String::new() },
             is_multiline: flags & MULTILINE != 0,
             is_password: flags & PASSWORD != 0,
-            length_max: inherited(widget, b"MaxLen").and_then(Object::into_i32).and_then(|max| max.try_into().ok()),
+            length_max: inherited(widget, b"MaxLen")
+                .and_then(Object::into_i32)
+                .and_then(|max| max.try_into().ok()),
         },
         "Btn" if flags & PUSH_BUTTON != 0 => FieldKind::Button {
             label: widget.get::<Dict<'_>>(b"MK").and_then(|look| string(&look, b"CA")).unwrap_or_default(),
@@ -66,7 +68,8 @@ fn field(widget: &Dict<'_>, to_page: Affine) -> Option<Field> {
             let state = widget.get::<Name<'_>>(b"AS").map(|state| state.as_str().to_owned());
             let on = on_state(widget);
             let state = state.or_else(|| inherited(widget, b"V").and_then(|value| word(&value)));
-            let is_on = state.is_some_and(|state| state != "Off" && on.as_ref().is_none_or(|on| *on == state));
+            let is_on =
+                state.is_some_and(|state| state != "Off" && on.as_ref().is_none_or(|on| *on == state));
             match flags & RADIO {
                 0 => FieldKind::Check { is_on },
                 _ => FieldKind::Radio { is_on, value: on.unwrap_or_default() },
@@ -86,7 +89,9 @@ fn field(widget: &Dict<'_>, to_page: Affine) -> Option<Field> {
     Some(Field {
         area: area(widget, to_page)?,
         kind,
-        label: label.or_else(|| Some(name.clone()).filter(|name| !name.is_empty())).unwrap_or_else(|| "Field".into()),
+        label: label
+            .or_else(|| Some(name.clone()).filter(|name| !name.is_empty()))
+            .unwrap_or_else(|| "Field".into()),
         name,
         is_read_only: flags & READ_ONLY != 0,
         is_required: flags & REQUIRED != 0,

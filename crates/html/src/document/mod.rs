@@ -29,7 +29,8 @@ pub(crate) struct Facts {
 impl Facts {
     pub(crate) fn read(pdf: &Pdf) -> Self {
         let title = pdf.metadata().title.as_deref().map(text).filter(|title| !title.is_empty());
-        let language = catalog(pdf).and_then(|catalog| string(&catalog, b"Lang")).filter(|tag| is_language(tag));
+        let language =
+            catalog(pdf).and_then(|catalog| string(&catalog, b"Lang")).filter(|tag| is_language(tag));
         Self { title, language }
     }
 }
@@ -40,7 +41,10 @@ pub(crate) fn is_language(tag: &str) -> bool {
     let is_first = parts.next().is_some_and(|part| {
         (2..=8).contains(&part.len()) && part.chars().all(|letter| letter.is_ascii_alphabetic())
     });
-    is_first && parts.all(|part| (1..=8).contains(&part.len()) && part.chars().all(|letter| letter.is_ascii_alphanumeric()))
+    is_first
+        && parts.all(|part| {
+            (1..=8).contains(&part.len()) && part.chars().all(|letter| letter.is_ascii_alphanumeric())
+        })
 }
 
 /// The root of the document's objects.

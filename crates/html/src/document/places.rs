@@ -40,7 +40,9 @@ impl Places {
                 }
             }
         }
-        if let Some(tree) = catalog.get::<Dict<'_>>(b"Names").and_then(|names| names.get::<Dict<'_>>(b"Dests")) {
+        if let Some(tree) =
+            catalog.get::<Dict<'_>>(b"Names").and_then(|names| names.get::<Dict<'_>>(b"Dests"))
+        {
             places.read_tree(&tree, 0);
         }
         places

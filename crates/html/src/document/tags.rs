@@ -76,7 +76,8 @@ impl Tags {
             return Self::default();
         };
         let pages = pdf.pages().iter().enumerate();
-        let pages = pages.filter_map(|(index, page)| Some((page.raw().obj_id()?, index as u32 + 1))).collect();
+        let pages =
+            pages.filter_map(|(index, page)| Some((page.raw().obj_id()?, index as u32 + 1))).collect();
         let mut reader = Reader {
             tags: Self::default(),
             roles: root.get::<Dict<'_>>(b"RoleMap").unwrap_or_default(),
@@ -194,8 +195,8 @@ fn first(sets: &Array<'_>, key: &[u8]) -> Option<u32> {
 
 fn standard(name: &str) -> Option<Role> {
     Some(match name {
-        "Document" | "DocumentFragment" | "Part" | "Art" | "Sect" | "Div" | "NonStruct" | "Private" | "Index"
-        | "Aside" | "Form" => Role::Group,
+        "Document" | "DocumentFragment" | "Part" | "Art" | "Sect" | "Div" | "NonStruct" | "Private"
+        | "Index" | "Aside" | "Form" => Role::Group,
         "P" | "BibEntry" | "FENote" => Role::Paragraph,
         "H" | "Title" => Role::Heading(if name == "H" { 2 } else { 1 }),
         "H1" => Role::Heading(1),
@@ -220,8 +221,8 @@ fn standard(name: &str) -> Option<Role> {
         "BlockQuote" => Role::Quote,
         "Code" => Role::Code,
         "Note" => Role::Note,
-        "Span" | "Quote" | "Reference" | "Link" | "Annot" | "Em" | "Strong" | "Sub" | "Ruby" | "RB" | "RT" | "RP"
-        | "Warichu" | "WT" | "WP" => Role::Inline,
+        "Span" | "Quote" | "Reference" | "Link" | "Annot" | "Em" | "Strong" | "Sub" | "Ruby" | "RB"
+        | "RT" | "RP" | "Warichu" | "WT" | "WP" => Role::Inline,
         "Artifact" => Role::Artifact,
         // Later versions count headings on and on.
         deeper => match deeper.strip_prefix('H').map(str::parse::<u32>) {

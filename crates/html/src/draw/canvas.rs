@@ -58,7 +58,11 @@ pub(crate) struct Drawing {
 enum Item {
     /// Begins or ends a group.
     Group(String),
-    Shape { markup: String, clip: Option<u32>, covers: Vec<Rect> },
+    Shape {
+        markup: String,
+        clip: Option<u32>,
+        covers: Vec<Rect>,
+    },
     /// Plain text so far, as indexes into the glyphs.
     Text(std::ops::Range<usize>),
 }
@@ -103,7 +107,12 @@ pub(crate) struct Canvas<'c> {
 
 impl<'c> Canvas<'c> {
     /// A canvas for a page of this size. `prefix` sets its names apart from those of other pages.
-    pub(crate) fn new(store: &'c mut Store, glyphs: &'c [TracedGlyph], size: (f64, f64), prefix: String) -> Self {
+    pub(crate) fn new(
+        store: &'c mut Store,
+        glyphs: &'c [TracedGlyph],
+        size: (f64, f64),
+        prefix: String,
+    ) -> Self {
         Self {
             store,
             is_matched: vec![false; glyphs.len()],
@@ -329,10 +338,12 @@ impl<'c> Canvas<'c> {
     fn clip_path(&mut self, data: &str, rule: FillRule, parent: Option<u32>) -> u32 {
         let (id, is_new) = self.name(hash(&("clip", data, rule, parent)));
         if is_new {
-            let parent = parent.map(|parent| format!(" clip-path=\"{}\"", self.url(parent))).unwrap_or_default();
+            let parent =
+                parent.map(|parent| format!(" clip-path=\"{}\"", self.url(parent))).unwrap_or_default();
             let rule = if rule == FillRule::EvenOdd { " clip-rule=\"evenodd\"" } else { "" };
             let name = self.id(id);
-            let _ = write!(self.defs, "<clipPath id=\"{name}\"{parent}><path{rule} d=\"{data}\"/></clipPath>");
+            let _ =
+                write!(self.defs, "<clipPath id=\"{name}\"{parent}><path{rule} d=\"{data}\"/></clipPath>");
             self.charge(0, data.len());
         }
         id
@@ -345,13 +356,7 @@ impl<'c> Canvas<'c> {
         self.clip_path(&pen.data, rule, None)
     }
 
-    fn with_effects(
-        &mut self,
-        mask: Option<SoftMask<'_>>,
-        blend: BlendMode,
-        draw: impl FnOnce(&mut Self),
-    ) where
-    {
+    fn with_effects(&mut self, mask: Option<SoftMask<'_>>, blend: BlendMode, draw: impl FnOnce(&mut Self)) {
         let is_group = mask.is_some() || blend != BlendMode::Normal;
         if is_group {
             self.push_group(1.0, mask, blend);
@@ -446,7 +451,10 @@ impl<'c> Canvas<'c> {
         });
         // A filter changes the black around what is drawn as well, so there must be something to change.
         let (open, close) = match filter {
-            Some(filter) => (format!("<g{filter}><rect {place} fill=\"{}\"/>", if is_alpha { "none" } else { "#000" }), "</g>"),
+            Some(filter) => (
+                format!("<g{filter}><rect {place} fill=\"{}\"/>", if is_alpha { "none" } else { "#000" }),
+                "</g>",
+            ),
             None => (String::new(), ""),
         };
         let _ = write!(
@@ -472,7 +480,12 @@ impl<'c> Canvas<'c> {
                 let rule = if is_even_odd { ";fill-rule:evenodd" } else { "" };
                 let shown = transform * path.clone();
                 let covers = cover::filled(&shown);
-                self.shape(format!("{}{rule}", fill(colour)), colour[3] == 255 && is_rect(&shown), &shown, covers);
+                self.shape(
+                    format!("{}{rule}", fill(colour)),
+                    colour[3] == 255 && is_rect(&shown),
+                    &shown,
+                    covers,
+                );
             }
             Paint::Pattern(pattern) => {
                 let shown = transform * path.clone();
@@ -542,7 +555,11 @@ impl<'c> Canvas<'c> {
             && pending.clip == clip
             && pending.pen.data == pen.data
         {
-            pending.look = if pending.look.is_empty() { "fill:#000;" } else { &pending.look }.trim_end_matches(';').to_owned() + ";" + stroke;
+            pending.look = if pending.look.is_empty() { "fill:#000;" } else { &pending.look }
+                .trim_end_matches(';')
+                .to_owned()
+                + ";"
+                + stroke;
             pending.can_grow = false;
             pending.covers.extend(covers);
             return;
@@ -654,7 +671,13 @@ impl<'c> Canvas<'c> {
         }
     }
 
-    fn glyph_shape<'a>(&mut self, outline: &Outline, transform: Affine, props: &DrawProps<'a>, mode: &DrawMode) {
+    fn glyph_shape<'a>(
+        &mut self,
+        outline: &Outline,
+        transform: Affine,
+        props: &DrawProps<'a>,
+        mode: &DrawMode,
+    ) {
         self.end_run(0);
         let path = transform * outline.path.clone();
         self.with_effects(props.soft_mask.clone(), props.blend_mode, |canvas| match mode {
@@ -850,8 +873,21 @@ fn stroke_look(props: &StrokeProps, width: f64, scale: f64, [red, green, blue, a
 /// The rules of all ways of blending.
 pub(crate) fn blends() -> String {
     let names = [
-        "multiply", "screen", "overlay", "darken", "lighten", "color-dodge", "color-burn", "hard-light", "soft-light",
-        "difference", "exclusion", "hue", "saturation", "color", "luminosity",
+        "multiply",
+        "screen",
+        "overlay",
+        "darken",
+        "lighten",
+        "color-dodge",
+        "color-burn",
+        "hard-light",
+        "soft-light",
+        "difference",
+        "exclusion",
+        "hue",
+        "saturation",
+        "color",
+        "luminosity",
     ];
     let rule = |(index, name): (usize, &&str)| format!(".b{}{{mix-blend-mode:{name}}}\n", index + 1);
     names.iter().enumerate().map(rule).collect()
@@ -889,4 +925,3 @@ pub(super) fn hash(value: &impl std::hash::Hash) -> u128 {
     value.hash(&mut two);
     u128::from(one.finish()) << 64 | u128::from(two.finish())
 }
-

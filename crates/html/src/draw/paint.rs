@@ -169,7 +169,8 @@ impl Canvas<'_> {
         let inner = self.apart(|canvas| {
             tiling.interpret(canvas, Affine::scale(size) * origin, is_stroke);
         });
-        let place = tiling.matrix * Affine::translate((tiling.bbox.x0, tiling.bbox.y0)) * Affine::scale(1.0 / size);
+        let place =
+            tiling.matrix * Affine::translate((tiling.bbox.x0, tiling.bbox.y0)) * Affine::scale(1.0 / size);
         let step = |step: f32| short(f64::from(step).abs() * size * UNIT, 2);
         let name = self.id(id);
         let _ = write!(

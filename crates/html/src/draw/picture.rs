@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use hayro_interpret::hayro_syntax::Filter;
 use hayro_interpret::hayro_syntax::object::dict::keys;
 use hayro_interpret::hayro_syntax::object::{Array, Dict, Object, Stream};
-use hayro_interpret::hayro_syntax::Filter;
 use hayro_interpret::kurbo::{Affine, BezPath, Rect, Shape as _};
 use hayro_interpret::{CacheKey, FillRule, Image, ImageData, LumaData, Paint, RasterImage, StencilImage};
 
@@ -126,8 +126,8 @@ impl Canvas<'_> {
         let mut pattern = None;
         stencil.with_stencil(
             |luma, paint| {
-                let place =
-                    transform * Affine::scale_non_uniform(luma.scale_factors.0.into(), luma.scale_factors.1.into());
+                let place = transform
+                    * Affine::scale_non_uniform(luma.scale_factors.0.into(), luma.scale_factors.1.into());
                 let size = (luma.width, luma.height);
                 let picture = match paint {
                     Paint::Color(colour) => {
@@ -166,8 +166,7 @@ impl Canvas<'_> {
         let [a, b, c, d, e, f] = place.as_coeffs();
         let (width, height) = (f64::from(size.0), f64::from(size.1));
         let magnified = (place.determinant().abs().sqrt() * 96.0 / 72.0).abs();
-        let squares =
-            if magnified >= SQUARES_FROM { " image-rendering=\"pixelated\"" } else { "" };
+        let squares = if magnified >= SQUARES_FROM { " image-rendering=\"pixelated\"" } else { "" };
         let mut markup = String::from("<image");
         if b == 0.0 && c == 0.0 && a > 0.0 && d > 0.0 {
             let _ = write!(
@@ -183,10 +182,10 @@ impl Canvas<'_> {
             let fit = place * Affine::scale_non_uniform(width / 100.0, height / 100.0);
             let _ = write!(markup, " width=\"10000\" height=\"10000\" transform=\"{}\"", matrix(fit));
         }
-        let _ = write!(markup, " preserveAspectRatio=\"none\"{squares}{more} href=\"{MARK}{picture}{MARK}\"/>");
+        let _ =
+            write!(markup, " preserveAspectRatio=\"none\"{squares}{more} href=\"{MARK}{picture}{MARK}\"/>");
         markup
     }
-
 }
 
 /// By how much a picture can be made smaller without anybody seeing it.

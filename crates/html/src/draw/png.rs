@@ -105,8 +105,10 @@ fn filtered(data: &[u8], row_bytes: usize, step: usize) -> Rows {
     for row in data.chunks_exact(row_bytes) {
         let before = |at: usize| if at < step { 0 } else { row[at - step] };
         let size = |difference: u8| u64::from((difference as i8).unsigned_abs());
-        let by_left: u64 = row.iter().enumerate().map(|(at, value)| size(value.wrapping_sub(before(at)))).sum();
-        let by_above: u64 = row.iter().zip(above).map(|(value, above)| size(value.wrapping_sub(*above))).sum();
+        let by_left: u64 =
+            row.iter().enumerate().map(|(at, value)| size(value.wrapping_sub(before(at)))).sum();
+        let by_above: u64 =
+            row.iter().zip(above).map(|(value, above)| size(value.wrapping_sub(*above))).sum();
         if by_left < by_above {
             bytes.push(1);
             bytes.extend(row.iter().enumerate().map(|(at, value)| value.wrapping_sub(before(at))));

@@ -84,8 +84,7 @@ impl<'a> Device<'a> for Recorder {
         let mut traced = None;
         stencil.with_stencil(
             |luma, paint| {
-                let fit =
-                    Affine::scale_non_uniform(luma.scale_factors.0.into(), luma.scale_factors.1.into());
+                let fit = Affine::scale_non_uniform(luma.scale_factors.0.into(), luma.scale_factors.1.into());
                 if Self::is_plain(paint) {
                     traced = trace::outline(&luma.data, luma.width, luma.height)
                         .map(|path| props.transform * fit * path);

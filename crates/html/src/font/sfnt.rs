@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use hayro_interpret::kurbo::{BezPath, Rect};
 use write_fonts::tables::cmap::Cmap;
 use write_fonts::tables::gpos::{Gpos, PairPos, PairSet, PairValueRecord, PositionLookup, ValueRecord};
-use write_fonts::tables::gsub::{Gsub, Ligature, LigatureSet, LigatureSubst, LigatureSubstFormat1, SubstitutionLookup};
+use write_fonts::tables::gsub::{
+    Gsub, Ligature, LigatureSet, LigatureSubst, LigatureSubstFormat1, SubstitutionLookup,
+};
 use write_fonts::tables::head::Head;
 use write_fonts::tables::hhea::Hhea;
 use write_fonts::tables::hmtx::{Hmtx, LongMetric};
@@ -161,7 +163,9 @@ fn coverage(glyphs: impl Iterator<Item = u16>) -> CoverageTable {
 }
 
 fn scripts() -> ScriptList {
-    let script = |tag: &[u8; 4]| ScriptRecord::new(Tag::new(tag), Script::new(Some(LangSys::new(vec![0])), Vec::new()));
+    let script = |tag: &[u8; 4]| {
+        ScriptRecord::new(Tag::new(tag), Script::new(Some(LangSys::new(vec![0])), Vec::new()))
+    };
     ScriptList::new(vec![script(b"DFLT"), script(b"latn")])
 }
 
@@ -178,7 +182,8 @@ fn kerning(kerns: &BTreeMap<(u16, u16), i16>) -> Gpos {
             set.push(PairValueRecord::new(GlyphId16::new(*second), value, ValueRecord::new()));
         }
     }
-    let pairs = PairPos::format_1(coverage(sets.keys().copied()), sets.into_values().map(PairSet::new).collect());
+    let pairs =
+        PairPos::format_1(coverage(sets.keys().copied()), sets.into_values().map(PairSet::new).collect());
     let lookup = PositionLookup::Pair(Lookup::new(LookupFlag::empty(), vec![pairs]));
     Gpos::new(scripts(), features(b"kern"), LookupList::new(vec![lookup]))
 }
@@ -198,7 +203,8 @@ fn ligatures(ligatures: &BTreeMap<Vec<u16>, u16>) -> Gsub {
     };
     let covered = coverage(sets.keys().copied());
     let table = LigatureSubstFormat1::new(covered, sets.into_values().map(ordered).collect());
-    let lookup = SubstitutionLookup::Ligature(Lookup::new(LookupFlag::empty(), vec![LigatureSubst::Format1(table)]));
+    let lookup =
+        SubstitutionLookup::Ligature(Lookup::new(LookupFlag::empty(), vec![LigatureSubst::Format1(table)]));
     // Spaced-out text loses its optional ligatures, but not these.
     Gsub::new(scripts(), features(b"rlig"), LookupList::new(vec![lookup]))
 }

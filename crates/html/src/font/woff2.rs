@@ -8,9 +8,9 @@ const QUALITY: i32 = 8;
 
 /// Tables that have a number instead of a name, in the order of their numbers.
 const KNOWN: [&[u8; 4]; 29] = [
-    b"cmap", b"head", b"hhea", b"hmtx", b"maxp", b"name", b"OS/2", b"post", b"cvt ", b"fpgm", b"glyf", b"loca",
-    b"prep", b"CFF ", b"VORG", b"EBDT", b"EBLC", b"gasp", b"hdmx", b"kern", b"LTSH", b"PCLT", b"VDMX", b"vhea",
-    b"vmtx", b"BASE", b"GDEF", b"GPOS", b"GSUB",
+    b"cmap", b"head", b"hhea", b"hmtx", b"maxp", b"name", b"OS/2", b"post", b"cvt ", b"fpgm", b"glyf",
+    b"loca", b"prep", b"CFF ", b"VORG", b"EBDT", b"EBLC", b"gasp", b"hdmx", b"kern", b"LTSH", b"PCLT",
+    b"VDMX", b"vhea", b"vmtx", b"BASE", b"GDEF", b"GPOS", b"GSUB",
 ];
 
 /// The file for these tables, which are in the order of their names.

@@ -141,7 +141,8 @@ impl Faces {
             let pairs = std::mem::take(&mut face.pairs);
             let usual = |seen: Vec<(i16, u32)>| {
                 let all: u32 = seen.iter().map(|(_, count)| count).sum();
-                let (by, count) = seen.into_iter().max_by_key(|(by, count)| (*count, -i32::from(by.abs())))?;
+                let (by, count) =
+                    seen.into_iter().max_by_key(|(by, count)| (*count, -i32::from(by.abs())))?;
                 (by.abs() > 1 && count >= 2 && count * 2 > all).then_some(by)
             };
             let kerns = pairs.into_iter().filter_map(|(pair, seen)| usual(seen).map(|by| (pair, by)));
@@ -176,7 +177,8 @@ impl Faces {
 
 impl Face {
     fn has_room(&self, letters: &[char]) -> bool {
-        let is_free = |letter: &char| !self.typeface.letters.contains_key(letter) || self.blanks.contains(letter);
+        let is_free =
+            |letter: &char| !self.typeface.letters.contains_key(letter) || self.blanks.contains(letter);
         match letters {
             [letter] => is_free(letter),
             letters => {

@@ -120,14 +120,13 @@ fn join_hyphenated(lines: &mut [Line]) {
 fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [Option<f32>]) -> Option<Line> {
     let glyphs: Vec<(u32, bool)> = words
         .clone()
-        .flat_map(|word| {
-            traced.words[word].iter().enumerate().map(move |(at, glyph)| (*glyph, at == 0))
-        })
+        .flat_map(|word| traced.words[word].iter().enumerate().map(move |(at, glyph)| (*glyph, at == 0)))
         .collect();
     let first = &traced.glyphs[glyphs.first()?.0 as usize];
     let letters = || glyphs.iter().flat_map(|(glyph, _)| traced.glyphs[*glyph as usize].text.chars());
     let from_right = letters().filter(|letter| is_from_right(*letter)).count();
-    let is_from_right = from_right * 2 > letters().filter(|letter| letter.is_alphabetic()).count() && from_right > 0;
+    let is_from_right =
+        from_right * 2 > letters().filter(|letter| letter.is_alphabetic()).count() && from_right > 0;
     let (sin, cos) = first.angle.to_radians().sin_cos();
     let along = |(x, y): (f32, f32)| x * cos + y * sin;
     let across = |(x, y): (f32, f32)| y * cos - x * sin;

@@ -405,7 +405,8 @@ impl Writer<'_> {
 
     /// Writes marks that are not seen, up to the next word or the next that is seen, as wide as they are drawn.
     fn unseen(&mut self, marks: &[Mark]) -> usize {
-        let count = 1 + marks[1..].iter().take_while(|mark| mark.spot.is_none() && !mark.is_after_space).count();
+        let count =
+            1 + marks[1..].iter().take_while(|mark| mark.spot.is_none() && !mark.is_after_space).count();
         let marks = &marks[..count];
         let heard = || marks.iter().filter(|mark| !mark.is_only_shown);
         let letters: usize = heard().map(|mark| mark.text.chars().count()).sum();

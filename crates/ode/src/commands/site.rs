@@ -37,7 +37,12 @@ pub(crate) struct SiteArgs {
 }
 
 impl SiteArgs {
-    pub(super) fn settings(&self, settings: &Settings, mappings: Vec<String>, grace: Duration) -> WebSettings {
+    pub(super) fn settings(
+        &self,
+        settings: &Settings,
+        mappings: Vec<String>,
+        grace: Duration,
+    ) -> WebSettings {
         WebSettings {
             upload_bytes_max: self.upload_max << 20,
             mapping_default: self.mapping.clone(),

@@ -59,12 +59,18 @@ pub(crate) fn read(
 ) -> Result<Document, Refusal> {
     let pdf = open(bytes, limits)?;
     let mut document = Document::default();
-    let decoder = read_pages(&pdf, limits, recognised, |_| true, |page, is_cut, _, _| {
-        if is_cut {
-            document.warnings.push(cut_warning(page.number));
-        }
-        document.pages.push(page);
-    });
+    let decoder = read_pages(
+        &pdf,
+        limits,
+        recognised,
+        |_| true,
+        |page, is_cut, _, _| {
+            if is_cut {
+                document.warnings.push(cut_warning(page.number));
+            }
+            document.pages.push(page);
+        },
+    );
     document.attachments = attachments::read(&pdf, &decoder, limits, &mut document.warnings);
     if decoder.has_left_out() {
         document.warnings.push("A part of the document unpacks to more than is read: it is left out.".into());
