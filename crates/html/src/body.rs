@@ -32,6 +32,14 @@ pub(crate) struct Writer<'w> {
     pub(crate) has_top_heading: bool,
 }
 
+/// What of the structure is on the page at hand.
+struct Here {
+    /// For each element whether anything of it is.
+    is_here: Vec<bool>,
+    /// The lines that each element has itself.
+    lines: HashMap<usize, Vec<Line>>,
+}
+
 /// What may stand where an element is written.
 #[derive(Clone, Copy, PartialEq)]
 enum Room {
@@ -123,7 +131,7 @@ impl<'w> Writer<'w> {
             }
         }
         if is_here[0] {
-            self.inside(0, &is_here, &mut lines, Room::Block, out);
+            self.inside(0, &mut Here { is_here, lines }, Room::Block, out);
         }
         for block in rest {
             self.paragraph(&block, "p", out);
@@ -153,59 +161,39 @@ impl<'w> Writer<'w> {
     }
 
     /// Writes what is inside of an element: its own lines where the first of them comes, and its kids.
-    fn inside(
-        &mut self,
-        index: usize,
-        is_here: &[bool],
-        lines: &mut HashMap<usize, Vec<Line>>,
-        room: Room,
-        out: &mut String,
-    ) {
+    fn inside(&mut self, index: usize, here: &mut Here, room: Room, out: &mut String) {
         let kids = self.tags.nodes[index].kids.clone();
         for kid in kids {
             match kid {
-                Kid::Content(..) => self.own_lines(index, lines, room, out),
+                Kid::Content(..) => self.own_lines(index, here, room, out),
                 Kid::Node(kid) => match self.tags.nodes[kid].role {
                     Role::Inline | Role::Label => {
-                        self.own_lines(index, lines, room, out);
-                        self.inside_inline(kid, is_here, lines, room, out);
+                        self.own_lines(index, here, room, out);
+                        self.inside_inline(kid, here, room, out);
                     }
-                    _ if is_here[kid] => self.element(kid, is_here, lines, room, out),
+                    _ if here.is_here[kid] => self.element(kid, here, room, out),
                     _ => {}
                 },
             }
         }
-        self.own_lines(index, lines, room, out);
+        self.own_lines(index, here, room, out);
     }
 
     /// Elements that are more than words may stand in one that is not.
-    fn inside_inline(
-        &mut self,
-        index: usize,
-        is_here: &[bool],
-        lines: &mut HashMap<usize, Vec<Line>>,
-        room: Room,
-        out: &mut String,
-    ) {
+    fn inside_inline(&mut self, index: usize, here: &mut Here, room: Room, out: &mut String) {
         let kids = self.tags.nodes[index].kids.clone();
         for kid in kids {
             let Kid::Node(kid) = kid else { continue };
             match self.tags.nodes[kid].role {
-                Role::Inline | Role::Label => self.inside_inline(kid, is_here, lines, room, out),
-                _ if is_here[kid] => self.element(kid, is_here, lines, room, out),
+                Role::Inline | Role::Label => self.inside_inline(kid, here, room, out),
+                _ if here.is_here[kid] => self.element(kid, here, room, out),
                 _ => {}
             }
         }
     }
 
-    fn own_lines(
-        &mut self,
-        index: usize,
-        lines: &mut HashMap<usize, Vec<Line>>,
-        room: Room,
-        out: &mut String,
-    ) {
-        let Some(own) = lines.remove(&index) else {
+    fn own_lines(&mut self, index: usize, here: &mut Here, room: Room, out: &mut String) {
+        let Some(own) = here.lines.remove(&index) else {
             return;
         };
         let (open, close) = match room {
@@ -228,14 +216,7 @@ impl<'w> Writer<'w> {
         }
     }
 
-    fn element(
-        &mut self,
-        index: usize,
-        is_here: &[bool],
-        lines: &mut HashMap<usize, Vec<Line>>,
-        room: Room,
-        out: &mut String,
-    ) {
+    fn element(&mut self, index: usize, here: &mut Here, room: Room, out: &mut String) {
         let node = &self.tags.nodes[index];
         let (tag, inner) = self.tag(index, room);
         // Something that may not stand here is put into what may.
@@ -243,7 +224,7 @@ impl<'w> Writer<'w> {
         let attributes = attributes(node, tag);
         self.has_top_heading |= tag == "h1";
         let _ = write!(out, "{before}<{tag}{attributes}>");
-        self.inside(index, is_here, lines, inner, out);
+        self.inside(index, here, inner, out);
         let _ = write!(out, "</{tag}>{after}");
         out.push('\n');
     }

@@ -24,6 +24,7 @@ pub(crate) struct Book {
     pub(crate) faces: Faces,
     pub(crate) store: Store,
     pub(crate) warnings: Vec<String>,
+    missing_glyphs: usize,
 }
 
 pub(crate) fn convert(
@@ -68,17 +69,19 @@ fn read(
         faces: Faces::default(),
         store: Store::new(bytes_max),
         warnings: Vec::new(),
+        missing_glyphs: 0,
     };
     source.trace(is_wanted, |traced| {
         let Some(sheet) = sheets.get(traced.page.number as usize - 1) else {
             return;
         };
         book.store.steps_left = limits.steps_per_page_max;
-        let page = draft(sheet, &traced, &tools, &mut book.store, &mut book.faces, config);
+        let page = draft(sheet, &traced, &tools, (&mut book.store, &mut book.faces), config);
         if traced.is_cut {
             book.warnings
                 .push(format!("Page {} holds more text than is read of one page: its end is left out.", page.number));
         }
+        book.missing_glyphs += page.missing_glyphs;
         if page.picture.is_some() {
             book.warnings.push(format!(
                 "Page {} is left as a picture: it would take more than one page may. Its text can still be copied.",
@@ -87,6 +90,12 @@ fn read(
         }
         book.pages.push(page);
     });
+    if book.missing_glyphs > 0 {
+        book.warnings.push(format!(
+            "{} letters have no shape in this PDF: they are shown in a font of the reader's.",
+            book.missing_glyphs
+        ));
+    }
     if book.store.lost_pictures > 0 {
         book.warnings.push(format!(
             "{} pictures are left out: they are damaged, or there is no room for them.",

@@ -81,7 +81,8 @@ fn write_field(field: &Field, styles: &mut Styles, out: &mut String) {
                 let _ = write!(common, " maxlength=\"{max}\"");
             }
             if *is_multiline {
-                let _ = write!(out, "<textarea{common}>\n");
+                // Browsers leave out the first line end, so there is one that is not the value's.
+                let _ = writeln!(out, "<textarea{common}>");
                 escape_lines(value, out);
                 out.push_str("</textarea>");
             } else {
@@ -91,8 +92,8 @@ fn write_field(field: &Field, styles: &mut Styles, out: &mut String) {
                 out.push_str("\">");
             }
         }
-        FieldKind::Check { is_on } => tick("checkbox", &common, *is_on, field.is_read_only, "", out),
-        FieldKind::Radio { is_on, value } => tick("radio", &common, *is_on, field.is_read_only, value, out),
+        FieldKind::Check { is_on } => tick("checkbox", &ticked(common, field, *is_on), "", out),
+        FieldKind::Radio { is_on, value } => tick("radio", &ticked(common, field, *is_on), value, out),
         FieldKind::Choice { options, chosen, is_list, is_multiple } => {
             let size =
                 if *is_list { format!(" size=\"{}\"", options.len().clamp(2, 20)) } else { String::new() };
@@ -119,10 +120,19 @@ fn write_field(field: &Field, styles: &mut Styles, out: &mut String) {
     out.push('\n');
 }
 
-fn tick(kind: &str, common: &str, is_on: bool, is_read_only: bool, value: &str, out: &mut String) {
-    let checked = if is_on { " checked" } else { "" };
-    let disabled = if is_read_only { " disabled" } else { "" };
-    let _ = write!(out, "<input type=\"{kind}\"{common}{checked}{disabled} value=\"");
+/// The attributes of something to tick.
+fn ticked(mut common: String, field: &Field, is_on: bool) -> String {
+    if is_on {
+        common.push_str(" checked");
+    }
+    if field.is_read_only {
+        common.push_str(" disabled");
+    }
+    common
+}
+
+fn tick(kind: &str, attributes: &str, value: &str, out: &mut String) {
+    let _ = write!(out, "<input type=\"{kind}\"{attributes} value=\"");
     escape(value, out);
     out.push_str("\">");
 }

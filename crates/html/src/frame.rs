@@ -23,6 +23,8 @@ const CSS: &str = include_str!("frame.css");
 const PIXELS: f64 = 96.0 / 72.0;
 /// A drawing longer than this is a file of its own, loaded when its page is about to be seen.
 const DRAWING_BYTES_MAX: usize = 32 << 10;
+/// Pages whose drawings are loaded with the page itself.
+const EAGER_PAGES: u32 = 2;
 /// A picture smaller than this is no file of its own.
 const PICTURE_BYTES_MIN: usize = 1 << 10;
 
@@ -94,7 +96,7 @@ fn place_pictures(store: &Store, files: &mut Files) -> Vec<String> {
 /// Writes a page's drawing, or refers to the file that it is in.
 fn draw(page: &Draft, store: &Store, pictures: &[String], files: &mut Files, out: &mut String) {
     if let Some(place) = page.picture.and_then(|picture| pictures.get(picture)) {
-        let _ = writeln!(out, "<img class=\"g\" src=\"{place}\" alt=\"\" loading=\"lazy\">");
+        image(page, place, out);
         return;
     }
     if page.drawing.body.is_empty() {
@@ -126,7 +128,13 @@ fn draw(page: &Draft, store: &Store, pictures: &[String], files: &mut Files, out
     let _ = write!(svg, "</style>{inner}</svg>");
     let path = format!("drawings/{}.svg", page.number);
     let place = files.place(&path, AssetKind::Svg, "image/svg+xml", svg.into_bytes());
-    let _ = writeln!(out, "<img class=\"g\" src=\"{place}\" alt=\"\" loading=\"lazy\">");
+    image(page, &place, out);
+}
+
+/// Shows a page's drawing from a file. That of the first pages is wanted at once.
+fn image(page: &Draft, place: &str, out: &mut String) {
+    let lazy = if page.number <= EAGER_PAGES { "" } else { " loading=\"lazy\"" };
+    let _ = writeln!(out, "<img class=\"g\" src=\"{place}\" alt=\"\"{lazy}>");
 }
 
 fn style_sheet(

@@ -1,5 +1,6 @@
 //! One page on its way: drawn, its text found, its lines ready to be written once all fonts are known.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hayro_interpret::hayro_syntax::page::Page as Sheet;
@@ -8,7 +9,7 @@ use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, TransformE
 use ode_pdf::trace::Traced;
 
 use crate::config::ConversionConfig;
-use crate::document::{Field, Link, Places, fields, links};
+use crate::document::{Field, Link, Places, fields, links, looks};
 use crate::draw::{Canvas, Drawing, Stop, Store};
 use crate::font::{Shape, UNITS};
 use crate::snapshot::snapshot;
@@ -25,6 +26,8 @@ pub(crate) struct Draft {
     pub(crate) blocks: Vec<Vec<Line>>,
     pub(crate) links: Vec<Link>,
     pub(crate) fields: Vec<Field>,
+    /// Glyphs whose font is not in the document.
+    pub(crate) missing_glyphs: usize,
     /// A picture of the page, where it could not be drawn within its limits.
     pub(crate) picture: Option<usize>,
 }
@@ -48,20 +51,21 @@ pub(crate) fn draft<'a>(
     sheet: &'a Sheet<'a>,
     traced: &Traced,
     tools: &Tools<'a>,
-    store: &mut Store,
-    faces: &mut Faces,
+    (store, faces): (&mut Store, &mut Faces),
     config: &ConversionConfig,
 ) -> Draft {
     let (mut blocks, may_be_text) = lines(traced);
     let size = (f64::from(traced.page.width), f64::from(traced.page.height));
     let prefix = format!("p{}-", traced.page.number);
     let mut spots: Vec<Option<(Spot, [u8; 4])>> = vec![None; traced.glyphs.len()];
+    let mut missing: Vec<(u32, [u8; 4])> = Vec::new();
     let drawn = catch_unwind(AssertUnwindSafe(|| {
         let area = Rect::new(0.0, 0.0, size.0, size.1);
         let mut context =
             Context::new(to_page(sheet, traced), area, &tools.cache, sheet.xref(), tools.settings.clone());
         let mut canvas = Canvas::new(store, &traced.glyphs, size, prefix);
         interpret_page(sheet, &mut context, &mut canvas);
+        missing = canvas.missing();
         canvas.finish(|store, glyph| {
             let index = glyph.traced as usize;
             let Some(stretch) = may_be_text[index].filter(|_| config.embed_fonts) else {
@@ -81,7 +85,7 @@ pub(crate) fn draft<'a>(
             spot.is_some()
         })
     }));
-    let (drawing, picture) = match drawn {
+    let (mut drawing, picture) = match drawn {
         Ok(drawing) => (drawing, None),
         Err(cause) => {
             // A panic in the interpreter is a page that cannot be drawn; the picture of it may still be.
@@ -96,7 +100,11 @@ pub(crate) fn draft<'a>(
         }
     }
     count_pairs(&blocks, faces);
+    let missing_glyphs = show_missing(&mut blocks, &missing, &may_be_text);
     let to_page = to_page(sheet, traced);
+    if picture.is_none() {
+        drawing.body.push_str(&looks(sheet, to_page));
+    }
     Draft {
         number: traced.page.number,
         size,
@@ -104,8 +112,25 @@ pub(crate) fn draft<'a>(
         blocks,
         links: links(sheet, to_page, &tools.places),
         fields: fields(sheet, to_page),
+        missing_glyphs,
         picture,
     }
+}
+
+/// Lets letters whose font is not in the document be shown in one that the reader has.
+fn show_missing(blocks: &mut [Vec<Line>], missing: &[(u32, [u8; 4])], may_be_text: &[Option<f32>]) -> usize {
+    let missing: HashMap<u32, [u8; 4]> = missing.iter().copied().collect();
+    let mut count = 0;
+    for mark in blocks.iter_mut().flatten().flat_map(|line| &mut line.marks) {
+        let colour = mark.traced.and_then(|traced| missing.get(&traced));
+        if let (Some(colour), Some(traced)) = (colour, mark.traced)
+            && may_be_text[traced as usize].is_some()
+        {
+            (mark.is_foreign, mark.colour) = (true, *colour);
+            count += 1;
+        }
+    }
+    count
 }
 
 /// Tells the fonts how far apart their glyphs stand.

@@ -126,8 +126,8 @@ fn full_name(field: &Dict<'_>) -> String {
 /// The state of a check box or radio button that is not off.
 fn on_state(widget: &Dict<'_>) -> Option<String> {
     let states = widget.get::<Dict<'_>>(b"AP")?.get::<Dict<'_>>(b"N")?;
-    let on = states.keys().find(|state| state.as_ref() != b"Off").map(|state| state.as_str().to_owned());
-    on
+    let mut names = states.keys();
+    names.find(|state| state.as_ref() != b"Off").map(|state| state.as_str().to_owned())
 }
 
 fn lines(value: Option<Object<'_>>) -> String {

@@ -5,6 +5,7 @@
 
 mod fields;
 mod links;
+mod looks;
 mod places;
 mod tags;
 
@@ -13,6 +14,7 @@ use hayro_interpret::hayro_syntax::object::{Dict, Object, String as PdfString};
 
 pub(crate) use fields::{Field, FieldKind, fields};
 pub(crate) use links::{Link, Target, links};
+pub(crate) use looks::looks;
 pub(crate) use places::{Entry, Places, outline};
 pub(crate) use tags::{Kid, Node, Role, Tags};
 

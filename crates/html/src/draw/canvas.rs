@@ -102,6 +102,8 @@ pub(crate) struct Canvas<'c> {
     groups: Vec<(bool, usize)>,
     pending: Option<Pending>,
     text: Vec<Drawn>,
+    /// Glyphs that have letters but no shape, and their colours.
+    missing: Vec<(u32, [u8; 4])>,
     depth: u32,
 }
 
@@ -130,6 +132,7 @@ impl<'c> Canvas<'c> {
             groups: Vec::new(),
             pending: None,
             text: Vec::new(),
+            missing: Vec::new(),
             depth: 0,
         }
     }
@@ -592,6 +595,7 @@ impl<'c> Canvas<'c> {
                 return self.glyph_rest(run, props, mode, glyph);
             };
             if outline.path.elements().is_empty() {
+                self.note_missing(traced, props);
                 continue;
             }
             let bounds = place.transform_rect_bbox(outline.bounds);
@@ -616,6 +620,21 @@ impl<'c> Canvas<'c> {
             }
         }
         self.end_run(first);
+    }
+
+    /// Remembers a glyph that should be seen and has no shape: its font is not in the document.
+    fn note_missing(&mut self, traced: Option<u32>, props: &DrawProps<'_>) {
+        if let (Some(traced), Paint::Color(colour)) = (traced, &props.paint) {
+            let is_wide = self.glyphs[traced as usize].text.chars().any(|letter| letter >= '\u{2e80}');
+            if is_wide && !self.is_in_group() {
+                self.missing.push((traced, colour.to_rgba().to_rgba8()));
+            }
+        }
+    }
+
+    /// The glyphs that have letters but no shape, and their colours.
+    pub(crate) fn missing(&mut self) -> Vec<(u32, [u8; 4])> {
+        std::mem::take(&mut self.missing)
     }
 
     /// The glyphs after one that was drawn by instructions, each as a run of its own.

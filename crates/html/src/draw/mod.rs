@@ -13,8 +13,8 @@ mod record;
 mod store;
 mod trace;
 
-pub(crate) use canvas::{Canvas, Drawing, Stop, blends};
-pub(crate) use path::{UNIT, short};
+pub(crate) use canvas::{Canvas, Drawing, Stop, blends, colour};
+pub(crate) use path::{Pen, UNIT, short};
 pub(crate) use picture::MARK;
 pub(crate) use png::{Pixels, encode};
 pub(crate) use store::{Kind, Picture, Store};

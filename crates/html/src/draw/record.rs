@@ -13,12 +13,13 @@ use super::trace;
 const ELEMENTS_MAX: usize = 20_000;
 /// How far a stroke's outline may be from the stroke, in thousandths of the type.
 const TOLERANCE: f64 = 0.5;
-/// A colour that no document asks for to the last digit: what comes in it was drawn in the text's own colour.
-const MARKER: [f32; 4] = [0.123_4, 0.456_7, 0.789_1, 1.0];
+/// A colour that hardly any document asks for: what comes in it was drawn in the text's own colour.
+const MARKER: [u8; 3] = [31, 117, 203];
 
 /// The one shape that a glyph is, at 1000 units per em; nothing where it is more than that.
 pub(crate) fn shape<'a>(glyph: &Type3Glyph<'a>) -> Option<BezPath> {
-    let paint = Paint::Color(Color::from_rgba(AlphaColor::new(MARKER)));
+    let [red, green, blue] = MARKER;
+    let paint = Paint::Color(Color::from_rgba(AlphaColor::from_rgb8(red, green, blue)));
     let mut recorder = Recorder { path: BezPath::new(), is_shape: true };
     glyph.interpret(&mut recorder, Affine::IDENTITY, Affine::IDENTITY, &paint);
     recorder.is_shape.then_some(recorder.path)
@@ -46,7 +47,7 @@ impl Recorder {
     }
 
     fn is_plain(paint: &Paint<'_>) -> bool {
-        matches!(paint, Paint::Color(colour) if colour.to_rgba().components()[..3] == MARKER[..3])
+        matches!(paint, Paint::Color(colour) if colour.to_rgba().to_rgba8()[..3] == MARKER)
     }
 }
 

@@ -83,7 +83,7 @@ mod tests {
     fn bitmap_becomes_its_outline() {
         check(&["##", "##"], "M0,0 L2,0 L2,2 L0,2 Z");
         check(&["#.", ".#"], "M0,0 L1,0 L1,1 L0,1 Z M1,1 L2,1 L2,2 L1,2 Z");
-        check(&["###", "#.#", "###"], "M0,0 L3,0 L3,3 L0,3 Z M1,2 L1,1 L2,1 L2,2 Z");
+        check(&["###", "#.#", "###"], "M0,0 L3,0 L3,3 L0,3 Z M1,2 L2,2 L2,1 L1,1 Z");
         check(&["..", ".."], "");
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Mark {
     pub(crate) is_only_shown: bool,
     /// Where it is in the fonts of the result; nothing when it is not seen as text.
     pub(crate) spot: Option<Spot>,
+    /// Whether it is shown in a font of the reader's, for the document has none.
+    pub(crate) is_foreign: bool,
     /// Along the line, from its start.
     pub(crate) from: f32,
     /// How far it reaches along the line.
@@ -154,6 +156,7 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [O
             text: glyph.text.clone(),
             is_only_shown: false,
             spot: None,
+            is_foreign: false,
             from: if is_from_right { right - start.max(end) } else { start - origin } / stretch,
             width: (end - start).abs() / stretch,
             down: across(glyph.start) - base,

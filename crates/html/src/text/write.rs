@@ -20,6 +20,10 @@ const SLACK: f64 = 0.8;
 const SLACK_SIZES: f64 = 0.004;
 /// The width of every letter of the font that is not seen, in sizes.
 const BLANK_WIDTH: f64 = 0.5;
+/// The width of letters that are shown in the reader's own font: they are as wide as high.
+const FOREIGN_WIDTH: f64 = 1.0;
+/// Stands for the reader's own font.
+const FOREIGN: u16 = u16::MAX;
 
 /// How a run of letters looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -129,7 +133,11 @@ impl Styles {
             let [red, green, blue, alpha] = style.colour;
             match style.face {
                 Some(face) => {
-                    let _ = write!(css, ";font-family:f{face}");
+                    if face == FOREIGN {
+                        css.push_str(";font-family:sans-serif");
+                    } else {
+                        let _ = write!(css, ";font-family:f{face}");
+                    }
                     if [red, green, blue, alpha] != [0, 0, 0, 255] {
                         let alpha = if alpha == 255 { String::new() } else { format!("{alpha:02x}") };
                         let _ = write!(css, ";color:#{red:02x}{green:02x}{blue:02x}{alpha}");
@@ -196,6 +204,9 @@ pub(crate) fn escape(text: &str, out: &mut String) {
 fn style_of(mark: &Mark) -> Style {
     match mark.spot {
         Some(spot) => Style { face: Some(spot.face), size: hundredths(mark.size), colour: mark.colour },
+        None if mark.is_foreign => {
+            Style { face: Some(FOREIGN), size: hundredths(mark.size), colour: mark.colour }
+        }
         None => Style { face: None, size: hundredths(mark.size), colour: [0, 0, 0, 255] },
     }
 }
@@ -405,8 +416,10 @@ impl Writer<'_> {
 
     /// Writes marks that are not seen, up to the next word or the next that is seen, as wide as they are drawn.
     fn unseen(&mut self, marks: &[Mark]) -> usize {
-        let count =
-            1 + marks[1..].iter().take_while(|mark| mark.spot.is_none() && !mark.is_after_space).count();
+        let is_foreign = marks[0].is_foreign;
+        let goes_on =
+            |mark: &&Mark| mark.spot.is_none() && !mark.is_after_space && mark.is_foreign == is_foreign;
+        let count = 1 + marks[1..].iter().take_while(goes_on).count();
         let marks = &marks[..count];
         let heard = || marks.iter().filter(|mark| !mark.is_only_shown);
         let letters: usize = heard().map(|mark| mark.text.chars().count()).sum();
@@ -418,10 +431,11 @@ impl Writer<'_> {
             return count;
         }
         let size = marks.iter().map(|mark| mark.size).fold(0.0, f32::max);
-        let style = Style { face: None, size: hundredths(size), colour: [0, 0, 0, 255] };
+        let style = Style { size: hundredths(size), ..style_of(&marks[0]) };
+        let own_width = if is_foreign { FOREIGN_WIDTH } else { BLANK_WIDTH };
         let each = (end - target) / letters as f64;
         // Even widths share more classes.
-        let space = tenths((each - BLANK_WIDTH * f64::from(style.size) / 100.0 * UNIT) / 2.0) * 2;
+        let space = tenths((each - own_width * f64::from(style.size) / 100.0 * UNIT) / 2.0) * 2;
         self.close();
         let by = target - self.pen;
         if by.abs() > 2.0 * SLACK {
@@ -436,7 +450,7 @@ impl Writer<'_> {
         for mark in heard() {
             escape(&mark.text, self.out);
         }
-        let width = BLANK_WIDTH * f64::from(style.size) / 100.0 * UNIT + f64::from(space) / 10.0;
+        let width = own_width * f64::from(style.size) / 100.0 * UNIT + f64::from(space) / 10.0;
         self.pen += width * letters as f64;
         count
     }

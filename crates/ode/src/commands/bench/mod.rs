@@ -1,6 +1,7 @@
 //! `ode bench`: what this machine does with ODE on it, as one line of JSON for each measurement.
 
 mod extract;
+mod html;
 mod jobs;
 
 use clap::Subcommand;
@@ -13,11 +14,14 @@ pub(crate) enum Bench {
     Jobs(jobs::Jobs),
     /// Reading PDFs and writing XML: processor time for each document, here and in a child
     Extract(extract::Extract),
+    /// Converting PDFs to HTML: processor time for each page
+    Html(html::Html),
 }
 
 pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
     match command {
         Bench::Jobs(args) => jobs::run(&args).await,
         Bench::Extract(args) => extract::run(args).await,
+        Bench::Html(args) => html::run(&args),
     }
 }
