@@ -105,15 +105,19 @@ fn write_field(field: &Field, styles: &mut Styles, out: &mut String) {
                     if chosen.contains(value) || chosen.contains(label) { " selected" } else { "" };
                 out.push_str("<option value=\"");
                 escape(value, out);
-                let _ = write!(out, "\"{selected}>");
+                // As an attribute it is shown, but not found again as text of the page.
+                out.push_str("\" label=\"");
                 escape(label, out);
-                out.push_str("</option>");
+                let _ = write!(out, "\"{selected}></option>");
             }
             out.push_str("</select>");
         }
         FieldKind::Button { label } => {
+            // What is written on it is on the page already, unless the page shows nothing for it.
             let _ = write!(out, "<button type=\"button\"{common}>");
-            escape(label, out);
+            if !field.has_look {
+                escape(label, out);
+            }
             out.push_str("</button>");
         }
     }

@@ -49,6 +49,12 @@ pub(crate) fn is_language(tag: &str) -> bool {
         })
 }
 
+/// By what an object is known again: where it lies in the file. Its number would not do, for an object inside another
+/// has that one's.
+fn place(dict: &Dict<'_>) -> (usize, usize) {
+    (dict.data().as_ptr() as usize, dict.data().len())
+}
+
 /// The root of the document's objects.
 pub(crate) fn catalog(pdf: &Pdf) -> Option<Dict<'_>> {
     pdf.xref().get::<Dict<'_>>(pdf.xref().root_id())

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use hayro_interpret::hayro_syntax::Pdf;
 use hayro_interpret::hayro_syntax::object::{Array, Dict, MaybeRef, Object, ObjectIdentifier};
 
-use super::{catalog, string, word};
+use super::{catalog, place, string, word};
 
 /// Named places that are read.
 const NAMES_MAX: usize = 50_000;
@@ -127,13 +127,13 @@ fn entries(
     places: &Places,
     depth: usize,
     left: &mut usize,
-    seen: &mut HashSet<ObjectIdentifier>,
+    seen: &mut HashSet<(usize, usize)>,
 ) -> Vec<Entry> {
     let mut list = Vec::new();
     let mut next = parent.get::<Dict<'_>>(b"First");
     while let Some(item) = next {
         // An entry that comes again would come for ever.
-        let is_new = item.obj_id().is_none_or(|id| seen.insert(id));
+        let is_new = seen.insert(place(&item));
         if !is_new || *left == 0 || depth >= DEPTH_MAX {
             break;
         }

@@ -6,7 +6,7 @@ use hayro_interpret::hayro_syntax::Pdf;
 use hayro_interpret::hayro_syntax::object::{Array, Dict, MaybeRef, Name, Object, ObjectIdentifier};
 use ode_pdf::trace::Content;
 
-use super::{catalog, is_language, string};
+use super::{catalog, is_language, place, string};
 
 /// Elements of the structure that are read.
 const NODES_MAX: usize = 200_000;
@@ -102,7 +102,7 @@ struct Reader<'a> {
     tags: Tags,
     roles: Dict<'a>,
     pages: HashMap<ObjectIdentifier, u32>,
-    seen: HashSet<ObjectIdentifier>,
+    seen: HashSet<(usize, usize)>,
 }
 
 impl Reader<'_> {
@@ -145,7 +145,7 @@ impl Reader<'_> {
 
     fn node(&mut self, element: &Dict<'_>, page: Option<u32>, depth: usize) -> Option<usize> {
         // An element that comes again would come for ever.
-        let is_new = element.obj_id().is_none_or(|id| self.seen.insert(id));
+        let is_new = self.seen.insert(place(element));
         if !is_new || self.tags.nodes.len() >= NODES_MAX {
             return None;
         }

@@ -481,14 +481,14 @@ impl<'c> Canvas<'c> {
                 }
                 let is_even_odd = rule == FillRule::EvenOdd;
                 let rule = if is_even_odd { ";fill-rule:evenodd" } else { "" };
-                let shown = transform * path.clone();
+                let mut shown = transform * path.clone();
+                let is_rect = is_rect(&shown);
+                if is_rect {
+                    // Rectangles that all run the same way around may be one path without cutting holes.
+                    shown = bounds.to_path(0.1);
+                }
                 let covers = cover::filled(&shown);
-                self.shape(
-                    format!("{}{rule}", fill(colour)),
-                    colour[3] == 255 && is_rect(&shown),
-                    &shown,
-                    covers,
-                );
+                self.shape(format!("{}{rule}", fill(colour)), colour[3] == 255 && is_rect, &shown, covers);
             }
             Paint::Pattern(pattern) => {
                 let shown = transform * path.clone();
@@ -625,8 +625,9 @@ impl<'c> Canvas<'c> {
     /// Remembers a glyph that should be seen and has no shape: its font is not in the document.
     fn note_missing(&mut self, traced: Option<u32>, props: &DrawProps<'_>) {
         if let (Some(traced), Paint::Color(colour)) = (traced, &props.paint) {
-            let is_wide = self.glyphs[traced as usize].text.chars().any(|letter| letter >= '\u{2e80}');
-            if is_wide && !self.is_in_group() {
+            // The fonts that stand in for others know the letters of the West, so their blanks are meant.
+            let is_foreign = self.glyphs[traced as usize].text.chars().any(|letter| letter >= '\u{370}');
+            if is_foreign && !self.is_in_group() {
                 self.missing.push((traced, colour.to_rgba().to_rgba8()));
             }
         }
@@ -816,7 +817,7 @@ fn contains(outer: Rect, inner: Rect) -> bool {
         && outer.y1 + SLACK >= inner.y1
 }
 
-/// Whether a path is one upright rectangle, which may be joined with others without changing what is inside.
+/// Whether a path is one upright rectangle.
 fn is_rect(path: &BezPath) -> bool {
     let points: Vec<Point> = path.elements().iter().filter_map(|element| element.end_point()).collect();
     let is_straight = path.elements().iter().all(|element| {
@@ -826,8 +827,13 @@ fn is_rect(path: &BezPath) -> bool {
         )
     });
     let is_upright = points.windows(2).all(|pair| pair[0].x == pair[1].x || pair[0].y == pair[1].y);
-    // Only those that run the same way around: others would cut holes into each other.
-    is_straight && (4..=5).contains(&points.len()) && is_upright && path.area() > 0.0
+    // What is upright and as large as its box fills it.
+    let area = path.control_box().area();
+    is_straight
+        && (4..=5).contains(&points.len())
+        && is_upright
+        && area > 0.0
+        && (path.area().abs() - area).abs() <= area * 1e-9
 }
 
 /// The class of a look, as an attribute; nothing for plain black.

@@ -20,8 +20,10 @@ const SLACK: f64 = 0.8;
 const SLACK_SIZES: f64 = 0.004;
 /// The width of every letter of the font that is not seen, in sizes.
 const BLANK_WIDTH: f64 = 0.5;
-/// The width of letters that are shown in the reader's own font: they are as wide as high.
-const FOREIGN_WIDTH: f64 = 1.0;
+/// The width of letters that are shown in the reader's own font: those of East Asia are as wide as high.
+const FOREIGN_WIDTH: f64 = 0.55;
+const EAST_ASIAN_WIDTH: f64 = 1.0;
+const EAST_ASIAN: char = '\u{2e80}';
 /// Stands for the reader's own font.
 const FOREIGN: u16 = u16::MAX;
 
@@ -432,7 +434,12 @@ impl Writer<'_> {
         }
         let size = marks.iter().map(|mark| mark.size).fold(0.0, f32::max);
         let style = Style { size: hundredths(size), ..style_of(&marks[0]) };
-        let own_width = if is_foreign { FOREIGN_WIDTH } else { BLANK_WIDTH };
+        let is_east_asian = marks[0].text.chars().any(|letter| letter >= EAST_ASIAN);
+        let own_width = match (is_foreign, is_east_asian) {
+            (true, true) => EAST_ASIAN_WIDTH,
+            (true, false) => FOREIGN_WIDTH,
+            (false, _) => BLANK_WIDTH,
+        };
         let each = (end - target) / letters as f64;
         // Even widths share more classes.
         let space = tenths((each - own_width * f64::from(style.size) / 100.0 * UNIT) / 2.0) * 2;
