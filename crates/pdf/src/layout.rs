@@ -3,7 +3,7 @@
 mod corridors;
 mod order;
 mod rows;
-mod spell;
+pub(crate) mod spell;
 
 use crate::marks::Marks;
 use crate::text::{Block, Line, Page, Rect, Word};
@@ -15,6 +15,8 @@ pub(crate) struct Placed {
     pub(crate) word: Word,
     pub(crate) area: Area,
     pub(crate) base: f32,
+    /// Its glyphs in the order of reading, as indexes into the marks'.
+    pub(crate) glyphs: Vec<u32>,
 }
 
 /// An extent along and across the direction of writing.
@@ -49,14 +51,16 @@ pub(crate) struct Row {
     pub(crate) is_rtl: bool,
 }
 
-/// Fills the page's words, lines, blocks and rules.
-pub(crate) fn lay_out(mut marks: Marks, page: &mut Page) {
+/// Fills the page's words, lines, blocks and rules; answers each word's glyphs in the order of reading.
+pub(crate) fn lay_out(marks: &mut Marks, page: &mut Page) -> Vec<Vec<u32>> {
     page.rules = std::mem::take(&mut marks.rules);
     page.shapes = marks.shapes;
     page.unknown_glyphs = marks.glyphs.iter().filter(|glyph| marks.text_of(glyph).is_empty()).count();
-    marks.word_gap = word_gap(&marks);
+    marks.word_gap = word_gap(marks);
+    let marks = &*marks;
+    let mut glyphs = Vec::new();
     let mut by_turn: [Vec<_>; 4] = Default::default();
-    for piece in pieces(&marks) {
+    for piece in pieces(marks) {
         by_turn[usize::from(piece.turn.0)].push(piece);
     }
     // The direction that most of the page is written in is read first.
@@ -66,18 +70,22 @@ pub(crate) fn lay_out(mut marks: Marks, page: &mut Page) {
     });
     for turn in turns {
         let pieces = std::mem::take(&mut by_turn[usize::from(turn)]);
-        for block in order::blocks(rows::rows(pieces, &marks)) {
-            push_block(page, block, Turn(turn));
+        for block in order::blocks(rows::rows(pieces, marks)) {
+            push_block(page, block, Turn(turn), &mut glyphs);
         }
     }
+    glyphs
 }
 
-fn push_block(page: &mut Page, rows: Vec<Row>, turn: Turn) {
+fn push_block(page: &mut Page, rows: Vec<Row>, turn: Turn, glyphs: &mut Vec<Vec<u32>>) {
     let first_line = page.lines.len();
     let mut block = Area::NONE;
     for row in rows {
         let first_word = page.words.len();
-        page.words.extend(row.words.into_iter().map(|placed| placed.word));
+        for placed in row.words {
+            page.words.push(placed.word);
+            glyphs.push(placed.glyphs);
+        }
         page.lines.push(Line { words: first_word..page.words.len(), bbox: bbox(row.area, turn) });
         block = block.with(row.area);
     }

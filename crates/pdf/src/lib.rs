@@ -12,6 +12,7 @@ mod marks;
 mod recognised;
 mod refusal;
 pub mod text;
+pub mod trace;
 mod words;
 mod writer;
 

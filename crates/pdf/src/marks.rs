@@ -49,6 +49,38 @@ pub(crate) struct Glyph {
     pub(crate) letter_space: f32,
     /// How sure OCR is of it, in percent; none where the document itself tells.
     pub(crate) percent: Option<u8>,
+    /// How much wider than high its square is drawn.
+    pub(crate) stretch: f32,
+    /// Which character of which font it is.
+    pub(crate) origin: Origin,
+}
+
+/// Where a glyph comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Origin {
+    /// Its code in its font; nothing when it was not drawn but told, as a replacement text is.
+    pub(crate) code: Option<u32>,
+    /// Its font, by number.
+    pub(crate) font: u32,
+    /// The marked content that it belongs to.
+    pub(crate) content: Content,
+}
+
+/// The marked content that a glyph belongs to, as the structure of a tagged document names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Content {
+    /// None that the structure could name.
+    #[default]
+    Unmarked,
+    /// Not part of the document proper: running heads, page numbers, decoration.
+    Artifact,
+    /// The content with this number; of a form where one is named by its object number, else of the page.
+    Marked {
+        /// The content's number.
+        number: i32,
+        /// The form's object number.
+        form: Option<u32>,
+    },
 }
 
 impl Marks {

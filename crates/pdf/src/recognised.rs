@@ -1,6 +1,6 @@
 //! What OCR read off the picture of a page, put where the document's own text would be.
 
-use crate::marks::{Glyph, Marks, Point};
+use crate::marks::{Content, Glyph, Marks, Origin, Point};
 use crate::text::Rect;
 use crate::words::Turn;
 
@@ -129,6 +129,8 @@ impl<'r> Placed<'r> {
                 is_bold: false,
                 is_invisible: false,
                 letter_space: 0.0,
+                stretch: 1.0,
+                origin: Origin { code: None, font: 0, content: Content::Unmarked },
                 percent: Some(word.percent.min(100)),
             });
         }

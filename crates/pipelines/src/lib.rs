@@ -2,6 +2,7 @@
 //!
 //! A pipeline gets a claimed job and answers a result or a failure. It never sees the store.
 
+pub mod html;
 mod registry;
 pub mod xml;
 

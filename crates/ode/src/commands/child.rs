@@ -1,7 +1,7 @@
 //! `ode child`: what this program does as its own child. Not for calling by hand.
 
 use clap::{Args, Parser};
-use ode_pipelines::xml;
+use ode_pipelines::{html, xml};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,6 +14,8 @@ pub(crate) const CHILD: &str = "child";
 pub(crate) enum Child {
     /// Convert the one document that is handed over
     Convert(Convert),
+    /// Convert the one document that is handed over into HTML
+    Html,
     /// Keep the program that is named in the environment, and everything it starts
     Keep,
 }
@@ -32,6 +34,7 @@ pub(crate) struct Convert {
 /// Does the work. Runs on the main thread with no other beside it: the sandbox binds the thread that enters it.
 pub(crate) fn run(command: Child) -> ExitCode {
     match command {
+        Child::Html => html::serve(),
         Child::Keep => ode_child::keeper::serve(),
         Child::Convert(args) => {
             let options =

@@ -1,7 +1,8 @@
-//! `ode convert`: documents into XML, JSON or text, here and now, without a job.
+//! `ode convert`: documents into XML, JSON, text or HTML, here and now, without a job.
 
 mod bar;
 mod findings;
+mod html;
 mod plan;
 
 use crate::files::{self, Existing};
@@ -54,6 +55,8 @@ pub(crate) struct Convert {
     #[arg(long, env = "ODE_MAPPINGS", value_name = "DIR")]
     mappings: Option<PathBuf>,
     #[command(flatten)]
+    html: html::HtmlOptions,
+    #[command(flatten)]
     ocr: super::ocr::Ocr,
     /// Convert without locking the child in. Only to look for a fault, and only with files you trust
     #[arg(long)]
@@ -65,6 +68,7 @@ enum Target {
     Xml,
     Json,
     Text,
+    Html,
 }
 
 impl Target {
@@ -74,6 +78,7 @@ impl Target {
             Target::Xml => "xml",
             Target::Json => "json",
             Target::Text => "txt",
+            Target::Html => "html",
         }
     }
 }
@@ -96,6 +101,8 @@ Examples:
   ode convert invoices --output ubl --out ubl/  every PDF of a folder, as UBL 2.1 into another
   ode convert *.pdf --force                     beside each document, replacing what is there
   ode convert invoice.pdf --mapping generic_invoice_v1 --provenance places.json
+  ode convert report.pdf --to html --out report a page of HTML and its files in a folder
+  ode convert report.pdf --to html --single-file --pages 1-3 --out report.html
   curl -s https://example.com/invoice.pdf | ode convert -
 
 Results go to standard output or to files; findings, failures and a progress bar go to
@@ -115,16 +122,22 @@ pub(crate) async fn run(args: Convert) -> anyhow::Result<ExitCode> {
     let options = Options { ocr: args.ocr.options(), mappings: args.mappings, sandbox, ..Options::default() };
     let at_once = options.at_once;
     // Each file has its turn by itself; nobody is told that we are busy.
-    let converter = Converter::new(Options { patience: std::time::Duration::MAX, ..options })?;
+    let patience = std::time::Duration::MAX;
+    let engine = if args.to == Target::Html {
+        let options = ode_pipelines::html::Options { patience, sandbox, ..Default::default() };
+        Engine::Html(ode_pipelines::html::Converter::new(options)?, args.html.config())
+    } else {
+        Engine::Xml(Converter::new(Options { patience, ..options })?, ask)
+    };
     plan.make_folders()?;
     let Plan { tasks, left, unread, count, .. } = plan;
     let mut failures = unread.len();
     unread.iter().for_each(|error| output::tell(output::sentence(error)));
     left.iter().for_each(|(file, why)| tell_about(file, &output::sentence(why)));
     let convert = |task: Task| {
-        let (converter, ask) = (&converter, &ask);
+        let engine = &engine;
         async move {
-            let outcome = one(converter, ask, &task, args.existing).await;
+            let outcome = one(engine, &task, args.existing).await;
             (task, outcome)
         }
     };
@@ -156,6 +169,7 @@ fn summary(count: usize, failures: usize, left: usize) -> String {
 impl Convert {
     /// Refuses what would silently have no effect.
     fn check(&self) -> anyhow::Result<()> {
+        self.html.check(self)?;
         if self.output.is_some() && self.to != Target::Xml {
             let to = self.to.ending().replace("txt", "text");
             bail!(WrongUse(format!(
@@ -181,7 +195,8 @@ impl Convert {
             to: match self.to {
                 Target::Xml => To::Xml,
                 Target::Json => To::Json,
-                Target::Text => To::Text,
+                // HTML is made by another engine, which is asked otherwise.
+                Target::Text | Target::Html => To::Text,
             },
             mapping: self.mapping().map(str::to_owned),
             output: match self.output {
@@ -217,9 +232,18 @@ struct News {
     is_placeless: bool,
 }
 
+/// What converts, and what it is asked for.
+enum Engine {
+    Xml(Converter, Ask),
+    Html(ode_pipelines::html::Converter, ode_html::ConversionConfig),
+}
+
 /// Converts one document. What is to be known about its result is told by the caller, when nothing else is.
-async fn one(converter: &Converter, ask: &Ask, task: &Task, existing: Existing) -> Result<News, Trouble> {
-    let bytes_max = converter.bytes_max();
+async fn one(engine: &Engine, task: &Task, existing: Existing) -> Result<News, Trouble> {
+    let bytes_max = match engine {
+        Engine::Xml(converter, _) => converter.bytes_max(),
+        Engine::Html(converter, _) => converter.bytes_max(),
+    };
     let document = if task.is_stdin() {
         files::read_stdin(bytes_max).map_err(Trouble::Io)?
     } else {
@@ -228,6 +252,12 @@ async fn one(converter: &Converter, ask: &Ask, task: &Task, existing: Existing) 
             return Err(Trouble::Refused(too_large(size, bytes_max)));
         }
         files::read(&task.file, bytes_max).map_err(Trouble::Io)?
+    };
+    let (converter, ask) = match engine {
+        Engine::Xml(converter, ask) => (converter, ask),
+        Engine::Html(converter, config) => {
+            return html::one(converter, config, document, (&task.out, existing)).await;
+        }
     };
     let converted = converter.convert(ask, document.into()).await.map_err(Trouble::Refused)?;
     files::write(&task.out, &converted.document, existing).map_err(Trouble::Io)?;

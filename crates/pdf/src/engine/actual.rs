@@ -1,6 +1,6 @@
 //! Replacement texts: what a document says that a group of glyphs really reads.
 
-use crate::marks::{Glyph, Marks, Point};
+use crate::marks::{Glyph, Marks, Origin, Point};
 
 /// Lets the glyphs from `first` on read `text`.
 pub(crate) fn replace(marks: &mut Marks, first: usize, text: &str) {
@@ -21,6 +21,7 @@ pub(crate) fn replace(marks: &mut Marks, first: usize, text: &str) {
     }
     marks.glyphs.truncate(first);
     let count = text.chars().count();
+    let origin = Origin { code: None, ..head.origin };
     for (index, character) in text.chars().enumerate() {
         let at = |share: f32| Point {
             x: head.start.x + (tail.end.x - head.start.x) * share,
@@ -28,7 +29,7 @@ pub(crate) fn replace(marks: &mut Marks, first: usize, text: &str) {
         };
         let text = marks.keep(character.encode_utf8(&mut [0; 4]));
         let (from, to) = (index as f32 / count as f32, (index + 1) as f32 / count as f32);
-        marks.glyphs.push(Glyph { text, start: at(from), end: at(to), letter_space: 0.0, ..head });
+        marks.glyphs.push(Glyph { text, start: at(from), end: at(to), letter_space: 0.0, origin, ..head });
     }
 }
 

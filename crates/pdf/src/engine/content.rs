@@ -16,7 +16,7 @@ use super::fields;
 use super::font::Font;
 use super::path::Path;
 use super::strings::text_string;
-use crate::marks::{Glyph, Marks, Point};
+use crate::marks::{Content, Glyph, Marks, Origin, Point};
 use crate::text::Rect;
 
 /// Forms within forms; real documents stay below ten.
@@ -53,6 +53,8 @@ pub(crate) struct Walk<'r, 'a> {
     operations_left: usize,
     glyphs_left: usize,
     depth: u32,
+    /// The object number of the form that is being drawn.
+    form: Option<u32>,
 }
 
 #[derive(Clone)]
@@ -71,6 +73,7 @@ struct State<'a> {
 
 struct Marked {
     is_hidden: bool,
+    content: Content,
 }
 
 /// A replacement text that is waiting for the end of what it replaces.
@@ -109,6 +112,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             operations_left: reader.limits.operations_per_page_max.min(reader.operations_left.get()),
             glyphs_left: reader.limits.glyphs_per_page_max.min(reader.glyphs_left.get()),
             depth: 0,
+            form: None,
         }
     }
 
@@ -187,7 +191,10 @@ impl<'r, 'a> Walk<'r, 'a> {
                 }
             }
             Op::InlineImage(_) => self.image(),
-            Op::BeginMarkedContent(_) => self.begin_marked(None, false),
+            Op::BeginMarkedContent(marked) => {
+                let content = self.content_of(marked.0.as_ref(), None);
+                self.begin_marked(None, false, content);
+            }
             Op::BeginMarkedContentWithProperties(marked) => {
                 let is_layer = marked.0.as_ref() == b"OC";
                 let (properties, is_hidden) = match marked.1 {
@@ -198,12 +205,13 @@ impl<'r, 'a> Walk<'r, 'a> {
                     Object::Dict(dict) => (Some(dict.clone()), false),
                     _ => (None, false),
                 };
+                let content = self.content_of(marked.0.as_ref(), properties.as_ref());
                 let actual = properties
                     .and_then(|properties| properties.get::<PdfString<'_>>(keys::ACTUAL_TEXT))
                     .map(|text| {
                         text_string(&text.as_bytes()[..text.as_bytes().len().min(ACTUAL_TEXT_BYTES_MAX)])
                     });
-                self.begin_marked(actual, is_hidden);
+                self.begin_marked(actual, is_hidden, content);
             }
             Op::EndMarkedContent(_) => {
                 self.marked.pop();
@@ -366,10 +374,13 @@ impl<'r, 'a> Walk<'r, 'a> {
             self.state.transform *= Affine::new(matrix);
         }
         let own = form.dict().get::<Dict<'_>>(keys::RESOURCES).map(Resources::new);
+        let outer_form = self.form;
+        self.form = form.dict().obj_id().map(|id| id.obj_number);
         self.depth += 1;
         self.path.clear();
         self.content(&content, own.as_ref().unwrap_or(resources));
         self.depth -= 1;
+        self.form = outer_form;
         (self.state, self.text_matrix, self.line_matrix) = outer;
     }
 
@@ -437,14 +448,24 @@ impl<'r, 'a> Walk<'r, 'a> {
                 // The substitute's own letters stand in for the width of those it does not have.
                 let code = u32::from(u8::try_from(character).unwrap_or(b'n'));
                 let advance = font.character(code).advance;
-                self.glyph(&font, advance, character.encode_utf8(&mut [0; 4]));
+                self.glyph(&font, advance, character.encode_utf8(&mut [0; 4]), None);
                 self.text_matrix *= Affine::translate((advance * value.size, 0.0));
             }
         }
         self.state = outer;
     }
 
-    fn begin_marked(&mut self, actual: Option<String>, is_hidden: bool) {
+    /// What content begins with this tag: what has no number of its own belongs to what it is in.
+    fn content_of(&self, tag: &[u8], properties: Option<&Dict<'_>>) -> Content {
+        let number = properties.and_then(|properties| properties.get::<i32>(keys::MCID));
+        match number {
+            Some(number) => Content::Marked { number, form: self.form },
+            None if tag == b"Artifact" => Content::Artifact,
+            None => self.marked.last().map_or(Content::Unmarked, |marked| marked.content),
+        }
+    }
+
+    fn begin_marked(&mut self, actual: Option<String>, is_hidden: bool, content: Content) {
         if self.marked.len() >= MARKED_DEPTH_MAX {
             return;
         }
@@ -453,7 +474,7 @@ impl<'r, 'a> Walk<'r, 'a> {
                 Some(Actual { text, first_glyph: self.marks.glyphs.len(), level: self.marked.len() });
         }
         let is_hidden = is_hidden || self.is_hidden();
-        self.marked.push(Marked { is_hidden });
+        self.marked.push(Marked { is_hidden, content });
     }
 
     fn is_hidden(&self) -> bool {
@@ -510,7 +531,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             // What neither moves the pen nor says anything is padding.
             let is_padding = character.text.is_empty() && character.advance == 0.0;
             if !is_hidden && !is_padding {
-                self.glyph(&font, character.advance, &character.text);
+                self.glyph(&font, character.advance, &character.text, Some(code));
             }
             let space =
                 self.state.letter_space + if code == 32 && length == 1 { self.state.word_space } else { 0.0 };
@@ -524,7 +545,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         }
     }
 
-    fn glyph(&mut self, font: &Font<'a>, advance: f64, text: &str) {
+    fn glyph(&mut self, font: &Font<'a>, advance: f64, text: &str, code: Option<u32>) {
         let State { size, stretch, rise, .. } = self.state;
         let place = self.state.transform * self.text_matrix * Affine::translate((0.0, rise));
         let along = advance * size;
@@ -538,6 +559,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         let end = place * end;
         let up = linear(&place, Vec2::new(0.0, size));
         let shown_size = up.hypot() * f64::from(font.look.em);
+        let across = linear(&place, Vec2::new(size * stretch, 0.0));
         let is_on_paper = start.x >= self.media.x0 - 1.0
             && start.x <= self.media.x1 + 1.0
             && start.y >= self.media.y0 - 1.0
@@ -546,6 +568,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             return;
         }
         let direction = linear(&place, direction);
+        let content = self.marked.last().map_or(Content::Unmarked, |marked| marked.content);
         self.glyphs_left = self.glyphs_left.saturating_sub(1);
         let text = self.marks.keep(text);
         self.marks.glyphs.push(Glyph {
@@ -559,6 +582,8 @@ impl<'r, 'a> Walk<'r, 'a> {
             is_bold: font.look.is_bold,
             is_invisible: self.state.mode == 3,
             letter_space: (linear(&place, Vec2::new(self.state.letter_space * stretch, 0.0))).hypot() as f32,
+            stretch: if up.hypot() > 0.0 { (across.hypot() / up.hypot()) as f32 } else { 1.0 },
+            origin: Origin { code, font: font.number, content },
             percent: None,
         });
     }

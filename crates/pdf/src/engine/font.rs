@@ -56,9 +56,13 @@ impl<'a> Fonts<'a> {
         if let Some(font) = self.known.borrow().get(&key) {
             return font.clone();
         }
-        let font = Rc::new(Font::read(dict, &self.tools));
+        let font = Rc::new(Font { number: self.next_number(), ..Font::read(dict, &self.tools) });
         self.known.borrow_mut().insert(key, font.clone());
         font
+    }
+
+    fn next_number(&self) -> u32 {
+        self.known.borrow().len() as u32
     }
 
     /// The font used where none is named.
@@ -67,7 +71,7 @@ impl<'a> Fonts<'a> {
         if let Some(font) = self.known.borrow().get(&key) {
             return font.clone();
         }
-        let font = Rc::new(Simple::read(&Dict::empty(), &self.tools));
+        let font = Rc::new(Font { number: self.next_number(), ..Simple::read(&Dict::empty(), &self.tools) });
         self.known.borrow_mut().insert(key, font.clone());
         font
     }
@@ -75,6 +79,8 @@ impl<'a> Fonts<'a> {
 
 /// A font.
 pub(crate) struct Font<'a> {
+    /// By which glyphs name it: its turn among the document's fonts.
+    pub(crate) number: u32,
     kind: Kind<'a>,
     pub(crate) look: Look,
     characters: RefCell<HashMap<u32, Rc<Character>>>,
@@ -105,7 +111,7 @@ enum Kind<'a> {
 
 impl<'a> Font<'a> {
     fn new(kind: Kind<'a>, look: Look) -> Self {
-        Self { kind, look, characters: RefCell::default() }
+        Self { number: 0, kind, look, characters: RefCell::default() }
     }
 
     fn read(dict: &Dict<'a>, tools: &Rc<Tools<'a>>) -> Self {

@@ -14,7 +14,7 @@ mod layers;
 mod path;
 mod place;
 mod program;
-mod strings;
+pub(crate) mod strings;
 mod to_unicode;
 
 use std::cell::Cell;
@@ -58,10 +58,43 @@ pub(crate) fn read(
     recognised: &[Recognised],
 ) -> Result<Document, Refusal> {
     let pdf = open(bytes, limits)?;
-    let decoder = Rc::new(Decoder::new(limits));
-    let layers = Layers::read(&pdf);
-    let fonts = Fonts::new(decoder.clone());
     let mut document = Document::default();
+    let decoder = read_pages(
+        &pdf,
+        limits,
+        recognised,
+        |_| true,
+        |page, is_cut, _, _| {
+            if is_cut {
+                document.warnings.push(cut_warning(page.number));
+            }
+            document.pages.push(page);
+        },
+    );
+    document.attachments = attachments::read(&pdf, &decoder, limits, &mut document.warnings);
+    if decoder.has_left_out() {
+        document.warnings.push("A part of the document unpacks to more than is read: it is left out.".into());
+    }
+    Ok(document)
+}
+
+/// What is said of a page that was not read to its end.
+pub(crate) fn cut_warning(number: u32) -> String {
+    format!("Page {number} holds more than is read of one page: its end is left out.")
+}
+
+/// Reads the wanted pages, counted from nought, with what OCR read of them, and shows each: the page, whether it was cut, its marks, and the glyphs
+/// of each of its words.
+pub(crate) fn read_pages(
+    pdf: &Pdf,
+    limits: &Limits,
+    recognised: &[Recognised],
+    is_wanted: impl Fn(usize) -> bool,
+    mut show: impl FnMut(Page, bool, Marks, Vec<Vec<u32>>),
+) -> Rc<Decoder> {
+    let decoder = Rc::new(Decoder::new(limits));
+    let layers = Layers::read(pdf);
+    let fonts = Fonts::new(decoder.clone());
     let reader = Reader {
         decoder: &decoder,
         layers: &layers,
@@ -70,22 +103,15 @@ pub(crate) fn read(
         operations_left: Cell::new(limits.operations_max),
         glyphs_left: Cell::new(limits.glyphs_max),
     };
-    for (index, sheet) in pdf.pages().iter().enumerate() {
+    for (index, sheet) in pdf.pages().iter().enumerate().filter(|(index, _)| is_wanted(*index)) {
         let number = index as u32 + 1;
         let recognised = recognised.iter().find(|page| page.page == number);
-        let (page, is_cut) = read_page(sheet, number, &reader, recognised);
-        if is_cut {
-            document
-                .warnings
-                .push(format!("Page {number} holds more than is read of one page: its end is left out."));
-        }
-        document.pages.push(page);
+        let (mut page, mut marks) = read_page(sheet, number, &reader, recognised);
+        let is_cut = marks.is_cut;
+        let glyphs = layout::lay_out(&mut marks, &mut page);
+        show(page, is_cut, marks, glyphs);
     }
-    document.attachments = attachments::read(&pdf, &decoder, limits, &mut document.warnings);
-    if decoder.has_left_out() {
-        document.warnings.push("A part of the document unpacks to more than is read: it is left out.".into());
-    }
-    Ok(document)
+    decoder
 }
 
 /// What all pages of one document share.
@@ -135,7 +161,7 @@ fn read_page<'a>(
     number: u32,
     reader: &Reader<'_, 'a>,
     recognised: Option<&Recognised>,
-) -> (Page, bool) {
+) -> (Page, Marks) {
     let unit = user_unit(sheet);
     let (width, height) = sheet.render_dimensions();
     let transform = Affine::scale(unit) * Affine::new(sheet.initial_transform(true).as_coeffs());
@@ -149,12 +175,10 @@ fn read_page<'a>(
     let mut page =
         Page { number, width: width * unit as f32, height: height * unit as f32, ..Page::default() };
     page.image_share = image_share(&marks, page.width, page.height);
-    let is_cut = marks.is_cut;
     if let Some(recognised) = recognised {
         recognised::add(&mut marks, recognised, page.width);
     }
-    layout::lay_out(marks, &mut page);
-    (page, is_cut)
+    (page, marks)
 }
 
 /// Squares per side of the grid on which the pictures' share of a page is counted.

@@ -21,7 +21,7 @@ pub(crate) fn spell(pieces: &[Piece], marks: &Marks) -> Option<Placed> {
             let glyph = &marks.glyphs[*index as usize];
             let (start, end) = (turn.place(glyph.start).0, turn.place(glyph.end).0);
             let text = Some(marks.text_of(glyph)).filter(|text| !text.is_empty()).unwrap_or(UNKNOWN);
-            Letter { text, from: start.min(end), to: start.max(end) }
+            Letter { index: *index, text, from: start.min(end), to: start.max(end) }
         })
         .collect();
     if letters.iter().all(|letter| letter.text == UNKNOWN) {
@@ -51,10 +51,12 @@ pub(crate) fn spell(pieces: &[Piece], marks: &Marks) -> Option<Placed> {
             .min()
             .map(|percent| f32::from(percent) / 100.0),
     };
-    Some(Placed { word, area, base: largest.base })
+    let glyphs = letters.iter().map(|letter| letter.index).collect();
+    Some(Placed { word, area, base: largest.base, glyphs })
 }
 
 struct Letter<'m> {
+    index: u32,
     text: &'m str,
     from: f32,
     to: f32,
@@ -84,7 +86,7 @@ fn write(letters: &[Letter<'_>], is_rtl: bool) -> (String, Vec<f32>) {
 }
 
 /// Appends a glyph's text, presentation forms as the plain letters they present.
-fn push_letter(text: &mut String, letter: &str) {
+pub(crate) fn push_letter(text: &mut String, letter: &str) {
     for character in letter.chars() {
         if is_presentation_form(character) {
             text.extend(character.nfkc());

@@ -138,11 +138,11 @@ fn shadows(page: &Extraction) -> Vec<Shadow> {
     page.shadows.iter().map(shadow).collect()
 }
 
-pub(super) fn failed(code: ErrorCode, message: impl ToString) -> Failure {
+pub(crate) fn failed(code: ErrorCode, message: impl ToString) -> Failure {
     Failure { code: code.to_string(), message: message.to_string(), retryable: code.is_retryable() }
 }
 
-pub(super) fn refused(refusal: Refusal) -> Failure {
+pub(crate) fn refused(refusal: Refusal) -> Failure {
     let code = match refusal {
         Refusal::Empty | Refusal::NotPdf => ErrorCode::NotPdf,
         Refusal::TooLarge { .. } | Refusal::TooManyPages { .. } => ErrorCode::TooLarge,

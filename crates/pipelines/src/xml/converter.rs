@@ -195,7 +195,7 @@ fn program(mappings: Option<PathBuf>, shadow: bool) -> Result<Program, ode_child
     this_program(arguments)
 }
 
-fn this_program(
+pub(crate) fn this_program(
     arguments: impl IntoIterator<Item = impl Into<OsString>>,
 ) -> Result<Program, ode_child::Error> {
     Program::this_binary(arguments).map_err(not_started)
@@ -206,7 +206,7 @@ fn not_started(error: std::io::Error) -> ode_child::Error {
 }
 
 /// What a run answered, or what became of it in the terms of jobs.
-fn finished(report: &Report) -> Result<&RawValue, Failure> {
+pub(crate) fn finished(report: &Report) -> Result<&RawValue, Failure> {
     match &report.outcome {
         Outcome::Finished(result) => Ok(result),
         Outcome::Failed(failure) => {
@@ -264,6 +264,6 @@ pub fn too_large(bytes: u64, bytes_max: u64) -> Failure {
 }
 
 /// Our own fault, or the machine's; told to the operator.
-fn broken(error: impl ToString) -> Failure {
+pub(crate) fn broken(error: impl ToString) -> Failure {
     Failure::retryable(ErrorCode::Unknown, ErrorCode::Unknown.sentence()).with_detail(error.to_string())
 }

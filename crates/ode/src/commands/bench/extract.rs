@@ -32,9 +32,9 @@ pub(crate) struct Extract {
 }
 
 /// Deep nesting is read by recursion, so the reader wants this much stack.
-const STACK_BYTES: usize = 64 << 20;
+pub(super) const STACK_BYTES: usize = 64 << 20;
 /// Largest file that is read.
-const BYTES_MAX: u64 = 50 << 20;
+pub(super) const BYTES_MAX: u64 = 50 << 20;
 
 /// Processor time of the steps, summed up.
 #[derive(Debug, Default)]
@@ -75,11 +75,11 @@ pub(crate) async fn run(args: Extract) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn round(number: f64) -> f64 {
+pub(super) fn round(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
-fn pdfs(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn pdfs(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let cannot = || format!("Cannot read {}", directory.display());
     let entries = std::fs::read_dir(directory).with_context(cannot)?;
     let mut files =
@@ -123,7 +123,7 @@ fn one(bytes: std::sync::Arc<[u8]>, registry: &Registry, choice: Choice<'_>, cos
     Some(())
 }
 
-fn cpu_time(clock: ClockId) -> Duration {
+pub(super) fn cpu_time(clock: ClockId) -> Duration {
     clock_gettime(clock).try_into().unwrap_or_default()
 }
 

@@ -2,6 +2,7 @@
 
 mod client;
 mod extract;
+mod html;
 mod jobs;
 mod maps;
 mod web;
@@ -18,6 +19,8 @@ pub(crate) enum Bench {
     Web(web::Web),
     /// Reading PDFs and writing XML: processor time for each document, here and in a child
     Extract(extract::Extract),
+    /// Converting PDFs to HTML: processor time for each page
+    Html(html::Html),
     /// Drawing a map for print: processor time, peak memory and bytes of a whole poster
     Maps(maps::Maps),
 }
@@ -27,6 +30,7 @@ pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
         Bench::Jobs(args) => jobs::run(&args).await,
         Bench::Web(args) => web::run(&args).await,
         Bench::Extract(args) => extract::run(args).await,
+        Bench::Html(args) => html::run(&args),
         Bench::Maps(args) => maps::run(&args),
     }
 }

@@ -1,6 +1,6 @@
 //! Which documents, and where each result goes: decided before anything is converted or written.
 
-use super::Convert;
+use super::{Convert, html};
 use crate::files::{Place, is_folder};
 use crate::output::WrongUse;
 use anyhow::{Context as _, anyhow, bail};
@@ -159,11 +159,15 @@ fn is_pdf_name(path: &Path) -> bool {
 
 /// A document's name with another ending: `a.pdf` is `a.xml` then, and `march.2026` is `march.2026.xml`.
 fn renamed(name: &Path, ending: &str) -> PathBuf {
-    let bare = if is_pdf_name(name) { name.with_extension("") } else { name.to_owned() };
-    let mut renamed = OsString::from(bare);
+    let mut renamed = OsString::from(without_ending(name));
     renamed.push(".");
     renamed.push(ending);
     renamed.into()
+}
+
+/// A document's name without the ending of PDFs.
+fn without_ending(name: &Path) -> PathBuf {
+    if is_pdf_name(name) { name.with_extension("") } else { name.to_owned() }
 }
 
 fn task(args: &Convert, document: Document, is_single: bool) -> anyhow::Result<Task> {
@@ -178,6 +182,17 @@ fn task(args: &Convert, document: Document, is_single: bool) -> anyhow::Result<T
     };
     let ending = args.to.ending();
     let out = match &args.out {
+        out if html::is_foldered(args) => {
+            if out.is_none() && is_stdin(&file)
+                || out.as_deref().is_some_and(|out| Place::of(out) == Place::Stdout)
+            {
+                bail!(WrongUse(
+                    "HTML is a folder of files. Name one with --out, or say --single-file.".into()
+                ));
+            }
+            let beside = if out.is_some() { &name } else { &file };
+            Place::File(html::page(&without_ending(beside), out.as_deref(), is_single))
+        }
         Some(given) => place(given, ending)?,
         None if is_single => Place::Stdout,
         None if is_stdin(&file) => {

@@ -1,0 +1,54 @@
+//! The files of a result.
+
+use sha2::{Digest as _, Sha256};
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AssetKind {
+    /// The page itself.
+    Html,
+    /// Its style sheet.
+    Css,
+    /// Its script.
+    Js,
+    /// A drawing.
+    Svg,
+    /// A font.
+    Font,
+    /// A picture.
+    Image,
+}
+
+/// One file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asset {
+    /// Where it belongs, relative to the folder of the result.
+    pub path: String,
+    /// What it is.
+    pub kind: AssetKind,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// A file as the manifest tells of it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Entry {
+    /// Where it belongs, relative to the folder of the result.
+    pub path: String,
+    /// What it is.
+    pub kind: AssetKind,
+    /// Its size.
+    pub bytes: usize,
+    /// Its SHA-256, in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Asset {
+    /// What the manifest says of it.
+    pub fn entry(&self) -> Entry {
+        let digest = Sha256::digest(&self.bytes);
+        let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Entry { path: self.path.clone(), kind: self.kind, bytes: self.bytes.len(), sha256 }
+    }
+}

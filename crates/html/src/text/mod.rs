@@ -1,0 +1,10 @@
+//! The text of a page: which glyphs are set in which font, line by line, in the order of reading.
+
+mod faces;
+mod line;
+mod script;
+mod write;
+
+pub(crate) use faces::{Faces, Spot};
+pub(crate) use line::{Line, lines};
+pub(crate) use write::{Styles, escape, write_line};

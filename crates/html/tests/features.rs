@@ -1,0 +1,386 @@
+//! One small document for each feature.
+
+mod builder;
+
+use builder::{Builder, one_page};
+use ode_html::{Asset, AssetKind, Conversion, ConversionConfig, Limits, Refusal, convert};
+
+fn converted(pdf: Vec<u8>) -> Conversion {
+    convert(pdf, &ConversionConfig::default(), &Limits::default()).unwrap()
+}
+
+fn asset<'c>(conversion: &'c Conversion, path: &str) -> &'c Asset {
+    let paths: Vec<&str> = conversion.assets.iter().map(|asset| asset.path.as_str()).collect();
+    let found = conversion.assets.iter().find(|asset| asset.path == path);
+    found.unwrap_or_else(|| panic!("there is no {path} among {paths:?} ({:?})", conversion.warnings))
+}
+
+fn html(conversion: &Conversion) -> String {
+    String::from_utf8(asset(conversion, "index.html").bytes.clone()).unwrap()
+}
+
+/// What is in the body, without the frame around it.
+fn main_of(pdf: Vec<u8>) -> String {
+    let html = html(&converted(pdf));
+    let from = html.find("<main>").unwrap();
+    html[from..html.find("</main>").unwrap()].to_owned()
+}
+
+/// The text that a reader would copy, line by line.
+fn text_of(markup: &str) -> String {
+    let mut text = String::new();
+    let mut is_tag = false;
+    for letter in markup.chars() {
+        match letter {
+            '<' => is_tag = true,
+            '>' => is_tag = false,
+            letter if !is_tag => text.push(letter),
+            _ => {}
+        }
+    }
+    text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn text_is_text_in_a_font_of_its_own() {
+    let conversion = converted(one_page("BT /F1 12 Tf 50 250 Td (Hello world) Tj ET"));
+    insta::assert_snapshot!(html(&conversion));
+    assert!(
+        conversion.assets.iter().any(|asset| asset.kind == AssetKind::Font && asset.path == "fonts/f0.woff2")
+    );
+}
+
+#[test]
+fn vectors_are_short_paths_and_equal_neighbours_are_one() {
+    insta::assert_snapshot!(main_of(one_page(
+        "1 0 0 rg 10 10 50 20 re f 100 10 50 20 re f 0 0 1 RG 2 w 10 100 m 200 100 l S 10 120 m 200 120 l S \
+         0 1 0 rg 50 200 m 80 250 120 250 150 200 c b"
+    )));
+}
+
+#[test]
+fn clip_cuts_what_reaches_beyond_it_and_nothing_else() {
+    insta::assert_snapshot!(main_of(one_page(
+        "q 20 20 100 100 re W n 10 10 50 50 re f 40 40 10 10 re f Q 200 200 m 300 200 l 250 280 l h W n 0 0 400 300 re f"
+    )));
+}
+
+#[test]
+fn text_under_a_later_shape_is_drawn_below_it() {
+    let main = main_of(one_page("BT /F1 12 Tf 50 250 Td (Hidden) Tj ET 1 g 40 240 100 30 re f"));
+    assert!(main.contains("<path d="), "the letters are drawn as shapes: {main}");
+    assert_eq!(text_of(&main), "PDF document\nHidden");
+}
+
+#[test]
+fn unseen_text_can_be_copied() {
+    let conversion = converted(one_page("BT 3 Tr /F1 12 Tf 50 250 Td (Scanned words) Tj ET"));
+    let html = html(&conversion);
+    assert!(text_of(&html).contains("Scanned words"));
+    assert!(!conversion.assets.iter().any(|asset| asset.path == "fonts/f0.woff2"));
+}
+
+#[test]
+fn hyphenated_word_is_copied_as_one() {
+    let main = main_of(one_page(
+        "BT /F1 12 Tf 50 250 Td (A long para-) Tj 0 -14 Td (graph of text that goes on) Tj ET",
+    ));
+    assert_eq!(text_of(&main), "PDF document\nA long paragraph\n of text that goes on");
+    assert!(main.contains("data-t=\"-\"") && main.contains("data-t=\"graph\""));
+}
+
+#[test]
+fn letters_from_right_to_left_are_copied_in_order_of_reading() {
+    let mut pdf = Builder::new();
+    let map = pdf.stream(
+        "",
+        b"1 begincodespacerange <00> <ff> endcodespacerange 3 beginbfchar <41> <05d0> <42> <05d1> <43> <05d2> endbfchar",
+    );
+    let font = format!("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode {map} 0 R>>");
+    let font = pdf.object(font);
+    pdf.page_with_fonts("", &format!("/F2 {font} 0 R"), "BT /F2 12 Tf 50 250 Td (CBA) Tj ET");
+    let main = main_of(pdf.bytes());
+    assert!(main.contains("dir=\"rtl\""));
+    assert_eq!(text_of(&main), "PDF document\n\u{5d0}\u{5d1}\u{5d2}");
+}
+
+#[test]
+fn turned_text_and_turned_pages_keep_their_place() {
+    let mut pdf = Builder::new();
+    pdf.page("/Rotate 90", "BT /F1 12 Tf 0 1 -1 0 50 100 Tm (Upwards) Tj ET");
+    insta::assert_snapshot!(main_of(pdf.bytes()));
+}
+
+#[test]
+fn glyphs_drawn_by_instructions_become_letters_of_a_font() {
+    let mut pdf = Builder::new();
+    let glyph = pdf.stream("", b"600 0 0 0 500 500 d1 0 0 500 500 re f");
+    let font = format!(
+        "<</Type/Font/Subtype/Type3/FontBBox[0 0 600 600]/FontMatrix[.001 0 0 .001 0 0]/FirstChar 97/LastChar 97\
+         /Widths[600]/Encoding<</Differences[97/a]>>/CharProcs<</a {glyph} 0 R>>/Resources<<>>>>"
+    );
+    let font = pdf.object(font);
+    pdf.page_with_fonts("", &format!("/F2 {font} 0 R"), "BT /F2 20 Tf 50 200 Td (aa) Tj ET");
+    let conversion = converted(pdf.bytes());
+    let html = html(&conversion);
+    assert!(html.contains(">aa<"));
+    assert!(!html.contains("<svg"), "it is drawn besides: {html}");
+    assert!(asset(&conversion, "fonts/f0.woff2").bytes.starts_with(b"wOF2"));
+}
+
+#[test]
+fn groups_masks_blends_and_opacity_are_kept() {
+    let mut pdf = Builder::new();
+    let mask = pdf.stream(
+        "/Type/XObject/Subtype/Form/BBox[0 0 400 300]/Group<</S/Transparency/CS/DeviceGray>>",
+        b"1 g 0 0 200 300 re f",
+    );
+    let states =
+        format!("/ExtGState<</A<</ca .5>>/B<</BM/Multiply>>/M<</SMask<</S/Luminosity/G {mask} 0 R>>>>>>");
+    pdf.page(
+        &format!("/Resources<<{states}>>"),
+        "q /A gs 1 0 0 rg 0 0 100 100 re f Q q /B gs 0 1 0 rg 50 50 100 100 re f Q q /M gs 0 0 1 rg 100 100 200 100 re f Q",
+    );
+    insta::assert_snapshot!(main_of(pdf.bytes()));
+}
+
+#[test]
+fn shading_is_a_gradient_and_tiling_a_pattern() {
+    let mut pdf = Builder::new();
+    let tile = pdf.stream(
+        "/Type/Pattern/PatternType 1/PaintType 1/TilingType 1/BBox[0 0 10 10]/XStep 10/YStep 10/Resources<<>>",
+        b"1 0 0 rg 0 0 5 5 re f",
+    );
+    let shading = "<</ShadingType 2/ColorSpace/DeviceRGB/Coords[0 0 400 0]/Extend[true true]\
+                   /Function<</FunctionType 2/Domain[0 1]/C0[1 0 0]/C1[0 0 1]/N 1>>>>";
+    pdf.page(
+        &format!("/Resources<</Shading<</S {shading}>>/Pattern<</P {tile} 0 R>>>>"),
+        "q 0 200 400 100 re W n /S sh Q /Pattern cs /P scn 0 0 100 100 re f",
+    );
+    insta::assert_snapshot!(main_of(pdf.bytes()));
+}
+
+/// A small grey JPEG of one block.
+fn jpeg() -> Vec<u8> {
+    let mut file = vec![0xff, 0xd8, 0xff, 0xdb, 0, 67, 0];
+    file.extend([1; 64]);
+    file.extend([0xff, 0xc0, 0, 11, 8, 0, 8, 0, 8, 1, 1, 0x11, 0]);
+    file.extend([0xff, 0xc4, 0, 20, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    file.extend([0xff, 0xc4, 0, 20, 0x10, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    file.extend([0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, 0x3f, 0xff, 0xd9]);
+    // Large enough to be a file of its own.
+    file.extend(vec![0; 2000]);
+    file
+}
+
+#[test]
+fn jpeg_stays_as_it_is_and_other_pictures_become_png() {
+    let mut pdf = Builder::new();
+    let photo = pdf.stream(
+        "/Type/XObject/Subtype/Image/Width 8/Height 8/ColorSpace/DeviceGray/BitsPerComponent 8/Filter/DCTDecode",
+        &jpeg(),
+    );
+    let mut seed = 1_u32;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 24) as u8
+    })
+    .take(64 * 64 * 3)
+    .collect();
+    let plain = pdf.stream(
+        "/Type/XObject/Subtype/Image/Width 64/Height 64/ColorSpace/DeviceRGB/BitsPerComponent 8",
+        &noise,
+    );
+    pdf.page(
+        &format!("/Resources<</XObject<</A {photo} 0 R/B {plain} 0 R>>>>"),
+        "q 100 0 0 100 0 0 cm /A Do Q q 64 0 0 64 200 0 cm /B Do Q",
+    );
+    let conversion = converted(pdf.bytes());
+    assert_eq!(asset(&conversion, "images/0.jpg").bytes, jpeg());
+    assert!(asset(&conversion, "images/1.png").bytes.starts_with(b"\x89PNG"));
+    insta::assert_snapshot!(main_of(pdf.bytes()));
+}
+
+#[test]
+fn links_lead_to_pages_and_harmless_addresses_only() {
+    let mut pdf = Builder::new();
+    let link = |action: &str, x: u32| {
+        format!("<</Type/Annot/Subtype/Link/Rect[{x} 10 {} 30]/Border[0 0 0]{action}>>", x + 40)
+    };
+    let annotations = [
+        link("/A<</S/URI/URI(https://example.org/?a=1&b=\"2\")>>", 10),
+        link("/A<</S/URI/URI(javascript:alert\\(1\\))>>", 60),
+        link("/A<</S/Launch/F(calc.exe)>>", 110),
+        link("/Dest[0 /Fit]", 160),
+        link("/A<</S/GoTo/D(missing)>>", 210),
+    ];
+    pdf.page(&format!("/Annots[{}]", annotations.concat()), "BT /F1 12 Tf 10 12 Td (Click) Tj ET");
+    insta::assert_snapshot!(main_of(pdf.bytes()));
+}
+
+#[test]
+fn outline_is_navigation_and_title_and_language_are_told() {
+    let mut pdf = Builder::new();
+    let outline = pdf.object("<</Type/Outlines/First 5 0 R/Last 5 0 R/Count 1>>");
+    assert_eq!(outline, 4);
+    pdf.object("<</Title(One <b>)/Parent 4 0 R/Dest[0/Fit]/First 6 0 R/Last 6 0 R>>");
+    pdf.object("<</Title(Inner)/Parent 5 0 R/Next 6 0 R>>");
+    pdf.catalog("/Outlines 4 0 R/Lang(de-AT)");
+    pdf.page("", "BT /F1 12 Tf 10 12 Td (Text) Tj ET");
+    let html = html(&converted(pdf.bytes()));
+    assert!(html.contains("<html lang=\"de-AT\">"));
+    assert!(html.contains("<ol><li><a href=\"#page-1\">One &lt;b&gt;</a><ol><li>Inner</li></ol></li></ol>"));
+}
+
+#[test]
+fn fields_are_inputs() {
+    let mut pdf = Builder::new();
+    let field = |entries: &str, y: u32| {
+        format!("<</Type/Annot/Subtype/Widget/Rect[10 {y} 110 {}]{entries}>>", y + 20)
+    };
+    let fields = [
+        field("/FT/Tx/T(name)/TU(Your \"name\")/V(Ada)/MaxLen 20", 10),
+        field("/FT/Tx/Ff 4096/T(story)/V(One\\rTwo)", 40),
+        field("/FT/Btn/T(agree)/AS/Yes/AP<</N<</Yes 3 0 R/Off 3 0 R>>>>", 70),
+        field("/FT/Btn/Ff 32768/T(colour)/AS/Off/AP<</N<</Red 3 0 R>>>>", 100),
+        field("/FT/Ch/Ff 131072/T(land)/Opt[(A)[(b)(Bravo)]]/V(b)", 130),
+        field("/FT/Btn/Ff 65536/T(send)/MK<</CA(Send)>>", 160),
+    ];
+    pdf.page(&format!("/Annots[{}]", fields.concat()), "");
+    insta::assert_snapshot!(main_of(pdf.bytes()));
+}
+
+#[test]
+fn tags_become_headings_lists_and_tables() {
+    let mut pdf = Builder::new();
+    let words = [("H1", "Title"), ("P", "Words"), ("LI", "Item"), ("TH", "Head"), ("TD", "Cell")];
+    let content: String = words
+        .iter()
+        .enumerate()
+        .map(|(at, (tag, text))| {
+            format!("/{tag} <</MCID {at}>> BDC BT /F1 12 Tf 50 {} Td ({text}) Tj ET EMC ", 250 - 30 * at)
+        })
+        .collect();
+    pdf.page("", &content);
+    // The page is object 5: its content is object 4.
+    let element = |kind: &str, kids: &str| format!("<</S/{kind}/Pg 5 0 R/K[{kids}]>>");
+    let row = element("TR", &(element("TH", "3") + &element("TD", "4")));
+    let kids = [
+        element("Chapter", "0"),
+        element("P", "1"),
+        element("L", &element("LI", &element("LBody", "2"))),
+        element("Table", &row),
+        "<</S/Figure/Pg 5 0 R/Alt(A \"cat\")>>".to_owned(),
+    ];
+    let root =
+        format!("<</Type/StructTreeRoot/RoleMap<</Chapter/H1>>/K{}>>", element("Document", &kids.concat()));
+    let root = pdf.object(root);
+    pdf.catalog(&format!("/StructTreeRoot {root} 0 R/MarkInfo<</Marked true>>"));
+    insta::assert_snapshot!(main_of(pdf.bytes()));
+}
+
+#[test]
+fn larger_type_is_taken_for_a_heading() {
+    let main = main_of(one_page(
+        "BT /F1 24 Tf 50 250 Td (Heading) Tj /F1 10 Tf 0 -60 Td (Some plain text that is much longer than it) Tj ET",
+    ));
+    assert!(main.contains("<h1><span"), "{main}");
+    assert!(main.contains("<p><span"), "{main}");
+}
+
+#[test]
+fn nothing_in_a_document_becomes_markup() {
+    let mut pdf = Builder::new();
+    pdf.page("", "BT /F1 12 Tf 50 250 Td (<script>alert\\(1\\)</script>&amp;) Tj ET");
+    let html = html(&converted(pdf.bytes()));
+    assert!(!html.contains("<script"));
+    assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;"));
+}
+
+#[test]
+fn one_file_holds_everything_and_needs_nothing_else() {
+    let config = ConversionConfig { single_file: true, ..ConversionConfig::default() };
+    let pdf = one_page("BT /F1 12 Tf 50 250 Td (Hello) Tj ET");
+    let conversion = convert(pdf, &config, &Limits::default()).unwrap();
+    let [page] = &conversion.assets[..] else { panic!("{} files", conversion.assets.len()) };
+    let html = String::from_utf8(page.bytes.clone()).unwrap();
+    assert!(html.contains("style-src 'sha256-"));
+    assert!(!html.contains("src=\"images") && !html.contains("url(fonts"));
+}
+
+#[test]
+fn without_fonts_letters_are_shapes_and_text_is_still_there() {
+    let config = ConversionConfig { embed_fonts: false, ..ConversionConfig::default() };
+    let pdf = one_page("BT /F1 12 Tf 50 250 Td (Hello) Tj ET");
+    let conversion = convert(pdf, &config, &Limits::default()).unwrap();
+    let fonts: Vec<&str> = conversion
+        .assets
+        .iter()
+        .filter(|asset| asset.kind == AssetKind::Font)
+        .map(|asset| asset.path.as_str())
+        .collect();
+    assert_eq!(fonts, ["fonts/z.woff2"]);
+    let html = html(&conversion);
+    assert!(html.contains("<path d=") && text_of(&html).contains("Hello"));
+}
+
+#[test]
+fn same_document_gives_the_same_bytes() {
+    let pdf = one_page("BT /F1 12 Tf 50 250 Td (Hello world) Tj ET 1 0 0 rg 10 10 50 20 re f");
+    assert_eq!(converted(pdf.clone()).assets, converted(pdf).assets);
+}
+
+#[test]
+fn only_the_pages_that_were_asked_for_are_converted() {
+    let mut pdf = Builder::new();
+    for page in 1..=3 {
+        pdf.page("", &format!("BT /F1 12 Tf 50 250 Td (Page {page}) Tj ET"));
+    }
+    let config = ConversionConfig { pages: Some("2".parse().unwrap()), ..ConversionConfig::default() };
+    let conversion = convert(pdf.bytes(), &config, &Limits::default()).unwrap();
+    let html = html(&conversion);
+    assert!(
+        html.contains("id=\"page-2\"") && !html.contains("id=\"page-1\"") && !html.contains("id=\"page-3\"")
+    );
+    let config = ConversionConfig { pages: Some("7-".parse().unwrap()), ..ConversionConfig::default() };
+    let refused = convert(pdf.bytes(), &config, &Limits::default()).unwrap_err();
+    assert_eq!(refused, Refusal::NoSuchPages { pages: 3, wanted: "7-".into() });
+}
+
+#[test]
+fn page_past_its_limit_is_left_as_a_picture_and_its_text_stays() {
+    let lines: String = (0..200).map(|at| format!("{at} 0 m {at} 300 l S ")).collect();
+    let pdf = one_page(&format!("BT /F1 12 Tf 50 250 Td (Hello) Tj ET {lines}"));
+    let limits = Limits { steps_per_page_max: 100, ..Limits::default() };
+    let conversion = convert(pdf, &ConversionConfig::default(), &limits).unwrap();
+    let html = html(&conversion);
+    assert!(html.contains("<img class=\"g\""));
+    assert!(text_of(&html).contains("Hello"));
+    assert_eq!(
+        conversion.warnings,
+        ["Page 1 is left as a picture: it would take more than one page may. Its text can still be copied."]
+    );
+}
+
+#[test]
+fn result_past_its_limit_is_refused() {
+    let limits = Limits { output_base_max: 10, output_factor_max: 0, ..Limits::default() };
+    let refused = convert(one_page(""), &ConversionConfig::default(), &limits).unwrap_err();
+    assert_eq!(refused, Refusal::OutputTooLarge { bytes_max: 10 });
+}
+
+#[test]
+fn zoom_that_makes_no_sense_is_refused() {
+    let config = ConversionConfig { zoom: 0.0, ..ConversionConfig::default() };
+    assert_eq!(convert(one_page(""), &config, &Limits::default()).unwrap_err(), Refusal::BadZoom(0.0));
+}
+
+#[test]
+fn manifest_tells_sizes_and_digests() {
+    let conversion = converted(one_page("BT /F1 12 Tf 50 250 Td (Hello) Tj ET"));
+    let manifest = conversion.manifest();
+    assert_eq!(manifest.assets.len(), conversion.assets.len());
+    assert_eq!(manifest.assets[0].path, "index.html");
+    assert_eq!(manifest.assets[0].bytes, conversion.assets[0].bytes.len());
+    assert_eq!(manifest.assets[0].sha256.len(), 64);
+}
