@@ -138,9 +138,7 @@ impl From<ode_store::Error> for Problem {
             | Error::Refused { .. }
             | Error::Duplicate { .. }
             | Error::Repeated(_)
-            | Error::KeyReused => {
-                Problem::new(error.code(), error.to_string())
-            }
+            | Error::KeyReused => Problem::new(error.code(), error.to_string()),
             Error::Busy(_) => Problem::new(ErrorCode::Conflict, sentence(ErrorCode::Conflict.sentence())),
             Error::DiskFull(_) => {
                 tracing::error!(%error, "there is no space left");

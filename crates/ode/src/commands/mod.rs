@@ -16,4 +16,5 @@ pub(crate) mod migrate;
 pub(crate) mod ocr;
 pub(crate) mod serve;
 mod site;
+mod watch;
 pub(crate) mod workers;

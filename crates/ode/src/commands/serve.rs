@@ -3,6 +3,7 @@
 use super::gateway;
 use super::keep::Keep;
 use super::site::SiteArgs;
+use super::watch::{Watched, Watching};
 use crate::config::{Schema, Settings};
 use crate::output;
 use anyhow::Context as _;
@@ -10,8 +11,9 @@ use clap::Args;
 use ode_job::Registry;
 use ode_pipelines::Handlers;
 use ode_pipelines::xml::{BREAKER, ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
+use ode_store::disk::Watermark;
 use ode_store::{Blobs, Store};
-use ode_web::Site;
+use ode_web::{Site, Watcher};
 use ode_worker::{Chores, Worker};
 use std::num::NonZeroUsize;
 use std::pin::pin;
@@ -28,6 +30,8 @@ pub(crate) struct Serve {
     /// Address to listen on; port 0 takes any that is free
     #[arg(long, env = "ODE_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     listen: String,
+    #[command(flatten)]
+    watched: Watched,
     #[command(flatten)]
     site: SiteArgs,
     #[command(flatten)]
@@ -109,6 +113,8 @@ impl Work {
 #[derive(Debug, Args)]
 pub(crate) struct WorkerOnly {
     #[command(flatten)]
+    watched: Watched,
+    #[command(flatten)]
     work: Work,
     #[command(flatten)]
     drain: Drain,
@@ -169,6 +175,7 @@ async fn serve(
     let blobs = settings.blobs()?;
     let site = args.site.settings(settings, gateway::mapping_names(), args.drain.grace());
     let site = Site::open(store.clone(), blobs.clone(), site).await?;
+    let watching = args.watched.start(site.watcher()).await?;
     let beside = beside(store.clone(), blobs).await?;
     let (stop, stopped) = oneshot::channel::<()>();
     let mut web = tokio::spawn(site.serve(listener, async {
@@ -179,6 +186,7 @@ async fn serve(
     if let Some(gateway) = beside.as_ref().and_then(|beside| beside.gateway.as_ref()) {
         announce(format!("Its gateway is listening on http://{}", gateway.address()));
     }
+    watching.iter().for_each(Watching::announce);
     announce("Stop it with ctrl-C.".into());
     tokio::select! {
         () = signals.asked() => {}
@@ -213,9 +221,13 @@ async fn end_beside(beside: Option<Beside>) -> anyhow::Result<()> {
 pub(crate) async fn worker(settings: &Settings, args: &WorkerOnly) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let store = settings.store("worker", Schema::Migrate).await?;
-    let parts = (store, settings.blobs()?);
-    let worker = start_worker(settings, parts, &args.work, &args.drain).await?;
+    let blobs = settings.blobs()?;
+    let disk = Watermark::new(blobs.root(), settings.watermark());
+    let watcher = Watcher::new(store.clone(), blobs.clone(), disk, settings.redis.clone());
+    let watching = args.watched.start(Arc::new(watcher)).await?;
+    let worker = start_worker(settings, (store, blobs), &args.work, &args.drain).await?;
     announce(format!("Worker {} is running. Stop it with ctrl-C.", worker.id()));
+    watching.iter().for_each(Watching::announce);
     signals.asked().await;
     signals.wait_for(async { Ok(worker.stop().await?) }, args.drain.grace()).await
 }

@@ -21,7 +21,7 @@ pub use ask::{Ask, Converted, Finding, Output, Shadow, Summary, To};
 pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
 pub use conversion::serve;
 pub use converter::{Converter, Options, too_large};
-pub use gateways::{BREAKER, Gateways};
+pub use gateways::{BREAKER, Gateways, METRICS};
 pub use handler::{Engine, Route, XmlHandler};
 pub use ocr::OcrOptions;
 pub use study::{Differences, Study};
