@@ -74,9 +74,6 @@ const COUNTS: &str =
     "SELECT pipeline, state, phase, count(*) AS jobs FROM jobs GROUP BY pipeline, state, phase
     ORDER BY pipeline, state, phase";
 const LIVE_COUNT: &str = "SELECT count(*) AS jobs FROM job_live";
-const LIVE_COUNTS: &str =
-    "SELECT CASE WHEN worker IS NOT NULL THEN 'running' WHEN lane IS NOT NULL THEN 'ready'
-    ELSE 'held' END AS phase, count(*) AS jobs FROM job_live GROUP BY 1";
 const ADD_LOG: &str = "INSERT INTO job_log (job_id, attempt, level, message)
     SELECT id, $2, $3, $4 FROM jobs WHERE id = $1";
 
@@ -170,12 +167,6 @@ impl Store {
     pub async fn live_count(&self) -> Result<i64, Error> {
         let rows = self.db().read(LIVE_COUNT, params![]).await?;
         rows.first().map_or(Ok(0), |row| row.int("jobs"))
-    }
-
-    /// How many jobs have not ended, by phase.
-    pub async fn live_counts(&self) -> Result<Vec<(Phase, i64)>, Error> {
-        let rows = self.db().read(LIVE_COUNTS, params![]).await?;
-        rows.iter().map(|row| Ok((row.name("phase")?, row.int("jobs")?))).collect()
     }
 
     /// How many jobs there are, by pipeline, state and phase.

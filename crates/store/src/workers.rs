@@ -11,6 +11,7 @@ use ode_job::{
     settle,
 };
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// What a look at the database showed.
@@ -62,7 +63,8 @@ const PROCESS: &str =
     "UPDATE job_live SET process_pid = $4 WHERE id = $1 AND fence = $2 AND worker = $3 RETURNING id";
 /// Rows held by nobody who is alive, or for longer than the lease allows. Reads the whole of the live table,
 /// which is why it is asked only when a worker is known to be lost, and now and then.
-const LOST: &str = "SELECT l.id, l.fence, l.pipeline, l.state, l.retries, l.crashes, l.worker,
+const LOST: &str =
+    "SELECT l.id, l.fence, l.pipeline, l.kind, l.attempts, l.state, l.retries, l.crashes, l.worker,
         CASE WHEN l.stop_at IS NULL THEN 0 ELSE 1 END AS stop
     FROM job_live l LEFT JOIN worker w ON w.id = l.worker
     WHERE l.worker IS NOT NULL AND (w.id IS NULL OR w.alive_until < {now} OR l.lease_until < {now})
@@ -193,7 +195,9 @@ impl Store {
             let changes = rows.iter().map(|row| lost(row, Ended::Lost)).collect::<Result<Vec<_>, _>>()?;
             let lanes: Vec<Lane> =
                 changes.iter().filter_map(|change| change.pipeline.lane(change.settled.state)).collect();
-            let count = self.apply(changes).await?.len();
+            let written = self.apply(changes).await?;
+            tell_rescued(&rows, &written)?;
+            let count = written.len();
             rescued += count;
             for lane in lanes {
                 self.inner.wake.ready(lane);
@@ -222,6 +226,32 @@ impl Store {
         let changes = strays.map(|row| lost(row, Ended::HandedBack)).collect::<Result<Vec<_>, _>>()?;
         Ok(self.apply(changes).await?.len())
     }
+}
+
+/// Rescued jobs that get a line each in the log; a worker that held thousands of short ones would fill it.
+const RESCUED_LINES_MAX: usize = 100;
+
+/// Says which of the lost jobs were rescued.
+fn tell_rescued(lost: &[Row], rescued: &[JobId]) -> Result<(), Error> {
+    let rescued: HashSet<&JobId> = rescued.iter().collect();
+    let mut lines = 0;
+    for row in lost {
+        let id = row.job("id")?;
+        if !rescued.contains(&id) {
+            continue;
+        }
+        lines += 1;
+        if lines > RESCUED_LINES_MAX {
+            break;
+        }
+        let (pipeline, kind) = (row.text("pipeline")?, row.text("kind")?);
+        let (attempt, crashes) = (row.int("attempts")?, row.int("crashes")? + 1);
+        tracing::info!(
+            job.id = %id, job.pipeline = pipeline, job.kind = kind, attempt, crashes,
+            "job {id} was rescued from a worker that is lost"
+        );
+    }
+    Ok(())
 }
 
 fn fences<'a>(leases: impl Iterator<Item = &'a (JobId, i64)>) -> Param {

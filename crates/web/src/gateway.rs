@@ -229,7 +229,7 @@ async fn counts<C: Convert>(State(gateway): State<Arc<Gateway<C>>>) -> Response 
         mappings: mappings.mappings.len(),
         mistakes: mappings.mistakes.len(),
     };
-    let headers = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
+    let headers = [(header::CONTENT_TYPE, ode_metrics::CONTENT_TYPE)];
     (headers, gateway.metrics.text(gauges)).into_response()
 }
 

@@ -1,12 +1,15 @@
-//! `GET /api/healthz`: whether this process lives and can do its work, and what an operator would ask next.
+//! How it is: `/api/healthz` for everybody, in few words, and the same with all particulars for operators.
+//!
+//! Unavailable is what cannot serve: the database or the file store. Everything else that is not as it should be is
+//! named as degraded, and does not keep anybody from sending requests.
 
 use crate::App;
+use crate::watch::Watcher;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use ode_job::Phase;
-use ode_store::{Dialect, Error};
+use ode_store::{Dialect, Error, Finding};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +18,15 @@ use utoipa::ToSchema;
 /// How it is.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// `ok` or `unavailable`.
+    /// `ok`, `degraded` or `unavailable`.
     status: &'static str,
     /// The program's version.
     version: &'static str,
-    /// `postgresql` or `sqlite`.
-    database: &'static str,
-    /// The schema's version.
-    schema: i64,
-    /// What was checked.
+    /// What serving needs.
     checks: Vec<Check>,
-    /// What is going on, as far as the database says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    work: Option<Work>,
+    /// Parts that do not work as they should although requests are answered: `workers`, `uploads`, `gateway`, `redis`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    degraded: Vec<String>,
 }
 
 /// One thing that was checked.
@@ -42,17 +41,6 @@ pub(crate) struct Check {
     message: Option<String>,
 }
 
-/// What is going on.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Work {
-    /// Workers that are alive.
-    workers: usize,
-    /// Jobs that wait.
-    waiting: i64,
-    /// Jobs that run.
-    running: i64,
-}
-
 /// That the process lives: it answers.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Alive {
@@ -60,20 +48,30 @@ pub(crate) struct Alive {
     status: &'static str,
 }
 
-/// Whether this process can do its work, with the reason for each part that cannot, and what is going on.
+/// How it is, for those who may know everything.
+#[derive(Debug, Serialize)]
+struct Details {
+    #[serde(flatten)]
+    health: Health,
+    database: &'static str,
+    schema: i64,
+    findings: Vec<Finding>,
+}
+
+/// How it is: whether this process can do its work, and what does not work as it should.
 #[utoipa::path(get, path = "/api/healthz", tag = "health", security(()), responses(
-    (status = 200, body = Health), (status = 503, body = Health, description = "Some part cannot")))]
+    (status = 200, body = Health), (status = 503, body = Health, description = "It cannot serve")))]
 pub(crate) async fn healthz(State(app): State<Arc<App>>) -> Response {
-    let (mut health, work) = tokio::join!(look(&app), work(&app));
-    health.work = work;
-    answer(health)
+    let (health, _) = examine(&app.watcher).await;
+    answer(&health, &health)
 }
 
 /// Whether this process can do its work. For whoever sends it requests.
 #[utoipa::path(get, path = "/api/healthz/ready", tag = "health", security(()), responses(
-    (status = 200, body = Health), (status = 503, body = Health, description = "Some part cannot")))]
+    (status = 200, body = Health), (status = 503, body = Health, description = "It cannot serve")))]
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
-    answer(look(&app).await)
+    let health = check_all(&app.watcher).await;
+    answer(&health, &health)
 }
 
 /// Whether this process lives. For whoever would start it anew.
@@ -82,45 +80,55 @@ pub(crate) async fn live() -> Json<Alive> {
     Json(Alive { status: "ok" })
 }
 
-fn answer(health: Health) -> Response {
-    let status = if health.status == "ok" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(health)).into_response()
-}
-
-async fn look(app: &App) -> Health {
-    let (database, files) =
-        tokio::join!(check("database", app.store.check_schema()), check("files", app.blobs.check()));
-    let checks = vec![database, files];
-    Health {
-        status: if checks.iter().all(|check| check.ok) { "ok" } else { "unavailable" },
-        version: env!("CARGO_PKG_VERSION"),
-        database: match app.store.dialect() {
+/// How it is, with everything that an operator would ask next.
+pub(crate) async fn details(watcher: &Watcher) -> Response {
+    let (health, findings) = examine(watcher).await;
+    let details = Details {
+        database: match watcher.store.dialect() {
             Dialect::Postgres => "postgresql",
             Dialect::Sqlite => "sqlite",
         },
         schema: ode_store::SCHEMA_NEWEST,
+        findings,
+        health,
+    };
+    answer(&details.health, &details)
+}
+
+/// 503 keeps requests away, so it is for those cases alone in which they would fail.
+fn answer(health: &Health, told: &impl Serialize) -> Response {
+    let is_serving = health.checks.iter().all(|check| check.ok);
+    let status = if is_serving { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(told)).into_response()
+}
+
+async fn examine(watcher: &Watcher) -> (Health, Vec<Finding>) {
+    let (mut health, look) = tokio::join!(check_all(watcher), watcher.look());
+    let findings = watcher.findings(&look);
+    // Of a gateway the public learns that there is one, not where.
+    let part = |finding: &Finding| finding.name.split(' ').next().unwrap_or_default().to_owned();
+    health.degraded = findings.iter().filter(|finding| !finding.is_ok).map(part).collect();
+    health.degraded.dedup();
+    if health.status == "ok" && !health.degraded.is_empty() {
+        health.status = "degraded";
+    }
+    (health, findings)
+}
+
+async fn check_all(watcher: &Watcher) -> Health {
+    let (database, files) =
+        tokio::join!(check("database", watcher.store.check_schema()), check("files", watcher.blobs.check()));
+    let checks = vec![database, files];
+    Health {
+        status: if checks.iter().all(|check| check.ok) { "ok" } else { "unavailable" },
+        version: env!("CARGO_PKG_VERSION"),
         checks,
-        work: None,
+        degraded: Vec::new(),
     }
 }
 
-async fn work(app: &App) -> Option<Work> {
-    let counted = async {
-        let (workers, counts) = tokio::try_join!(app.store.workers(), app.store.live_counts())?;
-        let of = |wanted: Phase| {
-            counts.iter().filter(|(phase, _)| *phase == wanted).map(|(_, count)| count).sum::<i64>()
-        };
-        Ok::<_, Error>(Work {
-            workers: workers.iter().filter(|worker| worker.is_alive).count(),
-            waiting: of(Phase::Ready) + of(Phase::Held),
-            running: of(Phase::Running),
-        })
-    };
-    tokio::time::timeout(CHECK_TIMEOUT, counted).await.ok()?.ok()
-}
-
 /// Whoever asks for our health gives up after about as long, and would then not learn what is wrong.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 async fn check(name: &'static str, outcome: impl Future<Output = Result<(), Error>>) -> Check {
     // The database's own words may name hosts and users, which are not the public's business; the log has them.

@@ -16,12 +16,16 @@ mod live;
 mod openapi;
 mod pages;
 mod problem;
+mod requests;
 mod session;
 mod site;
 mod upload;
 mod view;
+mod watch;
 
 pub use gateway::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, Shadow, serve_gateway};
 pub use limits::WebLimits;
+pub use requests::METRICS;
 pub(crate) use site::App;
 pub use site::{Dedupe, Site, WebSettings};
+pub use watch::{Watcher, serve_watch};

@@ -7,7 +7,8 @@ use crate::lists::Lists;
 use crate::live::{self, Hub};
 use crate::problem::Problem;
 use crate::session::Signer;
-use crate::{caller, download, health, jobs, openapi, pages, upload};
+use crate::watch::Watcher;
+use crate::{caller, download, health, jobs, openapi, pages, requests, upload};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -102,6 +103,7 @@ pub(crate) struct App {
     pub(crate) hub: Hub,
     pub(crate) keys: Keys,
     pub(crate) disk: Watermark,
+    pub(crate) watcher: Arc<Watcher>,
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
@@ -120,8 +122,15 @@ impl Site {
         let lists = Lists::new(settings.lists_kept_for);
         let (hub, keys) = (Hub::default(), Keys::default());
         let disk = Watermark::new(blobs.root(), settings.watermark);
-        let app = App { store, blobs, settings, signer, limits, lists, hub, keys, disk, stopping };
+        let redis_url = settings.redis_url.clone();
+        let watcher = Arc::new(Watcher::new(store.clone(), blobs.clone(), disk.clone(), redis_url));
+        let app = App { store, blobs, settings, signer, limits, lists, hub, keys, disk, watcher, stopping };
         Ok(Site { app: Arc::new(app), stop })
+    }
+
+    /// What looks after this site, to be asked by operators too.
+    pub fn watcher(&self) -> Arc<Watcher> {
+        self.app.watcher.clone()
     }
 
     /// Serves until `stop` is done, then lets requests that are under way end.
@@ -215,6 +224,7 @@ fn router(app: Arc<App>) -> Router {
 async fn surround(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let is_tls = app.is_tls(request.headers());
     let is_for_people = pages::is_for_people(request.uri().path(), request.headers());
+    let asked = requests::Asked::of(&request);
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = answered.unwrap_or_else(|_| {
         tracing::error!("a request made its route panic");
@@ -230,6 +240,7 @@ async fn surround(State(app): State<Arc<App>>, request: Request, next: Next) -> 
     if is_tls {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
+    asked.answered(response.status());
     response
 }
 

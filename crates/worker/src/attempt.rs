@@ -2,6 +2,7 @@
 
 use crate::Shared;
 use crate::lane::{Interrupt, LaneState};
+use crate::report::{self, Over};
 use async_trait::async_trait;
 use ode_job::pipeline::{File, Source};
 use ode_job::{
@@ -10,7 +11,7 @@ use ode_job::{
 use ode_store::{Blobs, Finish, Store, crash};
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 /// A log message longer than this is cut: a log is for reading.
@@ -127,7 +128,9 @@ pub(crate) async fn run(
     job: Claimed,
     mut interrupt: watch::Receiver<Option<Interrupt>>,
     told: Arc<Told>,
-) -> Finish {
+) -> Over {
+    let (began, is_brisk) = (Instant::now(), lane.pace.is_brisk());
+    report::started(&job, is_brisk);
     let context = Telling {
         lease: &job.lease,
         attempt: job.attempt,
@@ -155,7 +158,10 @@ pub(crate) async fn run(
         Ok(Ok(Err(failure))) => (Ended::Failed(failure), None),
     };
     let Gathered { files: artifacts, checks, notes } = shown;
-    Finish { artifacts, checks, notes, result, ..ending(&lane.limits, job, ended) }
+    let end = Finish { artifacts, checks, notes, result, ..ending(&lane.limits, job, ended) };
+    let took = began.elapsed();
+    lane.pace.learn(took);
+    Over { end, took: Some(took), is_brisk }
 }
 
 /// A handler that panics has failed; the worker has not.

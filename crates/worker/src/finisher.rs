@@ -1,8 +1,9 @@
 //! Ends attempts in batches: while one commit is under way, the next batch gathers.
 
 use crate::Shared;
+use crate::report::{self, Memo, Over};
 use ode_job::{JobId, Lane};
-use ode_store::{Finish, Finished, Store, crash};
+use ode_store::{Store, crash};
 use std::sync::Weak;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -14,7 +15,7 @@ const BATCH_MAX: usize = 2_000;
 const FLUSHES_MAX: usize = 2;
 
 /// Writes ended attempts until nobody can send more.
-pub(crate) async fn run(store: Store, shared: Weak<Shared>, mut ended: mpsc::Receiver<Finish>) {
+pub(crate) async fn run(store: Store, shared: Weak<Shared>, mut ended: mpsc::Receiver<Over>) {
     let mut flushes = JoinSet::new();
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while ended.recv_many(&mut batch, BATCH_MAX).await > 0 {
@@ -34,33 +35,18 @@ fn check(flushed: Option<Result<(), tokio::task::JoinError>>) {
     }
 }
 
-async fn flush(store: Store, shared: Weak<Shared>, batch: Vec<Finish>) {
-    let ids: Vec<(Lane, JobId)> = batch.iter().map(|end| (end.job.lane, end.job.lease.job())).collect();
+async fn flush(store: Store, shared: Weak<Shared>, batch: Vec<Over>) {
+    let memos: Vec<Memo> = batch.iter().map(Memo::of).collect();
     crash::point("before-finish");
-    match store.finish(batch).await {
-        Ok(answers) => report(&ids, &answers),
+    match store.finish(batch.into_iter().map(|over| over.end).collect()).await {
+        Ok(answers) => report::ended(&memos, &answers),
         // The store has tried for as long as the leases could live. They run out, and others take over.
-        Err(error) => tracing::error!(%error, "{} ended attempts could not be written", ids.len()),
+        Err(error) => tracing::error!(%error, "{} ended attempts could not be written", memos.len()),
     }
     crash::point("after-finish");
     if let Some(shared) = shared.upgrade() {
+        let ids: Vec<(Lane, JobId)> = memos.iter().map(|memo| (memo.lane, memo.id)).collect();
         shared.lanes.forget(&ids);
         shared.idle.notify_waiters();
-    }
-}
-
-fn report(ids: &[(Lane, JobId)], answers: &[Finished]) {
-    for ((lane, id), answer) in ids.iter().zip(answers) {
-        match answer {
-            Finished::LeaseLost => {
-                tracing::warn!(job.id = %id, "job {id} was taken over by another worker; our result was dropped");
-            }
-            Finished::Written { state, run_at: Some(run_at) } => {
-                tracing::info!(job.id = %id, job.lane = %lane, %state, %run_at, "job {id} will be tried again");
-            }
-            Finished::Written { state, run_at: None } => {
-                tracing::debug!(job.id = %id, job.lane = %lane, %state, "job {id} is {state}");
-            }
-        }
     }
 }

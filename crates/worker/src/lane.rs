@@ -1,5 +1,6 @@
 //! A lane in this process: the slots, what runs in them, what waits for one, and the dispatcher that claims.
 
+use crate::report::{Over, Pace};
 use crate::{Shared, attempt};
 use jiff::Timestamp;
 use ode_job::{Claimed, Ended, Handler, JobId, Lane, Limits, Readiness, WorkerId};
@@ -50,6 +51,8 @@ pub(crate) struct LaneState {
     pub(crate) wake: Notify,
     /// Woken when somebody waits in the database.
     call: Notify,
+    /// How long attempts take lately.
+    pub(crate) pace: Pace,
     inside: Mutex<Inside>,
 }
 
@@ -100,6 +103,7 @@ impl LaneState {
             limits,
             wake: Notify::new(),
             call: Notify::new(),
+            pace: Pace::default(),
             inside: Mutex::new(inside),
         }
     }
@@ -200,8 +204,8 @@ impl LaneState {
 /// Works in one slot until nothing waits for it.
 async fn work(shared: Arc<Shared>, lane: Arc<LaneState>) {
     while let Some((job, interrupt, told)) = lane.next() {
-        let end = attempt::run(&shared, &lane, job, interrupt, told).await;
-        if shared.ended.send(end).await.is_err() {
+        let over = attempt::run(&shared, &lane, job, interrupt, told).await;
+        if shared.ended.send(over).await.is_err() {
             // The finisher is gone, so the process ends; the lease runs out by itself.
             return;
         }
@@ -414,7 +418,8 @@ impl Lanes {
             let waiting: Vec<Claimed> = lane.inside().waiting.drain(..).collect();
             for job in waiting {
                 let end = attempt::ending(&lane.limits, job, Ended::HandedBack);
-                if shared.ended.send(end).await.is_err() {
+                // It has not begun, so there is nothing to tell of it.
+                if shared.ended.send(Over { end, took: None, is_brisk: true }).await.is_err() {
                     return;
                 }
             }

@@ -9,11 +9,13 @@ mod chores;
 mod finisher;
 mod lane;
 mod pulse;
+mod report;
 
 pub use chores::Chores;
 use lane::{LaneState, Lanes};
 use ode_job::{Registry, WorkerId};
 use ode_store::{Blobs, Error, Store};
+pub use report::METRICS;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -71,7 +73,7 @@ pub(crate) struct Shared {
     pub(crate) blobs: Option<Blobs>,
     pub(crate) config: Config,
     pub(crate) lanes: Lanes,
-    pub(crate) ended: mpsc::Sender<ode_store::Finish>,
+    pub(crate) ended: mpsc::Sender<report::Over>,
     pub(crate) logs: mpsc::Sender<attempt::Line>,
     pub(crate) is_stopping: AtomicBool,
     /// When the answer to a claim was lost: jobs may be leased to us that we do not know of.

@@ -2,7 +2,7 @@
 //! line and gives the jobs of lost workers to others.
 
 use crate::lane::Interrupt;
-use crate::{STRAY_AFTER, Shared};
+use crate::{STRAY_AFTER, Shared, report};
 use jiff::Timestamp;
 use ode_job::record::About;
 use ode_job::{ErrorCode, Failure, JobId, Lease};
@@ -134,6 +134,7 @@ async fn look_around(shared: &Shared, care: Care) -> Result<(), Error> {
         crash::point("in-rescue");
         let count = shared.store.rescue().await?;
         if count > 0 {
+            report::rescued(count);
             tracing::warn!("{count} jobs of lost workers were given to others");
         }
     }
@@ -180,6 +181,7 @@ async fn give_up(shared: &Shared) -> Result<(), Error> {
         let failure = Failure::from(ErrorCode::GatewayUnavailable);
         let count = shared.store.give_up_waiting(lane.lane, limit, &failure).await?;
         if count > 0 {
+            report::given_up(lane.lane, failure.code, count);
             tracing::warn!(
                 job.lane = %lane.lane,
                 "{count} jobs failed: what they wait for has been away for {} s",

@@ -1,4 +1,4 @@
-//! `ode doctor`: checks what ODE stands on, and says what to do where it does not hold. It changes nothing: what
+//! `ode doctor`: checks what ODE stands on and whether it works, and says what to do where it does not hold. It changes nothing: what
 //! is not there yet is not made.
 
 use crate::config::{Schema, Settings};
@@ -76,14 +76,27 @@ async fn check_store(store: &Store) -> Vec<Finding> {
             Finding::bad("schema", error.to_string(), "Run `ode migrate up`, or use the matching ode.")
         }
     };
+    let is_ours = schema.is_ok;
     match store.health().await {
         Ok(mut findings) => {
             findings.insert(0, schema);
+            // The tables of another version may look otherwise.
+            if is_ours {
+                findings.extend(check_work(store).await);
+            }
             findings
         }
         Err(error) => {
             vec![schema, Finding::bad("database", error.to_string(), "Check that the server runs.")]
         }
+    }
+}
+
+/// Whether anybody works on what waits, and whether what they depend on is there.
+async fn check_work(store: &Store) -> Vec<Finding> {
+    match store.overview().await {
+        Ok(overview) => overview.findings(),
+        Err(error) => vec![Finding::bad("workers", error.to_string(), "Check that the server runs.")],
     }
 }
 

@@ -18,5 +18,6 @@ pub(crate) mod ocr;
 pub(crate) mod opinions;
 pub(crate) mod serve;
 mod site;
+mod watch;
 pub(crate) mod work;
 pub(crate) mod workers;

@@ -3,16 +3,19 @@
 use super::gateway;
 use super::opinions::Asking;
 use super::site::SiteArgs;
+use super::watch::{Watched, Watching};
 use super::work::Work;
 use crate::config::{Schema, Settings};
 use crate::output;
 use anyhow::Context as _;
 use clap::Args;
+use ode_store::disk::Watermark;
 use ode_store::{Blobs, Store};
-use ode_web::Site;
+use ode_web::{Site, Watcher};
 use ode_worker::{Chores, Worker};
 use std::pin::pin;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,6 +27,8 @@ pub(crate) struct Serve {
     /// Address to listen on; port 0 takes any that is free
     #[arg(long, env = "ODE_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     listen: String,
+    #[command(flatten)]
+    watched: Watched,
     #[command(flatten)]
     site: SiteArgs,
     #[command(flatten)]
@@ -48,6 +53,8 @@ impl Drain {
 /// How to run a worker alone.
 #[derive(Debug, Args)]
 pub(crate) struct WorkerOnly {
+    #[command(flatten)]
+    watched: Watched,
     #[command(flatten)]
     work: Work,
     #[command(flatten)]
@@ -125,6 +132,7 @@ async fn serve(
     let blobs = settings.blobs()?;
     let site = args.site.settings(settings, gateway::mappings_offered(), args.drain.grace());
     let site = Site::open(store.clone(), blobs.clone(), site).await?;
+    let watching = args.watched.start(site.watcher()).await?;
     let beside = beside(store.clone(), blobs).await?;
     let (stop, stopped) = oneshot::channel::<()>();
     let mut web = tokio::spawn(site.serve(listener, async {
@@ -135,6 +143,7 @@ async fn serve(
     if let Some(gateway) = beside.as_ref().and_then(|beside| beside.gateway.as_ref()) {
         announce(format!("Its gateway is listening on http://{}", gateway.address()));
     }
+    watching.iter().for_each(Watching::announce);
     announce("Stop it with ctrl-C.".into());
     tokio::select! {
         () = signals.asked() => {}
@@ -168,9 +177,13 @@ async fn end_beside(beside: Option<Beside>) -> anyhow::Result<()> {
 pub(crate) async fn worker(settings: &Settings, args: &WorkerOnly) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let store = settings.store("worker", Schema::Migrate).await?;
-    let parts = (store, settings.blobs()?);
-    let worker = start_worker(settings, parts, &args.work, &args.drain).await?;
+    let blobs = settings.blobs()?;
+    let disk = Watermark::new(blobs.root(), settings.watermark());
+    let watcher = Watcher::new(store.clone(), blobs.clone(), disk, settings.redis.clone());
+    let watching = args.watched.start(Arc::new(watcher)).await?;
+    let worker = start_worker(settings, (store, blobs), &args.work, &args.drain).await?;
     announce(format!("Worker {} is running. Stop it with ctrl-C.", worker.worker.id()));
+    watching.iter().for_each(Watching::announce);
     signals.asked().await;
     signals.wait_for(worker.stop(), args.drain.grace()).await
 }

@@ -9,7 +9,9 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use ode_job::breaker::{Breaker, BreakerPolicy, Outcome, Permit, Standing};
 use ode_job::pipeline::Readiness;
+use ode_metrics::{Family, Histogram};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
 
 /// When a gateway counts as away: as everywhere, but on ten calls. Five uploads and their first retries are as many, so
 /// that a small installation notices an outage before its jobs have used up their tries. A gateway that fails one call
@@ -20,6 +22,19 @@ pub const BREAKER: BreakerPolicy = BreakerPolicy {
     calls_min: 10,
     cool_down: std::time::Duration::from_secs(30),
 };
+
+/// Upper ends of the buckets, in seconds: from a warm one-page invoice to the longest that a call may take.
+const BUCKETS: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 180.0];
+
+static CALLS: Histogram<2> = Histogram::new(
+    "ode_gateway_call_duration_seconds",
+    "How long calls to gateways elsewhere took, by status; none where there was no answer.",
+    ["gateway", "status"],
+    &BUCKETS,
+);
+
+/// What calls to gateways elsewhere count.
+pub static METRICS: [&dyn Family; 1] = [&CALLS];
 
 /// All gateways that may be called.
 #[derive(Debug)]
@@ -109,7 +124,10 @@ impl Gateways {
 impl Chosen<'_> {
     /// Calls it, and remembers how that went.
     pub(super) async fn process(self, document: Bytes, mapping: &str, output: Option<Output>) -> Called {
+        let began = Instant::now();
         let call = self.gateway.client.process(document, mapping, output).await;
+        let status = call.status.map_or("none".into(), |status| status.to_string().into());
+        CALLS.observe([self.gateway.address.clone().into(), status], [began.elapsed()]);
         let outcome = if call.is_answered() { Outcome::Success } else { Outcome::Failure };
         self.gateway.breaker().record(Timestamp::now(), outcome);
         Called { address: self.gateway.address.clone(), is_probe: self.is_probe, call }

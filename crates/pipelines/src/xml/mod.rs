@@ -24,7 +24,7 @@ pub use conversion::serve;
 pub(crate) use conversion::{failed, refused};
 pub use converter::{Converter, Options, too_large};
 pub(crate) use converter::{broken, finished, this_program};
-pub use gateways::{BREAKER, Gateways};
+pub use gateways::{BREAKER, Gateways, METRICS};
 pub use handler::{Engine, Route, XmlHandler};
 pub use model::{Model, ModelError, ModelSettings};
 pub use ocr::OcrOptions;

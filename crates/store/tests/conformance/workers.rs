@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use ode_job::{
     Claimed, Ended, JobId, Lane, Lease, LogLevel, Phase, Pipeline, Progress, State, WorkerId, WorkerRecord,
 };
-use ode_store::{ClaimRequest, Config, Finished, Store, Wake, Wakes};
+use ode_store::{ClaimRequest, Config, Finished, Overview, Store, Wake, Wakes};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -29,6 +29,7 @@ on_both!(
     a_look_shows_when_the_next_job_is_due,
     a_look_shows_a_lost_worker,
     new_work_and_the_wish_to_stop_wake_whoever_listens,
+    an_overview_shows_what_waits_what_runs_and_who_works,
 );
 on_both!(
     sqlite_file, postgres_database:
@@ -48,6 +49,20 @@ async fn claimed(store: &Store, count: usize) -> (WorkerId, Vec<Claimed>) {
 
 async fn find(store: &Store, id: WorkerId) -> Option<WorkerRecord> {
     store.workers().await.unwrap().into_iter().find(|worker| worker.id == id)
+}
+
+async fn an_overview_shows_what_waits_what_runs_and_who_works(store: Store) {
+    assert_eq!(store.overview().await.unwrap(), Overview::default());
+    let (worker, _claimed) = claimed(&store, 1).await;
+    store.enqueue_many(vec![job(Pipeline::Html), job(Pipeline::Html)]).await.unwrap();
+    let overview = store.overview().await.unwrap();
+    let seen: Vec<_> = overview.live.iter().map(|jobs| (jobs.state, jobs.count, jobs.waiting)).collect();
+    assert_eq!(seen, [(State::Pending, 2, 2), (State::Processing, 1, 0)]);
+    assert!(overview.live[0].waiting_for.is_some() && overview.live[0].running_for.is_none());
+    assert!(overview.live[1].waiting_for.is_none() && overview.live[1].running_for.is_some());
+    assert_eq!((overview.workers_alive, overview.waiting()), (1, 2));
+    silence(&store, worker).await;
+    assert_eq!(store.overview().await.unwrap().workers_alive, 0);
 }
 
 async fn a_worker_is_known_from_its_start_to_its_leave(store: Store) {

@@ -1,37 +1,47 @@
 //! What the gateway counts, and how it tells Prometheus.
 
 use super::Shadow;
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use ode_metrics::{Counter, Family as _, Histogram, gauge};
 use std::time::Duration;
 
 /// Upper ends of the histogram's buckets, in seconds: from a warm one-page invoice to the longest that may be.
 const BUCKETS: [f64; 10] = [0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 
 /// Counts since the start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Metrics {
-    counts: Mutex<Counts>,
+    conversions: Counter<1>,
+    shadow_runs: Counter<2>,
+    shadow_differences: Counter<2>,
+    seconds: Histogram<0>,
 }
 
-#[derive(Debug, Default)]
-struct Counts {
-    by_code: BTreeMap<&'static str, u64>,
-    by_bucket: [u64; BUCKETS.len()],
-    count: u64,
-    seconds: f64,
-    shadows: BTreeMap<String, ShadowCounts>,
-}
-
-/// Mappings whose shadow runs are counted, and fields of each: more would be too much for those who collect.
-const SERIES_MAX: usize = 200;
-
-#[derive(Debug, Default)]
-struct ShadowCounts {
-    same: u64,
-    different: u64,
-    by_field: BTreeMap<String, u64>,
+impl Default for Metrics {
+    fn default() -> Self {
+        Metrics {
+            conversions: Counter::new(
+                "ode_gateway_conversions_total",
+                "Requests to convert, by outcome.",
+                ["code"],
+            ),
+            shadow_runs: Counter::new(
+                "ode_gateway_shadow_runs_total",
+                "Documents that a draft or canary mapping read beside the live one, by how it came out.",
+                ["mapping", "outcome"],
+            ),
+            shadow_differences: Counter::new(
+                "ode_gateway_shadow_differences_total",
+                "Values that a draft or canary mapping read differently, by field or column.",
+                ["mapping", "field"],
+            ),
+            seconds: Histogram::new(
+                "ode_gateway_seconds",
+                "From the first byte of a request to its answer.",
+                [],
+                &BUCKETS,
+            ),
+        }
+    }
 }
 
 /// What is so right now.
@@ -45,103 +55,55 @@ pub(super) struct Gauges {
 impl Metrics {
     /// Counts a request that never got as far as a conversion.
     pub(super) fn refused(&self, code: &'static str) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        *counts.by_code.entry(code).or_default() += 1;
+        self.conversions.add([code.into()], 1);
     }
 
     /// Counts a request that was answered, and how long it took.
     pub(super) fn answered(&self, code: &'static str, took: Duration) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let seconds = took.as_secs_f64();
-        *counts.by_code.entry(code).or_default() += 1;
-        for (bucket, end) in counts.by_bucket.iter_mut().zip(BUCKETS) {
-            *bucket += u64::from(seconds <= end);
-        }
-        counts.count += 1;
-        counts.seconds += seconds;
+        self.conversions.add([code.into()], 1);
+        self.seconds.observe([], [took]);
     }
 
     /// Counts how versions of a mapping that ran beside it came out.
     pub(super) fn shadowed(&self, shadows: &[Shadow]) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         for shadow in shadows {
-            let is_full = counts.shadows.len() >= SERIES_MAX;
-            if is_full && !counts.shadows.contains_key(&shadow.mapping) {
-                continue;
-            }
-            let counts = counts.shadows.entry(shadow.mapping.clone()).or_default();
-            let outcome = if shadow.different.is_empty() { &mut counts.same } else { &mut counts.different };
-            *outcome += 1;
+            let is_same = shadow.different.is_empty();
+            let mapping = || shadow.mapping.clone().into();
+            // Both are told from the first run on, so that a share can be reckoned.
+            self.shadow_runs.add([mapping(), "same".into()], u64::from(is_same));
+            self.shadow_runs.add([mapping(), "different".into()], u64::from(!is_same));
             for field in shadow.different.iter().map(|path| column(path)) {
-                if counts.by_field.len() < SERIES_MAX || counts.by_field.contains_key(&field) {
-                    *counts.by_field.entry(field).or_default() += 1;
-                }
+                self.shadow_differences.add([mapping(), field.into()], 1);
             }
         }
     }
 
     /// Everything, in Prometheus' text format.
     pub(super) fn text(&self, gauges: Gauges) -> String {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
-        head(&mut text, "conversions_total", "counter", "Requests to convert, by outcome.");
-        for (code, count) in &counts.by_code {
-            let _ = writeln!(text, "ode_gateway_conversions_total{{code=\"{code}\"}} {count}");
-        }
+        self.conversions.write(&mut text);
         for (name, value, help) in [
-            ("in_flight", gauges.in_flight, "Requests to convert that are under way."),
-            ("mappings", gauges.mappings, "Mappings in use."),
-            ("mapping_mistakes", gauges.mistakes, "Mistakes that keep newer mapping files from being used."),
+            ("ode_gateway_in_flight", gauges.in_flight, "Requests to convert that are under way."),
+            ("ode_gateway_mappings", gauges.mappings, "Mappings in use."),
+            (
+                "ode_gateway_mapping_mistakes",
+                gauges.mistakes,
+                "Mistakes that keep newer mapping files from being used.",
+            ),
         ] {
-            head(&mut text, name, "gauge", help);
-            let _ = writeln!(text, "ode_gateway_{name} {value}");
+            gauge(&mut text, name, help, [(&[][..], value)]);
         }
-        counts.write_shadows(&mut text);
-        head(&mut text, "seconds", "histogram", "From the first byte of a request to its answer.");
-        for (count, end) in counts.by_bucket.iter().zip(BUCKETS) {
-            let _ = writeln!(text, "ode_gateway_seconds_bucket{{le=\"{end}\"}} {count}");
-        }
-        let (count, seconds) = (counts.count, counts.seconds);
-        let _ = writeln!(text, "ode_gateway_seconds_bucket{{le=\"+Inf\"}} {count}");
-        let _ = writeln!(text, "ode_gateway_seconds_sum {seconds}\node_gateway_seconds_count {count}");
+        self.shadow_runs.write(&mut text);
+        self.shadow_differences.write(&mut text);
+        self.seconds.write(&mut text);
         text
     }
-}
-
-/// Writing to a string cannot fail.
-fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(text, "# HELP ode_gateway_{name} {help}\n# TYPE ode_gateway_{name} {kind}");
 }
 
 /// A cell's path without the number of its row: `lines.total`.
 fn column(path: &str) -> String {
     let is_name = |part: &&str| !part.bytes().all(|byte| byte.is_ascii_digit());
     path.split('.').filter(is_name).collect::<Vec<_>>().join(".")
-}
-
-impl Counts {
-    fn write_shadows(&self, text: &mut String) {
-        let runs = "Documents that a draft or canary mapping read beside the live one, by how it came out.";
-        head(text, "shadow_runs_total", "counter", runs);
-        for (mapping, counts) in &self.shadows {
-            for (outcome, count) in [("same", counts.same), ("different", counts.different)] {
-                let _ = writeln!(
-                    text,
-                    "ode_gateway_shadow_runs_total{{mapping=\"{mapping}\",outcome=\"{outcome}\"}} {count}"
-                );
-            }
-        }
-        let fields = "Values that a draft or canary mapping read differently, by field or column.";
-        head(text, "shadow_differences_total", "counter", fields);
-        for (mapping, counts) in &self.shadows {
-            for (field, count) in &counts.by_field {
-                let _ = writeln!(
-                    text,
-                    "ode_gateway_shadow_differences_total{{mapping=\"{mapping}\",field=\"{field}\"}} {count}"
-                );
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,3 +6,4 @@ mod documents;
 mod limits;
 mod live;
 mod results;
+mod watch;
