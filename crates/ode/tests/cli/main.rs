@@ -9,6 +9,7 @@ mod convert;
 mod doctor;
 mod gateway;
 mod harness;
+mod html;
 mod jobs;
 mod mapping;
 mod maps;

@@ -249,7 +249,9 @@ fn folders(args: &Convert, tasks: &[Task], is_single: bool) -> BTreeSet<PathBuf>
         }
         Place::Stdout => None,
     };
-    let outs = tasks.iter().filter(|_| is_meant(&args.out)).filter_map(|task| parent(&task.out));
+    // A folder for one document is made when there is something to put into it.
+    let is_shared = is_meant(&args.out) && !html::is_foldered(args);
+    let outs = tasks.iter().filter(|_| is_shared).filter_map(|task| parent(&task.out));
     let provenances = tasks.iter().filter(|_| is_meant(&args.provenance));
     outs.chain(provenances.filter_map(|task| task.provenance.as_ref().and_then(parent))).collect()
 }
