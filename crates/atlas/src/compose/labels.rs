@@ -275,11 +275,22 @@ fn halves(name: &str) -> Vec<&str> {
 
 fn name_oceans(canvas: &mut Canvas<'_>, view: &View, labels: &mut Labels) {
     let color = Color { rgb: canvas.look.coast.rgb, alpha: 165 };
+    let mut named: Vec<(&str, Pixel)> = Vec::new();
     for (name, lon, lat, share) in OCEANS {
         let Some(at) = view.chart.locate(Place::from_degrees(lon, lat)) else { continue };
+        // Twice only where the two are far from each other on this map.
+        let is_near = |other: &(&str, Pixel)| {
+            let (across, down) = ((other.1[0] - at[0]).abs(), (other.1[1] - at[1]).abs());
+            other.0 == name && across < 0.5 * view.area.width() && down < 0.6 * view.chart.scale as f32
+        };
+        if named.iter().any(is_near) {
+            continue;
+        }
         let size = (view.chart.scale as f32 * 0.062 * share).min(9.0 * canvas.mm);
         let hand = Hand { face: Face::Slanted, size, spacing: 0.16 };
         let lines = name.split(' ').map(|word| canvas.lettering.set(word, hand)).collect();
-        labels.centered(lines, at, size, color);
+        if labels.centered(lines, at, size, color) {
+            named.push((name, at));
+        }
     }
 }
