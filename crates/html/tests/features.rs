@@ -6,7 +6,7 @@ use builder::{Builder, one_page};
 use ode_html::{Asset, AssetKind, Conversion, ConversionConfig, Limits, Refusal, convert};
 
 fn converted(pdf: Vec<u8>) -> Conversion {
-    convert(pdf, &ConversionConfig::default(), &Limits::default()).unwrap()
+    convert(pdf, &ConversionConfig::default(), &Limits::default()).expect("it can be converted")
 }
 
 fn asset<'c>(conversion: &'c Conversion, path: &str) -> &'c Asset {
@@ -16,14 +16,14 @@ fn asset<'c>(conversion: &'c Conversion, path: &str) -> &'c Asset {
 }
 
 fn html(conversion: &Conversion) -> String {
-    String::from_utf8(asset(conversion, "index.html").bytes.clone()).unwrap()
+    String::from_utf8(asset(conversion, "index.html").bytes.clone()).expect("HTML is text")
 }
 
 /// What is in the body, without the frame around it.
 fn main_of(pdf: Vec<u8>) -> String {
     let html = html(&converted(pdf));
-    let from = html.find("<main>").unwrap();
-    html[from..html.find("</main>").unwrap()].to_owned()
+    let from = html.find("<main>").expect("there is a body");
+    html[from..html.find("</main>").expect("it ends")].to_owned()
 }
 
 /// The text that a reader would copy, line by line.
