@@ -6,7 +6,7 @@ use builder::{Builder, one_page};
 use ode_html::{Asset, AssetKind, Conversion, ConversionConfig, Limits, Refusal, convert};
 
 fn converted(pdf: Vec<u8>) -> Conversion {
-    convert(pdf, &ConversionConfig::default(), &Limits::default()).expect("it converts")
+    convert(pdf, &ConversionConfig::default(), &Limits::default()).expect("it can be converted")
 }
 
 fn asset<'c>(conversion: &'c Conversion, path: &str) -> &'c Asset {
@@ -16,13 +16,13 @@ fn asset<'c>(conversion: &'c Conversion, path: &str) -> &'c Asset {
 }
 
 fn html(conversion: &Conversion) -> String {
-    String::from_utf8(asset(conversion, "index.html").bytes.clone()).expect("it is text")
+    String::from_utf8(asset(conversion, "index.html").bytes.clone()).expect("HTML is text")
 }
 
 /// What is in the body, without the frame around it.
 fn main_of(pdf: Vec<u8>) -> String {
     let html = html(&converted(pdf));
-    let from = html.find("<main>").expect("a page has a main part");
+    let from = html.find("<main>").expect("there is a body");
     html[from..html.find("</main>").expect("it ends")].to_owned()
 }
 
@@ -303,7 +303,7 @@ fn one_file_holds_everything_and_needs_nothing_else() {
     let pdf = one_page("BT /F1 12 Tf 50 250 Td (Hello) Tj ET");
     let conversion = convert(pdf, &config, &Limits::default()).unwrap();
     let [page] = &conversion.assets[..] else { panic!("{} files", conversion.assets.len()) };
-    let html = String::from_utf8(page.bytes.clone()).expect("it is text");
+    let html = String::from_utf8(page.bytes.clone()).unwrap();
     assert!(html.contains("style-src 'sha256-"));
     assert!(!html.contains("src=\"images") && !html.contains("url(fonts"));
 }
