@@ -1,6 +1,6 @@
 //! Lists, histories, downloads and links.
 
-use super::client::{Client, Makes, pdf, web, web_with, work};
+use super::client::{Client, Makes, pdf, until, web, web_with, work};
 use super::documents::remove_results;
 use crate::harness::{Ode, on_both};
 use ode_job::ErrorCode;
@@ -10,6 +10,9 @@ on_both!(
     a_result_is_downloaded_once_it_is_there,
     a_download_after_expiry_says_that_retention_removed_it,
     a_part_of_a_result_can_be_fetched,
+    only_a_whole_download_counts,
+    a_result_that_goes_with_its_first_download_is_not_lost_to_a_glance,
+    a_retry_is_offered_only_where_it_can_help,
     a_link_works_without_a_cookie_until_it_is_too_old,
     the_list_comes_in_parts_and_can_be_narrowed,
     the_list_tells_what_changed_since,
@@ -93,6 +96,74 @@ fn a_part_of_a_result_can_be_fetched(ode: &Ode) {
     assert_eq!(browser.with("If-None-Match", tag).get(&download).code(), 304);
 }
 
+fn only_a_whole_download_counts(ode: &Ode) {
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let job = browser.uploaded("a.pdf", &pdf(1));
+    work(ode, Makes::Xml("0123456789"));
+    let download = path(&job, "/download");
+    let tag = browser.get(&download).header("etag").to_owned();
+    let count = || browser.get(&path(&job, "")).json()["download_count"].clone();
+    until("the first one counts", || count() == 1);
+    browser.send("HEAD", &download, "", b"");
+    browser.with("Range", "bytes=0-4").get(&download);
+    browser.with("Range", "bytes=0-").get(&download);
+    browser.with("If-None-Match", &tag).get(&download);
+    let link = browser.post(&path(&job, "/link")).json()["url"].as_str().unwrap().to_owned();
+    browser.get(&link);
+    until("the second one counts", || count() == 2);
+    let events = browser.get(&path(&job, "/events")).json();
+    let told =
+        events["events"].as_array().unwrap().iter().filter(|event| event["event"] == "downloaded").count();
+    assert_eq!(told, 2, "{events}");
+    assert!(browser.get(&path(&job, "")).json()["first_downloaded_at"].is_string());
+}
+
+fn a_result_that_goes_with_its_first_download_is_not_lost_to_a_glance(ode: &Ode) {
+    ode.sql("UPDATE retention_policy SET delete_on_download = TRUE");
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let job = browser.uploaded("a.pdf", &pdf(1));
+    work(ode, Makes::Xml("0123456789"));
+    let download = path(&job, "/download");
+    for _ in 0..3 {
+        assert_eq!(browser.send("HEAD", &download, "", b"").code(), 200);
+        assert_eq!(browser.with("Range", "bytes=0-4").get(&download).code(), 206);
+    }
+    assert_eq!(browser.get(&download).body, "0123456789");
+    until("it is gone", || browser.get(&download).code() == 404);
+    browser.get(&download).assert_problem(404, "EXPIRED");
+    // In a browser window that is a page.
+    let page = browser.with("Accept", "text/html,*/*;q=0.8").get(&download);
+    assert_eq!((page.code(), page.header("content-type")), (404, "text/html; charset=utf-8"));
+    assert!(page.body.contains("File was removed by retention"), "{page:?}");
+}
+
+fn a_retry_is_offered_only_where_it_can_help(ode: &Ode) {
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let failed = |number: usize, code: ErrorCode| {
+        let job = browser.uploaded("a.pdf", &pdf(number));
+        work(ode, Makes::Failure(code));
+        browser.get(&path(&job, "")).json()
+    };
+    let hopeless = failed(1, ErrorCode::Encrypted);
+    assert_eq!(hopeless["links"]["retry"], json!(null));
+    assert_eq!(hopeless["links"]["delete"], path(&hopeless, ""));
+    browser.post(&path(&hopeless, "/retry")).assert_problem(409, "ENCRYPTED");
+    let passing = failed(2, ErrorCode::Gw5xx);
+    assert_eq!(passing["links"]["retry"], path(&passing, "/retry"));
+    ode.sql("DELETE FROM job_artifact WHERE role = 'source'");
+    browser.post(&path(&passing, "/retry")).assert_problem(409, "EXPIRED");
+    let still = browser.get(&path(&passing, "")).json();
+    assert_eq!(
+        (&still["status"], &still["error"]),
+        (&json!("failed"), &passing["error"]),
+        "nothing was changed"
+    );
+    assert_eq!(still["links"]["retry"], json!(null));
+}
+
 fn a_link_works_without_a_cookie_until_it_is_too_old(ode: &Ode) {
     let serving = web(ode);
     let (browser, stranger) = (Client::browser(&serving), Client::stranger(&serving));
@@ -129,7 +200,7 @@ fn a_link_that_is_too_old_does_not_work() {
     let job = browser.uploaded("a.pdf", &pdf(1));
     work(&ode, Makes::Xml("<a/>"));
     let url = browser.post(&path(&job, "/link")).json()["url"].as_str().unwrap().to_owned();
-    super::client::until("it is too old", || browser.get(&url).code() == 404);
+    until("it is too old", || browser.get(&url).code() == 404);
     browser.get(&url).assert_problem(404, "NOT_FOUND");
 }
 
@@ -175,14 +246,12 @@ fn the_list_tells_what_changed_since(ode: &Ode) {
     // As if they had been there for long.
     let past = if ode.url().starts_with("sqlite") { "1" } else { "timestamptz '2020-01-01'" };
     ode.sql(&format!("UPDATE job_live SET created_at = {past}, updated_at = {past}"));
-    super::client::until("the list is read anew", || {
-        browser.list()["jobs"][0]["created_at"].as_str().unwrap() < "2021"
-    });
+    until("the list is read anew", || browser.list()["jobs"][0]["created_at"].as_str().unwrap() < "2021");
     let as_of = browser.list()["as_of"].as_str().unwrap().to_owned();
     let since = || browser.get(&format!("/api/jobs?since={as_of}")).json();
     assert_eq!((&since()["jobs"], &since()["active_count"]), (&json!([]), &json!(2)));
     work(ode, Makes::Xml("<a/>"));
-    super::client::until("the change shows", || !since()["jobs"].as_array().unwrap().is_empty());
+    until("the change shows", || !since()["jobs"].as_array().unwrap().is_empty());
     let changed = since();
     assert_eq!(changed["jobs"].as_array().unwrap().len(), 1);
     assert_eq!((&changed["jobs"][0]["id"], &changed["active_count"]), (&old["id"], &json!(1)));
@@ -192,16 +261,16 @@ fn the_list_tells_what_changed_since(ode: &Ode) {
     let again = browser.with("If-None-Match", tag).get("/api/jobs");
     assert_eq!((again.code(), again.body.as_str()), (304, ""), "{again:?}");
     work(ode, Makes::Xml("<b/>"));
-    super::client::until("the tag changes", || {
-        browser.with("If-None-Match", tag).get("/api/jobs").code() == 200
-    });
+    until("the tag changes", || browser.with("If-None-Match", tag).get("/api/jobs").code() == 200);
 }
 
 fn a_job_is_cancelled_retried_and_stopped_by_its_owner(ode: &Ode) {
     let serving = web(ode);
     let browser = Client::browser(&serving);
     let job = browser.uploaded("a.pdf", &pdf(1));
-    browser.post(&path(&job, "/stop")).assert_problem(409, "CONFLICT");
+    let refused = browser.post(&path(&job, "/stop"));
+    refused.assert_problem(409, "CONFLICT");
+    assert_eq!(refused.json()["detail"], "Only a job that is running can be stopped. This one is queued.");
     browser.post(&path(&job, "/retry")).assert_problem(409, "CONFLICT");
     let cancelled = browser.post(&path(&job, "/cancel")).json();
     assert_eq!((&cancelled["status"], &cancelled["error"]["code"]), (&json!("failed"), &json!("CANCELLED")));
