@@ -91,10 +91,19 @@ pub enum Stage {
     Held(Duration),
 }
 
+/// How long a job will still take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeLeft {
+    /// About this long.
+    About(Duration),
+    /// It runs for half as long again as jobs like it; when it ends cannot be said.
+    Overdue,
+}
+
 /// How long each of these jobs will still take, where that can be said: what runs ends, and what waits takes the slots
 /// as they become free, highest priority first, turn by turn between owners, oldest first.
 #[must_use]
-pub fn times_left(line: &[Place], slots: usize) -> HashMap<JobId, Duration> {
+pub fn times_left(line: &[Place], slots: usize) -> HashMap<JobId, TimeLeft> {
     let mut left = HashMap::new();
     if slots == 0 {
         return left;
@@ -104,7 +113,9 @@ pub fn times_left(line: &[Place], slots: usize) -> HashMap<JobId, Duration> {
         if let Stage::Running(elapsed) = place.stage {
             // One that takes longer than expected is not about to end just because it should have.
             let rest = place.takes.map(|takes| takes.saturating_sub(elapsed).max(elapsed / 10));
-            left.extend(rest.map(|rest| (place.id, rest)));
+            let is_overdue = place.takes.is_some_and(|takes| elapsed > takes + takes / 2);
+            let told = |rest| if is_overdue { TimeLeft::Overdue } else { TimeLeft::About(rest) };
+            left.extend(rest.map(|rest| (place.id, told(rest))));
             free.push(Reverse(rest.unwrap_or_default()));
         }
     }
@@ -118,7 +129,7 @@ pub fn times_left(line: &[Place], slots: usize) -> HashMap<JobId, Duration> {
             Stage::Waiting | Stage::Running(_) => at,
         };
         let ends = begins + place.takes.unwrap_or_default();
-        left.extend(place.takes.map(|_| (place.id, ends)));
+        left.extend(place.takes.map(|_| (place.id, TimeLeft::About(ends))));
         free.push(Reverse(ends));
     }
     left
@@ -200,7 +211,11 @@ mod tests {
 
     fn seconds(line: &[Place], slots: usize) -> Vec<Option<u64>> {
         let left = times_left(line, slots);
-        line.iter().map(|place| left.get(&place.id).map(Duration::as_secs)).collect()
+        let seconds = |left: &TimeLeft| match left {
+            TimeLeft::About(left) => Some(left.as_secs()),
+            TimeLeft::Overdue => None,
+        };
+        line.iter().map(|place| left.get(&place.id).and_then(seconds)).collect()
     }
 
     #[test]
@@ -226,7 +241,9 @@ mod tests {
 
     #[test]
     fn a_job_that_is_late_is_not_said_to_end_at_once() {
-        let line = [place(1, 1, Stage::Running(Duration::from_secs(60)))];
-        assert_eq!(seconds(&line, 3), [Some(6)]);
+        let running = |seconds| [place(1, 1, Stage::Running(Duration::from_secs(seconds)))];
+        assert_eq!(seconds(&running(12), 3), [Some(1)]);
+        let late = running(60);
+        assert_eq!(times_left(&late, 3)[&late[0].id], TimeLeft::Overdue);
     }
 }

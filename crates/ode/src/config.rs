@@ -123,12 +123,16 @@ impl Settings {
     }
 
     /// When the disk of the files counts as nearly full.
-    pub(crate) fn watermark(&self) -> WatermarkConfig {
+    pub(crate) fn watermark(&self) -> anyhow::Result<WatermarkConfig> {
         let share = |percent: u8| f64::from(percent) / 100.0;
-        WatermarkConfig {
-            pause_at: share(self.disk_pause),
-            resume_at: share(self.disk_resume.min(self.disk_pause)),
+        let (pause, resume) = (self.disk_pause, self.disk_resume);
+        if resume > pause {
+            anyhow::bail!(
+                "--disk-resume {resume} is above --disk-pause {pause}: uploads would pause and go on at once. Give it \
+                 {pause} or less."
+            );
         }
+        Ok(WatermarkConfig { pause_at: share(pause), resume_at: share(resume) })
     }
 
     /// Opens the file store.

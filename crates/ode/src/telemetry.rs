@@ -7,7 +7,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// What is logged unless something else is asked for.
-const USUAL: &str = "warn,ode=info,ode_worker=info,ode_web=info,ode_store=info";
+const USUAL: &str = "warn,ode=info,ode_worker=info,ode_pipelines=info,ode_web=info,ode_store=info";
 
 /// Starts logging as the settings say.
 pub(crate) fn start(settings: &Settings) -> anyhow::Result<()> {

@@ -94,8 +94,9 @@ fn is_paused(config: WatermarkConfig, used_share: f64, was_paused: bool) -> bool
     used_share >= mark
 }
 
-/// As `df` counts: what is kept for the administrator is not ours to use.
-fn used_share(root: &Path) -> Option<f64> {
+/// The used share of the disk under a directory, as `df` counts: what is kept for the administrator is not ours to use.
+#[must_use]
+pub fn used_share(root: &Path) -> Option<f64> {
     let disk = rustix::fs::statvfs(root).ok()?;
     let used = disk.f_blocks.saturating_sub(disk.f_bfree) as f64;
     let all = used + disk.f_bavail as f64;

@@ -5,7 +5,7 @@ use crate::Store;
 use crate::db::{Row, params};
 use crate::error::Error;
 use jiff::Timestamp;
-use ode_job::estimate::{Place, SAMPLES_MAX, Sample, Speed, Stage, times_left};
+use ode_job::estimate::{Place, SAMPLES_MAX, Sample, Speed, Stage, TimeLeft, times_left};
 use ode_job::{JobId, Lane, Pipeline};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -51,7 +51,7 @@ impl Speeds {
 impl Store {
     /// How long each of these jobs will still take. One that has ended, or of which nothing can be said yet, is not in
     /// the answer.
-    pub async fn times_left(&self, jobs: &[JobId]) -> Result<HashMap<JobId, Duration>, Error> {
+    pub async fn times_left(&self, jobs: &[JobId]) -> Result<HashMap<JobId, TimeLeft>, Error> {
         if jobs.is_empty() {
             return Ok(HashMap::new());
         }

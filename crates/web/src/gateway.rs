@@ -60,8 +60,8 @@ pub struct Conversion {
     pub xml: Vec<u8>,
     /// Where the values are from: a mapping's id, or the embedded file that was passed on.
     pub source: String,
-    /// How many things there are that a person should look at.
-    pub findings: usize,
+    /// What a person should look at: each with `severity`, `code`, `field` and `message`.
+    pub findings: Vec<serde_json::Value>,
     /// Pages in the document.
     pub pages: usize,
     /// How draft and canary versions of the mapping came out beside it.
@@ -208,10 +208,40 @@ fn xml(conversion: Conversion) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/xml")),
         (header::HeaderName::from_static("ode-mapping"), source),
-        (header::HeaderName::from_static("ode-findings"), HeaderValue::from(conversion.findings)),
+        (header::HeaderName::from_static("ode-findings"), HeaderValue::from(conversion.findings.len())),
+        (header::HeaderName::from_static("ode-findings-told"), findings(&conversion.findings)),
         (header::HeaderName::from_static("ode-pages"), HeaderValue::from(conversion.pages)),
     ];
     (headers, conversion.xml).into_response()
+}
+
+/// So much is told of findings; a header is no place for more.
+const FINDINGS_BYTES_MAX: usize = 16 << 10;
+
+/// The findings as JSON in letters that a header takes; the last ones are left out where they are too many.
+fn findings(findings: &[serde_json::Value]) -> HeaderValue {
+    let mut told = String::from("[");
+    for finding in findings {
+        let mut text = String::new();
+        for c in finding.to_string().chars() {
+            match c {
+                ' '..='~' => text.push(c),
+                _ => c
+                    .encode_utf16(&mut [0; 2])
+                    .iter()
+                    .for_each(|unit| text.push_str(&format!("\\u{unit:04x}"))),
+            }
+        }
+        if told.len() + text.len() + 2 > FINDINGS_BYTES_MAX {
+            break;
+        }
+        if told.len() > 1 {
+            told.push(',');
+        }
+        told.push_str(&text);
+    }
+    told.push(']');
+    HeaderValue::from_str(&told).unwrap_or(HeaderValue::from_static("[]"))
 }
 
 async fn mappings<C: Convert>(State(gateway): State<Arc<Gateway<C>>>) -> Json<Mappings> {

@@ -138,7 +138,8 @@ async fn read_list(app: &App, filter: &OwnedFilter) -> Result<Listed, Problem> {
 
 /// Jobs as they are shown.
 pub(crate) async fn views(app: &App, jobs: &[OwnedJob]) -> Result<Vec<JobView>, Problem> {
-    let ids: Vec<JobId> = jobs.iter().map(|job| job.record.id).collect();
+    let is_live = |job: &&OwnedJob| matches!(job.record.phase, Phase::Held | Phase::Ready | Phase::Running);
+    let ids: Vec<JobId> = jobs.iter().filter(is_live).map(|job| job.record.id).collect();
     let left = app.store.times_left(&ids).await?;
     Ok(jobs.iter().map(|job| JobView::new(job, left.get(&job.record.id).copied())).collect())
 }

@@ -1,11 +1,11 @@
 //! Jobs as the API shows them.
 
 use jiff::Timestamp;
+use ode_job::estimate::TimeLeft;
 use ode_job::{ErrorCode, EventRecord, JobId, JobRecord, Phase, State};
 use ode_store::OwnedJob;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use std::time::Duration;
 use utoipa::ToSchema;
 
 /// A job.
@@ -45,6 +45,8 @@ pub(crate) struct JobView {
     pub(crate) progress: ProgressView,
     /// About how many seconds are left, where that can be said.
     pub(crate) seconds_left: Option<u64>,
+    /// Whether it takes longer than others like it did, so that nothing can be said.
+    pub(crate) is_overdue: bool,
     /// Why it failed.
     pub(crate) error: Option<ErrorView>,
     /// What was found out on the way: the mapping that was used, pages, findings.
@@ -198,7 +200,7 @@ impl JobView {
         &self.links.job
     }
 
-    pub(crate) fn new(job: &OwnedJob, left: Option<Duration>) -> Self {
+    pub(crate) fn new(job: &OwnedJob, left: Option<TimeLeft>) -> Self {
         let (record, has_result) = (&job.record, job.has_result());
         let known = job.document.as_ref();
         let document = &record.input["document"];
@@ -222,7 +224,8 @@ impl JobView {
                 percent: record.progress.percent,
                 message: record.progress.message.clone(),
             },
-            seconds_left: left.map(|left| left.as_secs() + u64::from(left.subsec_nanos() > 0)),
+            seconds_left: left.and_then(seconds_left),
+            is_overdue: left == Some(TimeLeft::Overdue),
             error: error(record),
             result: record.result.clone(),
             is_downloadable: record.phase == Phase::Done && has_result,
@@ -241,6 +244,13 @@ impl JobView {
             updated_at: record.updated_at,
             links: links(job),
         }
+    }
+}
+
+fn seconds_left(left: TimeLeft) -> Option<u64> {
+    match left {
+        TimeLeft::About(left) => Some(left.as_secs() + u64::from(left.subsec_nanos() > 0)),
+        TimeLeft::Overdue => None,
     }
 }
 

@@ -67,6 +67,13 @@ fn print(cleaned: &Cleaned, kept: &Retention, is_dry: bool) -> anyhow::Result<()
 }
 
 fn days(kept: Duration) -> String {
-    let days = kept.as_secs_f64() / 86_400.0;
-    if days.fract() == 0.0 { format!("{days:.0} days") } else { format!("{days:.2} days") }
+    let seconds = kept.as_secs_f64();
+    let (count, unit) = match seconds {
+        86_400.0.. => (seconds / 86_400.0, "days"),
+        3_600.0.. => (seconds / 3_600.0, "hours"),
+        60.0.. => (seconds / 60.0, "minutes"),
+        _ => (seconds, "seconds"),
+    };
+    let count = format!("{count:.1}");
+    format!("{} {unit}", count.strip_suffix(".0").unwrap_or(&count))
 }

@@ -151,7 +151,7 @@ fn check_disk(name: &str, place: &Path) -> Finding {
             return Finding::bad(name, found, "Check that --data is a directory on a mounted disk.");
         }
     };
-    let share = disk.f_bavail as f64 / disk.f_blocks.max(1) as f64;
+    let share = 1.0 - ode_store::disk::used_share(place).unwrap_or_default();
     let free = disk.f_bavail as f64 * disk.f_frsize as f64 / 1e9;
     let found = format!("{free:.1} GB free ({:.0} %)", share * 100.0);
     if share >= FREE_MIN {

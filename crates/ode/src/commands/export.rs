@@ -26,10 +26,16 @@ Examples:
 pub(crate) async fn run(settings: &Settings, export: Export) -> anyhow::Result<ExitCode> {
     let Export::Training { after } = export;
     let store = settings.store("cli", Schema::Check).await?;
-    let mut after = after.unwrap_or(Uuid::nil());
+    let (mut after, mut is_empty) = (after.unwrap_or(Uuid::nil()), true);
     loop {
         let samples = store.training_samples(after).await?;
-        let Some(last) = samples.last() else { return Ok(ExitCode::SUCCESS) };
+        let Some(last) = samples.last() else {
+            if is_empty {
+                output::tell("Nobody has corrected anything yet, so there is nothing to export.");
+            }
+            return Ok(ExitCode::SUCCESS);
+        };
+        is_empty = false;
         after = last.id;
         for sample in &samples {
             output::line(serde_json::to_string(sample)?)?;

@@ -63,6 +63,13 @@ pub(crate) struct Conversions {
     no_sandbox: bool,
 }
 
+impl Conversions {
+    /// The folder with mappings, where there is one.
+    pub(super) fn mappings(&self) -> Option<&Path> {
+        self.mappings.as_deref()
+    }
+}
+
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ode gateway                                     on 127.0.0.1:8000, with the mappings that ship
@@ -327,7 +334,7 @@ impl Convert for Service {
         Ok(Conversion {
             xml: converted.document,
             source: converted.summary.source,
-            findings: converted.summary.findings.len(),
+            findings: converted.summary.findings.iter().map(|finding| serde_json::json!(finding)).collect(),
             pages: converted.summary.pages,
             shadows: converted.summary.shadows.into_iter().map(shadow).collect(),
         })

@@ -101,6 +101,7 @@ pub(crate) async fn everything(settings: &Settings, args: &Everything) -> anyhow
         "off" => None,
         address => Some(listen(address, "--gateway").await?),
     };
+    args.work.check_mapping(args.web.site.mapping())?;
     serve(settings, &args.web, async |store, blobs| {
         let gateway = match gateway {
             Some(listener) => {
@@ -130,7 +131,7 @@ async fn serve(
     let address = listener.local_addr()?;
     let store = settings.store("web", Schema::Migrate).await?;
     let blobs = settings.blobs()?;
-    let site = args.site.settings(settings, gateway::mappings_offered(), args.drain.grace());
+    let site = args.site.settings(settings, gateway::mappings_offered(), args.drain.grace())?;
     let site = Site::open(store.clone(), blobs.clone(), site).await?;
     let watching = args.watched.start(site.watcher()).await?;
     let beside = beside(store.clone(), blobs).await?;
@@ -178,7 +179,7 @@ pub(crate) async fn worker(settings: &Settings, args: &WorkerOnly) -> anyhow::Re
     let mut signals = Signals::listen()?;
     let store = settings.store("worker", Schema::Migrate).await?;
     let blobs = settings.blobs()?;
-    let disk = Watermark::new(blobs.root(), settings.watermark());
+    let disk = Watermark::new(blobs.root(), settings.watermark()?);
     let watcher = Watcher::new(store.clone(), blobs.clone(), disk, settings.redis.clone());
     let watching = args.watched.start(Arc::new(watcher)).await?;
     let worker = start_worker(settings, (store, blobs), &args.work, &args.drain).await?;
@@ -216,7 +217,7 @@ async fn start_worker(
     work.keep.apply(&store).await?;
     let chores = Chores {
         cleanup_every: work.keep.cleanup_every(),
-        watermark: settings.watermark(),
+        watermark: settings.watermark()?,
         ..Chores::default()
     };
     let config = ode_worker::Config {

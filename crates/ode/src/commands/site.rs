@@ -48,17 +48,22 @@ enum Scope {
 }
 
 impl SiteArgs {
+    /// The mapping of documents for which none is named.
+    pub(super) fn mapping(&self) -> &str {
+        &self.mapping
+    }
+
     pub(super) fn settings(
         &self,
         settings: &Settings,
         mappings: Vec<(String, String)>,
         grace: Duration,
-    ) -> WebSettings {
-        WebSettings {
+    ) -> anyhow::Result<WebSettings> {
+        Ok(WebSettings {
             upload_bytes_max: self.upload_max * 1_000_000,
             mapping_default: self.mapping.clone(),
             mappings,
-            watermark: settings.watermark(),
+            watermark: settings.watermark()?,
             dedupe: match self.dedupe {
                 Scope::Owner => Dedupe::Owner,
                 Scope::Everyone => Dedupe::Everyone,
@@ -73,7 +78,7 @@ impl SiteArgs {
             link_ttl: Duration::from_secs(self.link_minutes * 60),
             grace,
             ..WebSettings::default()
-        }
+        })
     }
 }
 

@@ -95,6 +95,19 @@ impl Work {
         Ok(Gateways::new(clients, policy))
     }
 
+    /// Refuses a mapping that is not there, where documents are converted here; elsewhere others know.
+    pub(super) fn check_mapping(&self, name: &str) -> anyhow::Result<()> {
+        if self.gateway_url.is_some() || name == "auto" {
+            return Ok(());
+        }
+        let registry = super::mapping::registry(self.conversions.mappings())?;
+        if let Err(error) = registry.current().get(name).map(drop) {
+            let known: Vec<String> = registry.current().list().map(|mapping| mapping.id.clone()).collect();
+            anyhow::bail!("--mapping {name} cannot be used: {} There are: {}.", error, known.join(", "));
+        }
+        Ok(())
+    }
+
     pub(super) fn conversions(&self) -> &gateway::Conversions {
         &self.conversions
     }

@@ -3,9 +3,9 @@
 //! The gateway is not trusted: how long it takes and how much it says is bounded, it is not followed anywhere else,
 //! and what it gives as XML is looked at before anybody else reads it.
 
-use super::ask::Output;
+use super::ask::{Finding, Output};
 use bytes::{Bytes, BytesMut};
-use ode_job::{ErrorCode, Failure};
+use ode_job::{ErrorCode, Failure, FailureKind};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
@@ -58,6 +58,8 @@ pub struct GatewayClient {
 pub struct Call {
     /// The status that was answered, where one was.
     pub status: Option<u16>,
+    /// Whether anybody was there to be asked. If not, another gateway can be asked as if this had not happened.
+    pub is_connected: bool,
     /// The XML, or what to make of having none.
     pub outcome: Result<Processed, Failure>,
 }
@@ -66,7 +68,9 @@ impl Call {
     /// Whether the gateway did its part. Refusing one document is doing it.
     #[must_use]
     pub fn is_answered(&self) -> bool {
-        self.outcome.is_ok() || self.status.is_some_and(|status| (400..500).contains(&status))
+        let is_rejected = |failure: &Failure| failure.kind == FailureKind::Rejected;
+        let asks_for_patience = matches!(self.status, Some(408 | 425 | 429));
+        asks_for_patience || self.outcome.as_ref().map_or_else(is_rejected, |_| true)
     }
 }
 
@@ -79,6 +83,8 @@ pub struct Processed {
     pub mapping: Option<String>,
     /// Pages in the document, likewise.
     pub pages: Option<usize>,
+    /// What a person should look at, likewise.
+    pub findings: Vec<Finding>,
 }
 
 /// A peer that wants to be left alone for longer than this is asked again all the same.
@@ -129,9 +135,11 @@ impl GatewayClient {
         match request.send().await {
             Ok(response) => {
                 let status = Some(response.status().as_u16());
-                Call { status, outcome: self.read_answer(response).await }
+                Call { status, is_connected: true, outcome: self.read_answer(response).await }
             }
-            Err(error) => Call { status: None, outcome: Err(lost(&error)) },
+            Err(error) => {
+                Call { status: None, is_connected: !error.is_connect(), outcome: Err(lost(&error)) }
+            }
         }
     }
 
@@ -141,12 +149,13 @@ impl GatewayClient {
         }
         let mapping = header(response.headers(), "ode-mapping").map(str::to_owned);
         let pages = header(response.headers(), "ode-pages").and_then(|pages| pages.parse().ok());
+        let findings = findings(response.headers());
         if !is_type(response.headers(), &["application/xml", "text/xml"]) {
             return Err(unlike("The gateway answered with something that is not XML"));
         }
         let answer = read(&mut response, self.limits.answer_bytes).await?;
         check_xml(&answer).map_err(|reason| unlike(&format!("The gateway's XML {reason}")))?;
-        Ok(Processed { xml: answer.into(), mapping, pages })
+        Ok(Processed { xml: answer.into(), mapping, pages, findings })
     }
 }
 
@@ -239,6 +248,11 @@ fn classify(status: StatusCode, problem: &Problem, wait: Option<Duration>) -> Fa
         ];
         return match problem.code.parse::<ErrorCode>() {
             Ok(code) if about_document.contains(&code) => Failure::rejected(code, &problem.detail),
+            // Only a gateway answers in these terms. Anything else is in between or in its place: a wrong address, a
+            // proxy with limits of its own. That is the operator's to mend, and says nothing about the document.
+            Err(_) if is_not_the_gateways(status) => {
+                Failure::retryable(ErrorCode::Gw5xx, ErrorCode::Gw5xx.sentence())
+            }
             Ok(_) | Err(_) => Failure::rejected(ErrorCode::Gw4xx, ErrorCode::Gw4xx.sentence()),
         };
     }
@@ -248,6 +262,19 @@ fn classify(status: StatusCode, problem: &Problem, wait: Option<Duration>) -> Fa
         Some(wait) => Failure::retryable_after(code, code.sentence(), wait),
         None => Failure::retryable(code, code.sentence()),
     }
+}
+
+/// Statuses that a gateway gives with a code of its own, if it gives them at all.
+fn is_not_the_gateways(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::PROXY_AUTHENTICATION_REQUIRED
+            | StatusCode::PAYLOAD_TOO_LARGE
+    )
 }
 
 /// What we read of a problem document.
@@ -268,6 +295,16 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let value = headers.get(name)?.to_str().ok()?;
     (!value.is_empty() && value.len() <= HEADER_BYTES_MAX).then_some(value)
+}
+
+/// More than a gateway tells; what is longer is none of ours.
+const FINDINGS_BYTES_MAX: usize = 64 << 10;
+
+/// What the gateway found, if it says so in the way of ours.
+fn findings(headers: &HeaderMap) -> Vec<Finding> {
+    let told = headers.get("ode-findings-told").map(reqwest::header::HeaderValue::as_bytes);
+    let told = told.filter(|told| told.len() <= FINDINGS_BYTES_MAX);
+    told.and_then(|told| serde_json::from_slice(told).ok()).unwrap_or_default()
 }
 
 fn is_type(headers: &HeaderMap, types: &[&str]) -> bool {

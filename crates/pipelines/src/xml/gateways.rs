@@ -56,6 +56,23 @@ impl Gateway {
     }
 }
 
+impl Gateway {
+    /// Tells the operator that it went away, or came back.
+    fn tell(&self, was_away: bool, is_away: bool, call: &Call) {
+        let address = &self.address;
+        match (was_away, is_away) {
+            (false, true) => {
+                let failure = call.outcome.as_ref().err();
+                let reason = failure.and_then(|failure| failure.detail.as_deref()).unwrap_or_default();
+                tracing::warn!(gateway = %address, http_status = call.status, %reason,
+                    "the gateway {address} is away: jobs wait or go to the next one ({reason})");
+            }
+            (true, false) => tracing::warn!(gateway = %address, "the gateway {address} is back"),
+            (false, false) | (true, true) => {}
+        }
+    }
+}
+
 /// A gateway that may be called now.
 pub(super) struct Chosen<'a> {
     gateway: &'a Gateway,
@@ -129,7 +146,13 @@ impl Chosen<'_> {
         let status = call.status.map_or("none".into(), |status| status.to_string().into());
         CALLS.observe([self.gateway.address.clone().into(), status], [began.elapsed()]);
         let outcome = if call.is_answered() { Outcome::Success } else { Outcome::Failure };
-        self.gateway.breaker().record(Timestamp::now(), outcome);
+        let (was_away, is_away) = {
+            let (now, mut breaker) = (Timestamp::now(), self.gateway.breaker());
+            let was_away = breaker.away_since().is_some();
+            breaker.record(now, outcome);
+            (was_away, breaker.away_since().is_some())
+        };
+        self.gateway.tell(was_away, is_away, &call);
         Called { address: self.gateway.address.clone(), is_probe: self.is_probe, call }
     }
 }

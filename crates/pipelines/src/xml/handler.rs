@@ -185,7 +185,7 @@ async fn here(engine: &dyn Engine, order: &Order, context: &dyn Context) -> Resu
 
 async fn elsewhere(gateways: &Gateways, order: &Order, context: &dyn Context) -> Result<Made, Failure> {
     let mut source: Option<Source> = None;
-    let mut probed = None;
+    let (mut probed, mut absent) = (None, None);
     // Lazy: a gateway is asked for a permit only when those before it could not do the work.
     for chosen in gateways.choices() {
         let document = match source.take() {
@@ -198,6 +198,8 @@ async fn elsewhere(gateways: &Gateways, order: &Order, context: &dyn Context) ->
         let is_answered = called.call.is_answered();
         match called.call.outcome {
             Err(failure) if called.is_probe && !is_answered => probed = Some(failure),
+            // Nobody was there: the next one can be asked at once, and the document is none the worse for it.
+            Err(failure) if !called.call.is_connected => absent = Some(failure),
             outcome => {
                 let processed = outcome?;
                 return Ok(Made {
@@ -205,14 +207,14 @@ async fn elsewhere(gateways: &Gateways, order: &Order, context: &dyn Context) ->
                     xml: processed.xml,
                     mapping: processed.mapping,
                     pages: processed.pages,
-                    findings: Vec::new(),
+                    findings: processed.findings,
                     gateway: called.address,
                 });
             }
         }
         source = Some(document);
     }
-    Err(away(gateways, probed))
+    Err(absent.unwrap_or_else(|| away(gateways, probed)))
 }
 
 /// No gateway is there. The job waits for one, and has used up nothing.

@@ -43,7 +43,13 @@ impl Convert for Echo {
         }
         let (output, length) = (order.output.unwrap_or("none".into()), order.document.len());
         let xml = format!("<asked output=\"{output}\" places=\"{}\" bytes=\"{length}\"/>", order.provenance);
-        Ok(Conversion { xml: xml.into(), source: mapping, findings: 3, pages: 2, shadows: Vec::new() })
+        Ok(Conversion {
+            xml: xml.into(),
+            source: mapping,
+            findings: vec![json!({ "code": "A", "message": "Größe €" }); 3],
+            pages: 2,
+            shadows: Vec::new(),
+        })
     }
 
     fn mappings(&self) -> Mappings {
@@ -168,7 +174,12 @@ fn a_document_becomes_xml_with_what_there_is_to_say_about_it() {
         (answer.status, answer.body.as_str()),
         (200, "<asked output=\"none\" places=\"false\" bytes=\"5\"/>")
     );
-    for header in ["content-type: application/xml\r\n", "ode-mapping: none\r\n", "ode-findings: 3\r\n"] {
+    for header in [
+        "content-type: application/xml\r\n",
+        "ode-mapping: none\r\n",
+        "ode-findings: 3\r\n",
+        "\"message\":\"gr\\u00f6\\u00dfe \\u20ac\"",
+    ] {
         assert!(answer.headers.contains(header), "{answer:?}");
     }
     // In any order.

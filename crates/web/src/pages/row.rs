@@ -66,7 +66,8 @@ fn told(job: &JobView) -> Option<String> {
     if job.is_expired {
         return Some(ode_job::ErrorCode::Expired.sentence().to_owned());
     }
-    let left = job.seconds_left.map(words::left);
+    let overdue = job.is_overdue.then(|| "taking longer than usual".to_owned());
+    let left = job.seconds_left.map(words::left).or(overdue);
     match job.phase {
         Phase::Held | Phase::Ready => {
             job.retry_at.map(|at| format!("Tried again at {}", words::moment(at))).or(left)
