@@ -35,9 +35,9 @@ static RESCUED: Counter<0> =
 /// What workers count.
 pub static METRICS: [&dyn Family; 4] = [&DURATION, &ENDED, &RETRIES, &RESCUED];
 
-/// Where attempts are shorter than this on average, each of them is told at level `debug` only: no document is
-/// converted as quickly, and a line would cost more than the work.
-const SHORT: Duration = Duration::from_millis(10);
+/// Where attempts are shorter than this on average, each of them is told at level `debug` only: a line would cost a good
+/// part of the work. Reading a document takes longer, since a process is started for it.
+const SHORT: Duration = Duration::from_millis(2);
 /// Lines at level `info` that one batch of such attempts may still cause, for those that failed.
 const LINES_MAX: usize = 20;
 
