@@ -311,7 +311,13 @@ fn options_without_effect_are_refused() {
 #[test]
 fn a_gap_is_told_once_with_its_code() {
     let desk = Desk::new();
-    let page = content(&[(50, 780, "INVOICE"), (350, 740, "Invoice Number:"), (450, 740, "INV-1")]);
+    let page = content(&[
+        (50, 780, "INVOICE"),
+        (350, 740, "Invoice Number:"),
+        (450, 740, "INV-1"),
+        (350, 400, "Total:"),
+        (450, 400, "30.00"),
+    ]);
     let mut builder = Builder::new();
     builder.page("/MediaBox[0 0 595 842]", &page);
     desk.put("a.pdf", builder.bytes());

@@ -254,13 +254,12 @@ fn what_is_learned_from_one_document_reads_the_next() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
     assert!(ran.stderr.contains("acme_ltd_v1 was written to Acme Ltd_v1.toml"), "{ran:?}");
     assert!(ran.stderr.contains("invoice_number") && ran.stderr.contains(": 8 of 8\n"), "{ran:?}");
-    assert!(ran.stderr.contains("\nNot learned: buyer_name\nIts test expects these too: "), "{ran:?}");
+    assert!(ran.stderr.contains("\nNot learned: buyer_name\n"), "{ran:?}");
     let text = desk.read("Acme Ltd_v1.toml");
     assert!(text.contains("file = \"docs/a.pdf\"") && !text.contains("source"), "{text}");
     assert_eq!(desk.run(["mapping", "lint", "Acme Ltd_v1.toml"]).code, Some(0));
     let tested = desk.run(["mapping", "test", "./Acme Ltd_v1.toml"]);
-    assert!(tested.code == Some(1) && tested.stdout.contains("buyer_name: expected \"Nobody"), "{tested:?}");
-    assert_eq!(tested.stdout.lines().count(), 2, "everything else is as expected: {tested:?}");
+    assert_eq!(tested.code, Some(0), "its test expects what it gives: {tested:?}");
     let next =
         desk.run(["convert", "docs/b.pdf", "--to", "json", "--mapping", "acme_ltd_v1", "--mappings", "."]);
     let (read, was) = (next.json(), &values);
@@ -382,6 +381,7 @@ fn examples_in_the_help_and_the_readme_run() {
     for command in commands {
         let desk = Desk::with("invoice.pdf", "INV-1");
         desk.put("a.pdf", invoice("INV-2"));
+        desk.put("report.pdf", invoice("INV-4"));
         desk.put("invoices/b.pdf", invoice("INV-3"));
         let tests = "[[tests]]\nfile = \"../a.pdf\"\nexpect = { lines = 2 }\n";
         desk.put("mappings/acme.toml", mapping("acme", tests));

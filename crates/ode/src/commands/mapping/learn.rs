@@ -88,9 +88,7 @@ fn tell(name: &str, place: &Place, learned: &Learned) {
     }
     list("Not learned", &learned.missed);
     if !learned.missed.is_empty() {
-        output::tell(
-            "Its test expects these too: it fails until they have rules of their own or are taken out of it.",
-        );
+        output::tell("Its test leaves these out. Give them rules of their own, and add them to it.");
     }
 }
 
