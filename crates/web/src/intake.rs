@@ -82,9 +82,15 @@ pub(crate) async fn accept(
         Enqueued::New(_) => {
             received.hand_over();
             app.lists.forget(caller.owner);
-            tracing::info!(job.id = %id, job.kind = mapping, bytes, "accepted job {id} ({bytes} bytes, {mapping})");
+            tracing::info!(
+                job.id = %id, job.pipeline = %Pipeline::Xml, job.kind = mapping, bytes,
+                "accepted job {id} ({bytes} bytes, {mapping})"
+            );
         }
-        Enqueued::Existing(_) => tracing::info!(job.id = %id, "a document was sent again; its job is {id}"),
+        Enqueued::Existing(_) => tracing::info!(
+            job.id = %id, job.pipeline = %Pipeline::Xml, job.kind = wanted.mapping,
+            "a document was sent again; its job is {id}"
+        ),
     }
     Ok(enqueued)
 }

@@ -15,7 +15,7 @@ use axum::extract::multipart::{Field, Multipart, MultipartError};
 use axum::extract::{Extension, FromRequest as _, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use ode_job::{ErrorCode, Phase, Pipeline};
+use ode_job::{ErrorCode, Phase};
 use ode_store::Enqueued;
 use serde::Serialize;
 use std::sync::Arc;
@@ -338,11 +338,6 @@ async fn accept(
 ) -> Result<FileOutcome, Problem> {
     let enqueued = intake::accept(app, caller, filename, received, wanted).await?;
     let is_duplicate = matches!(enqueued, Enqueued::Existing(_));
-    let (id, kind) = (enqueued.id(), wanted.mapping);
-    tracing::info!(
-        job.id = %id, job.pipeline = %Pipeline::Xml, job.kind = kind, is_duplicate,
-        "an upload {} job {id}", if is_duplicate { "was answered with" } else { "became" }
-    );
     let jobs = app.store.jobs_by_id(std::iter::once(enqueued.id())).await?;
     let phase = jobs.first().map(|job| job.record.phase);
     let job = crate::jobs::views(app, &jobs).await?.pop();
