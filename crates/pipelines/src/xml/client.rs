@@ -250,7 +250,7 @@ fn classify(status: StatusCode, problem: &Problem, wait: Option<Duration>) -> Fa
             Ok(code) if about_document.contains(&code) => Failure::rejected(code, &problem.detail),
             // Only a gateway answers in these terms. Anything else is in between or in its place: a wrong address, a
             // proxy with limits of its own. That is the operator's to mend, and says nothing about the document.
-            Err(_) if is_not_the_gateways(status) => {
+            Err(_) if problem.code.is_empty() && is_not_the_gateways(status) => {
                 Failure::retryable(ErrorCode::Gw5xx, ErrorCode::Gw5xx.sentence())
             }
             Ok(_) | Err(_) => Failure::rejected(ErrorCode::Gw4xx, ErrorCode::Gw4xx.sentence()),

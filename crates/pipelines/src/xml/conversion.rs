@@ -206,8 +206,16 @@ fn answer(registry: &Registry, task: Task, reporter: &mut Reporter) -> Result<An
             return Ok(Answer::Given);
         }
     };
-    let is_to_tell = scans == Scans::Tell;
-    let reading = ManuallyDrop::new(Reading::new(bytes, scans).map_err(refused)?);
+    let (is_to_tell, is_cut) = (scans == Scans::Tell, is_cut(&bytes));
+    let reading = Reading::new(bytes, scans).map_err(|refusal| match refusal {
+        Refusal::NoPages | Refusal::Damaged | Refusal::Failed if is_cut => cut(),
+        refusal => refused(refusal),
+    });
+    let reading = ManuallyDrop::new(reading?);
+    // Half an invoice may hold half a total. Its text is still text.
+    if is_cut && matches!(&work, Work::Convert(ask) if ask.to != To::Text) {
+        return Err(cut());
+    }
     if is_to_tell && !is_told_by_file(&work, &reading.document) {
         let pages = scans::unread_pages(&reading.document);
         if !pages.is_empty() {
@@ -222,6 +230,21 @@ fn answer(registry: &Registry, task: Task, reporter: &mut Reporter) -> Result<An
             Ok(Answer::Given)
         }
     }
+}
+
+/// The end may be followed by what a mail program or a form added.
+const TAIL_BYTES: usize = 16 << 10;
+/// The last line of a PDF, and the line shortly before it that leads to its objects: either shows that it is whole.
+const ENDS: [&[u8]; 2] = [b"%%EOF", b"startxref"];
+
+/// Whether a document ends before its end.
+fn is_cut(bytes: &[u8]) -> bool {
+    let tail = &bytes[bytes.len().saturating_sub(TAIL_BYTES)..];
+    !ENDS.iter().any(|end| tail.windows(end.len()).any(|window| window == *end))
+}
+
+fn cut() -> Failure {
+    failed(ErrorCode::Truncated, ErrorCode::Truncated.sentence())
 }
 
 /// Whether the answer is in an embedded file, so that nobody needs to read scans.

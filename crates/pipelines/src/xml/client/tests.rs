@@ -257,18 +257,17 @@ fn what_is_not_xml_is_no_answer() {
 
 #[test]
 fn a_status_decides_whether_to_try_again() {
-    let rejected = [
-        "400 Bad Request",
-        "401 Unauthorized",
-        "404 Not Found",
-        "413 Content Too Large",
-        "415 Unsupported Media Type",
-        "422 Unprocessable Content",
-    ];
+    let rejected = ["400 Bad Request", "415 Unsupported Media Type", "422 Unprocessable Content"];
     for status in rejected {
         check(PLENTY, says(answer(status, "", "no")), ErrorCode::Gw4xx, FailureKind::Rejected);
     }
     let passing = [
+        // A wrong address, or a proxy in between: nothing that the document could help.
+        "401 Unauthorized",
+        "403 Forbidden",
+        "404 Not Found",
+        "405 Method Not Allowed",
+        "413 Content Too Large",
         "408 Request Timeout",
         "425 Too Early",
         "429 Too Many Requests",

@@ -278,3 +278,34 @@ async fn a_gateway_that_refuses_documents_is_there() {
     }
     assert_eq!(handler.readiness(Timestamp::now()), Readiness::Ready);
 }
+
+#[tokio::test]
+async fn a_gateway_that_is_not_there_hands_over_to_the_backup_at_once() {
+    let nobody = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    let (backup, calls) = gateway(Arc::new(Mutex::new(OK)));
+    let (outcome, notes) = attempt(&remote(&[&nobody, &backup])).await;
+    assert_eq!(outcome.unwrap()["gateway"], json!(backup));
+    assert_eq!((&notes["gateway"], calls.load(Ordering::SeqCst)), (&json!(backup), 1));
+    // Alone, it is a failure like any other until its breaker opens.
+    let failure = attempt(&remote(&[&nobody])).await.0.unwrap_err();
+    assert_eq!((failure.code, failure.kind), (ErrorCode::Gw5xx, FailureKind::Retryable { after: None }));
+}
+
+#[tokio::test]
+async fn findings_come_along_from_a_gateway_elsewhere() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 8192]);
+        let told =
+            r#"[{"severity":"review","code":"TOTAL_MISMATCH","field":null,"message":"Gr\u00f6\u00dfe"}]"#;
+        let head = "content-type: application/xml\r\ncontent-length: 4\r\nconnection: close";
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\node-findings-told: {told}\r\n\r\n<a/>");
+    });
+    let context = Notebook::default();
+    let result =
+        remote(&[&address]).run(&claimed("auto", json!({ "output": "ubl" })), &context).await.unwrap();
+    assert_eq!(result["findings"][0]["message"], "Größe");
+    assert_eq!(context.checks.into_inner().unwrap()[0].kind, CheckKind::Arithmetic);
+}
