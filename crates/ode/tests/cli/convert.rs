@@ -514,7 +514,7 @@ fn xml_inside_goes_before_the_page_unless_only_the_page_is_wanted() {
 fn the_sandbox_changes_nothing_about_the_result() {
     let desk = Desk::with("a.pdf", "INV-1");
     assert_eq!(desk.ok(["convert", "a.pdf"]), desk.ok(["convert", "a.pdf", "--no-sandbox"]));
-    desk.put("b.pdf", "%PDF-1.7\nnothing");
+    desk.put("b.pdf", "%PDF-1.7\nnothing\n%%EOF\n");
     let ran = desk.run(["convert", "b.pdf", "--no-sandbox"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("(UNREADABLE)"), "{ran:?}");
 }

@@ -153,8 +153,10 @@ fn each_refusal_has_its_status_and_its_code() {
     let serving = start(&desk, &[]);
     let file: Part<'_> = ("file", &invoice("INV-7"));
     let note = one_page("BT /F1 10 Tf 50 200 Td (Nothing that anybody knows) Tj ET");
-    let damaged = b"%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\ntrailer\n<</Root 1 0 R>>\n";
-    let cases: [(&[Part<'_>], u16, &str); 11] = [
+    let damaged =
+        b"%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\ntrailer\n<</Root 1 0 R>>\n%%EOF\n";
+    let whole = invoice("INV-7");
+    let cases: [(&[Part<'_>], u16, &str); 12] = [
         (&[("mapping", b"auto")], 400, "INVALID"),
         (&[file, ("output", b"pdf")], 400, "INVALID"),
         (&[file, ("shape", b"round")], 400, "INVALID"),
@@ -164,6 +166,7 @@ fn each_refusal_has_its_status_and_its_code() {
         (&[("file", b"")], 415, "NOT_PDF"),
         (&[("file", b"")], 415, "NOT_PDF"),
         (&[("file", damaged)], 422, "UNREADABLE"),
+        (&[("file", &whole[..whole.len() * 2 / 3])], 422, "TRUNCATED"),
         (&[("file", &blank())], 422, "NO_TEXT"),
         (&[("file", &note), ("mapping", b"auto")], 422, "NO_MAPPING"),
     ];
