@@ -101,7 +101,7 @@ Examples:
   ode convert invoices --output ubl --out ubl/  every PDF of a folder, as UBL 2.1 into another
   ode convert *.pdf --force                     beside each document, replacing what is there
   ode convert invoice.pdf --mapping generic_invoice_v1 --provenance places.json
-  ode convert report.pdf --to html --out report a page of HTML and its files in a folder
+  ode convert report.pdf --to html --out html/  HTML with its files, in a folder of its own
   ode convert report.pdf --to html --single-file --pages 1-3 --out report.html
   curl -s https://example.com/invoice.pdf | ode convert -
 
