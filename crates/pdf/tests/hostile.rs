@@ -19,7 +19,7 @@ fn what_is_not_a_pdf_is_refused_as_such() {
     let refusal = ode_pdf::read(&b"Dear Sir or Madam"[..], &Limits::default()).expect_err("a letter");
     assert_eq!(refusal, Refusal::NotPdf);
     assert!(refusal.to_string().contains("not a PDF"));
-    assert_eq!(ode_pdf::read(&b""[..], &Limits::default()), Err(Refusal::NotPdf));
+    assert_eq!(ode_pdf::read(&b""[..], &Limits::default()), Err(Refusal::Empty));
 }
 
 #[test]

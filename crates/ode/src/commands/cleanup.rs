@@ -23,8 +23,9 @@ Examples:
   ode cleanup --dry-run     what would be removed today
   ode cleanup               remove it now rather than tonight
 
-Nothing goes before its time: see --keep-documents, --keep-results and --keep-events of `ode serve`. Events are in
-compressed files under archive/events in the storage before they are removed.";
+Nothing goes before its time: see --keep-documents, --keep-results and --keep-events of
+`ode serve`. Events are in compressed files under archive/events in the storage before
+they are removed.";
 
 pub(crate) async fn run(settings: &Settings, args: &Cleanup) -> anyhow::Result<ExitCode> {
     let store = settings.store("cli", Schema::Check).await?;
