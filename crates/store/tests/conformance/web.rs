@@ -4,7 +4,7 @@ use crate::harness::{claim_one, ending, file, job, on_both, record, worker};
 use jiff::Timestamp;
 use ode_job::{Artifact, Ended, Event, JobId, Lane, NewJob, Owner, Pipeline};
 use ode_store::{Enqueued, Finish, KeyText, OwnedFilter, OwnerKind, Principal, Store, Twin};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use uuid::Uuid;
 
 on_both!(
@@ -12,7 +12,7 @@ on_both!(
     of_many_who_send_one_file_at_once_one_makes_the_job,
     a_finished_twin_stands_while_its_result_is_there,
     a_job_that_is_born_done_is_whole,
-    an_owners_list_costs_what_the_owner_has,
+    an_owners_list_holds_what_the_owner_has,
     a_key_speaks_for_its_owner_until_it_is_revoked,
     a_sessions_jobs_are_seen_by_the_user_who_takes_them_over,
     a_shared_secret_is_the_same_for_everyone,
@@ -110,32 +110,13 @@ fn of(owner: Owner) -> OwnedFilter {
     OwnedFilter { owner, state: None, kind: None, since: None, before: None, limit: 100 }
 }
 
-async fn an_owners_list_costs_what_the_owner_has(store: Store) {
+async fn an_owners_list_holds_what_the_owner_has(store: Store) {
     let owner = session();
     store.enqueue_many((0..20).map(|_| job(Pipeline::Xml).owned_by(owner)).collect()).await.unwrap();
-    let quickest = async || {
-        let mut quickest = Duration::MAX;
-        for _ in 0..20 {
-            let asked = Instant::now();
-            let page = store.owned_jobs(&of(owner)).await.unwrap();
-            quickest = quickest.min(asked.elapsed());
-            assert_eq!((page.jobs.len(), page.active_count, page.next_cursor), (20, 20, None));
-        }
-        quickest
-    };
-    let alone = quickest().await;
-    for _ in 0..20 {
-        store
-            .enqueue_many((0..1000).map(|_| job(Pipeline::Xml).owned_by(session())).collect())
-            .await
-            .unwrap();
-    }
-    let among_others = quickest().await;
-    // Reading all 20,000 of the others takes hundreds of times as long.
-    assert!(
-        among_others < alone * 5 + Duration::from_millis(2),
-        "{alone:?} alone, {among_others:?} among others"
-    );
+    store.enqueue_many((0..200).map(|_| job(Pipeline::Xml).owned_by(session())).collect()).await.unwrap();
+    let page = store.owned_jobs(&of(owner)).await.unwrap();
+    assert_eq!((page.jobs.len(), page.active_count, page.next_cursor), (20, 20, None));
+    assert!(page.jobs.iter().all(|job| job.record.session_id == Some(owner.key())));
 }
 
 async fn a_key_speaks_for_its_owner_until_it_is_revoked(store: Store) {
