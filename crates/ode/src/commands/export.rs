@@ -21,7 +21,7 @@ pub(crate) enum Export {
 const EXAMPLES: &str = "\
 Examples:
   ode export training > samples.jsonl
-  ode export training --after 0198c0de-0000-7000-8000-000000000000 >> samples.jsonl     only what is new";
+  ode export training --after 0198c0de-0000-7000-8000-000000000000   only what is newer than that";
 
 pub(crate) async fn run(settings: &Settings, export: Export) -> anyhow::Result<ExitCode> {
     let Export::Training { after } = export;
