@@ -74,7 +74,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   ode gateway                                     on 127.0.0.1:8000, with the mappings that ship
   ode gateway --mappings my-mappings --at-once 4  with mappings of your own, four at a time
-  ode gateway --listen 0.0.0.0:8000               for other machines too; put a proxy with a login before it
+  ode gateway --listen 0.0.0.0:8000               for other machines, behind a proxy with a login
 
   curl -F file=@invoice.pdf -F mapping=auto -F output=ubl http://127.0.0.1:8000/process";
 
