@@ -4,6 +4,7 @@
 //! and what it gives as XML is looked at before anybody else reads it.
 
 use super::ask::{Finding, Output};
+use super::converter::too_large;
 use bytes::{Bytes, BytesMut};
 use ode_job::{ErrorCode, Failure, FailureKind};
 use quick_xml::Reader;
@@ -20,6 +21,9 @@ pub struct ClientLimits {
     pub total: Duration,
     /// For the connection alone. Default 10 s.
     pub connect: Duration,
+    /// Size of a document. Default 50 MB, which is what gateways take: a larger one is not sent, since who refuses it
+    /// may hang up before all of it has arrived, and the reason would be lost.
+    pub document_bytes: u64,
     /// Size of the answer. Default 100 MB.
     pub answer_bytes: usize,
 }
@@ -29,6 +33,7 @@ impl Default for ClientLimits {
         ClientLimits {
             total: Duration::from_secs(180),
             connect: Duration::from_secs(10),
+            document_bytes: 50 << 20,
             answer_bytes: 100_000_000,
         }
     }
@@ -130,6 +135,10 @@ impl GatewayClient {
 
     /// Has a document converted. The mapping is a name or `auto`.
     pub async fn process(&self, document: Bytes, mapping: &str, output: Option<Output>) -> Call {
+        let (bytes, bytes_max) = (document.len() as u64, self.limits.document_bytes);
+        if bytes > bytes_max {
+            return Call { status: None, is_connected: true, outcome: Err(too_large(bytes, bytes_max)) };
+        }
         let (content_type, body) = form(&document, mapping, output);
         let request = self.http.post(self.process.clone()).header(CONTENT_TYPE, content_type).body(body);
         match request.send().await {
