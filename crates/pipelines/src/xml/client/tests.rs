@@ -78,7 +78,7 @@ const PLENTY: Duration = Duration::from_secs(30);
 const LITTLE: Duration = Duration::from_millis(150);
 
 fn process(address: &str, total: Duration) -> Result<Vec<u8>, Failure> {
-    let limits = ClientLimits { total, connect: PLENTY, answer_bytes: 100_000 };
+    let limits = ClientLimits { total, connect: PLENTY, answer_bytes: 100_000, ..ClientLimits::default() };
     let client = GatewayClient::new(address, limits).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let call = runtime.block_on(client.process(Bytes::from_static(b"%PDF-"), "auto", Some(Output::Ubl)));
