@@ -35,7 +35,14 @@ fn expect_kept(record: &Record, back: &Record) {
     let expect_row = |what: String, row: &Row, back: Option<&Row>| {
         for (name, field) in row.iter().filter(|(name, _)| !NOT_KEPT.contains(&name.as_str())) {
             let found = back.and_then(|back| back.get(name)).map(meaning);
-            assert_eq!(found, Some(meaning(field)), "{what} {name}");
+            // The retired code of German authorities is written as the one that replaced it.
+            let expected = match meaning(field) {
+                retired if retired == "9958" && name.ends_with("_electronic_address_scheme") => {
+                    "0204".to_owned()
+                }
+                kept => kept,
+            };
+            assert_eq!(found, Some(expected), "{what} {name}");
         }
     };
     expect_row("header".to_owned(), &record.fields, Some(&back.fields));
