@@ -63,6 +63,8 @@ impl Blobs {
             BlobsConfig::Local(root) => {
                 std::fs::create_dir_all(root)
                     .map_err(|error| Error::Blob(format!("{} cannot be made: {error}", root.display())))?;
+                make_shards(root)
+                    .map_err(|error| Error::Blob(format!("{} cannot be made: {error}", root.display())))?;
                 let store = LocalFileSystem::new_with_prefix(root)?.with_fsync(true);
                 // A job has a directory of its own; it goes with its last file.
                 let store = store.with_automatic_cleanup(true);
@@ -189,6 +191,21 @@ impl Blobs {
     pub fn root(&self) -> Option<&std::path::Path> {
         self.root.as_deref()
     }
+}
+
+/// Makes the directories for uploads ahead: a new directory costs a sync of the one above it, which is as much as the
+/// rest of a small upload.
+fn make_shards(root: &std::path::Path) -> std::io::Result<()> {
+    let uploads = root.join("uploads");
+    // The last one is made last: where it is, all are.
+    if uploads.join("ff").exists() {
+        return Ok(());
+    }
+    for shard in 0..=u8::MAX {
+        std::fs::create_dir_all(uploads.join(format!("{shard:02x}")))?;
+    }
+    std::fs::File::open(&uploads)?.sync_all()?;
+    std::fs::File::open(root)?.sync_all()
 }
 
 /// A file that is coming in. Never more than two parts of it are in memory: the one that fills and the one that is

@@ -37,6 +37,29 @@ impl Received {
     fn hand_over(mut self) {
         self.stored = None;
     }
+
+    /// A job may own it: whether its commit went through is not known. If it did not, cleanup finds the file.
+    fn leave(self) {
+        self.hand_over();
+    }
+}
+
+/// That no job was made, as far as that is known.
+struct Refusal {
+    is_certain: bool,
+    problem: Problem,
+}
+
+impl From<ode_store::Error> for Refusal {
+    fn from(error: ode_store::Error) -> Self {
+        Refusal { is_certain: !error.is_passing(), problem: error.into() }
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Refusal { is_certain: true, problem }
+    }
 }
 
 impl Drop for Received {
@@ -74,8 +97,17 @@ pub(crate) async fn accept(
         (Dedupe::Everyone | Dedupe::Owner, _) => None,
     };
     let enqueued = match twin {
-        Some(twin) => accept_done(app, job, source, &twin).await?,
-        None => app.store.enqueue_file(job, source).await?,
+        Some(twin) => accept_done(app, job, source, &twin).await,
+        None => app.store.enqueue_file(job, source).await.map_err(Refusal::from),
+    };
+    let enqueued = match enqueued {
+        Ok(enqueued) => enqueued,
+        Err(Refusal { is_certain, problem }) => {
+            if !is_certain {
+                received.leave();
+            }
+            return Err(problem);
+        }
     };
     let id = enqueued.id();
     match enqueued {
@@ -109,16 +141,18 @@ fn job(caller: &Caller, source: &Artifact, Wanted { mapping, output }: Wanted<'_
 }
 
 /// Makes a job that is done, with a copy of what its twin has.
-async fn accept_done(app: &App, mut job: NewJob, source: Artifact, twin: &Twin) -> Result<Enqueued, Problem> {
+async fn accept_done(app: &App, mut job: NewJob, source: Artifact, twin: &Twin) -> Result<Enqueued, Refusal> {
     let content = app.blobs.get(&twin.file.path, &twin.file.sha256).await?;
     let mut incoming = app.blobs.receive();
     incoming.write(&content).await?;
     let copy = Received::new(&app.blobs, incoming.finish().await?);
     let result = copy.artifact("result", &twin.file.name, &twin.file.content_type)?;
     job.input["document"]["duplicate_of"] = json!(twin.id);
-    let enqueued = app.store.enqueue_done(job, twin, &[source, result]).await?;
-    if let Enqueued::New(_) = enqueued {
-        copy.hand_over();
+    let enqueued = app.store.enqueue_done(job, twin, &[source, result]).await.map_err(Refusal::from);
+    match &enqueued {
+        Ok(Enqueued::New(_)) => copy.hand_over(),
+        Err(refusal) if !refusal.is_certain => copy.leave(),
+        Ok(Enqueued::Existing(_)) | Err(_) => {}
     }
-    Ok(enqueued)
+    enqueued
 }
