@@ -123,7 +123,7 @@ impl Store {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let rows = self.db().read(BY_IDS, &[Param::Rows(Value::Array(keys).to_string())]).await?;
+        let rows = self.db().read(BY_IDS, &[Param::rows(keys)]).await?;
         self.with_documents(&rows).await
     }
 

@@ -15,7 +15,7 @@ use flate2::write::GzEncoder;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ode_job::{Event, JobId, State};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::Duration;
@@ -236,7 +236,7 @@ impl Store {
                 gone.push(json!({ "path": path }));
             }
             count += gone.len() as u64;
-            let gone = Param::Rows(Value::Array(gone).to_string());
+            let gone = Param::rows(gone);
             self.db().write(&[EMPTIED], &[blobs.storage().into(), gone]).await?;
         }
     }
