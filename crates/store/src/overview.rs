@@ -242,7 +242,8 @@ mod tests {
     #[test]
     fn documents_are_converted_while_one_worker_reaches_one_gateway() {
         let (there, away) = (standing(None), standing(Some(Timestamp::UNIX_EPOCH)));
-        let check = |workers: &[WorkerRecord], expected| assert_eq!(converting(workers), expected, "{workers:?}");
+        let check =
+            |workers: &[WorkerRecord], expected| assert_eq!(converting(workers), expected, "{workers:?}");
         check(&[], Converting::Nobody);
         check(&[worker(&[Lane::Html], vec![])], Converting::Nobody);
         check(&[WorkerRecord { is_alive: false, ..worker(&[Lane::Xml], vec![]) }], Converting::Nobody);

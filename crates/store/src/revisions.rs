@@ -72,7 +72,8 @@ const SAMPLE: &str =
     "INSERT INTO training_samples (id, job_id, revision_id, mapping, document_sha256, field, read_value,
         expected_value, page, box)
     SELECT $2, job_id, id, $3, $4, field, before_value, after_value, page, box FROM revisions WHERE id = $1";
-const REVISIONS: &str = "SELECT id, field, before_value, after_value, page, box, author, created_at FROM revisions
+const REVISIONS: &str =
+    "SELECT id, field, before_value, after_value, page, box, author, created_at FROM revisions
     WHERE job_id = $1 ORDER BY id";
 const SAMPLES: &str =
     "SELECT id, job_id, mapping, document_sha256, field, read_value, expected_value, page, box, created_at
