@@ -17,6 +17,7 @@ mod openapi;
 mod pages;
 mod problem;
 mod requests;
+mod review;
 mod session;
 mod site;
 mod upload;

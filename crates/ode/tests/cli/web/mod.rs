@@ -1,9 +1,10 @@
 //! The upload service over HTTP, as browsers and programs meet it: the real binary on both databases.
 
 mod access;
-mod client;
+pub(crate) mod client;
 mod documents;
 mod limits;
 mod live;
 mod results;
+mod review;
 mod watch;
