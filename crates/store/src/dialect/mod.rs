@@ -11,6 +11,7 @@
 //! | `{rows $1: id uuid, n int, at moment, doc json, name text}` | a JSON array as a table `r` |
 //! | `{told history}` | whether a history holds the entry `$2` |
 //! | `{lane $2}` | a text as a lane, and `{text lane}` the other way |
+//! | `{json $3}` | a text as JSON |
 //! | `{tail id}` | the last eight hexadecimal digits of an id |
 
 pub(crate) mod postgres;
@@ -74,7 +75,8 @@ fn word(dialect: Dialect, word: &str) -> String {
         ("tail", Sqlite) => format!("lower(substr(hex({rest}), 25))"),
         ("lane", Postgres) => format!("{rest}::ode_lane"),
         ("text", Postgres) => format!("{rest}::text"),
-        ("lane" | "text", Sqlite) => rest.into(),
+        ("json", Postgres) => format!("{rest}::json"),
+        ("lane" | "text" | "json", Sqlite) => rest.into(),
         ("rows", Postgres) => postgres::rows(rest),
         ("rows", Sqlite) => sqlite::rows(rest),
         (other, _) => panic!("the statement word {{{other}}} is not known"),
