@@ -5,5 +5,6 @@ mod client;
 mod documents;
 mod limits;
 mod live;
+mod maps;
 mod results;
 mod watch;
