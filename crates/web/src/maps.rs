@@ -10,7 +10,8 @@ use axum::body::Body;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use ode_job::ErrorCode;
 use ode_store::{MapPage, PrintableMap, UserMap};
@@ -24,6 +25,8 @@ use uuid::Uuid;
 
 /// A map with everything in it. Lines that need more can be simplified and look the same on paper.
 pub(crate) const MAP_BYTES_MAX: usize = 16 << 20;
+/// So much more is read of one that is larger.
+const SKIPPED_BYTES_MAX: usize = 64 << 20;
 /// Time for a map to arrive.
 const ARRIVAL: Duration = Duration::from_secs(60);
 /// As many as a page shows.
@@ -32,16 +35,35 @@ const NAME_CHARS_MAX: usize = 200;
 
 /// The body of a request, of a bounded size and in bounded time.
 pub(crate) async fn arrived(body: Body) -> Result<Bytes, Problem> {
-    let whole = tokio::time::timeout(ARRIVAL, axum::body::to_bytes(body, MAP_BYTES_MAX)).await;
-    let whole = whole.map_err(|_| {
-        Problem::too_slow(format!("The map did not arrive within {} s. Send it again.", ARRIVAL.as_secs()))
-    })?;
+    let whole = tokio::time::timeout(ARRIVAL, gathered(body)).await;
     whole.map_err(|_| {
-        let limit = MAP_BYTES_MAX >> 20;
-        let message =
-            format!("A map may have {limit} MiB. Simplify its lines and polygons, then send it again.");
-        Problem::new(ErrorCode::PayloadTooLarge, message)
-    })
+        let seconds = ARRIVAL.as_secs();
+        Problem::too_slow(format!("The map did not arrive within {seconds} s. Send it again."))
+    })?
+}
+
+async fn gathered(body: Body) -> Result<Bytes, Problem> {
+    let (mut whole, mut skipped) = (BytesMut::new(), 0);
+    let mut pieces = body.into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        let piece =
+            piece.map_err(|_| Problem::invalid("The map ended before all of it was sent. Send it again."))?;
+        if skipped == 0 && whole.len() + piece.len() <= MAP_BYTES_MAX {
+            whole.extend_from_slice(&piece);
+            continue;
+        }
+        // Who still sends does not listen; what is a little too large is heard out, so that its sender learns why.
+        skipped += piece.len();
+        if skipped > SKIPPED_BYTES_MAX {
+            break;
+        }
+    }
+    if skipped == 0 {
+        return Ok(whole.freeze());
+    }
+    let limit = MAP_BYTES_MAX >> 20;
+    let message = format!("A map may have {limit} MiB. Simplify its lines and polygons, then send it again.");
+    Err(Problem::new(ErrorCode::PayloadTooLarge, message))
 }
 
 /// Reads a body as JSON of this form.

@@ -3,8 +3,8 @@
 use crate::xml::failed;
 use ode_atlas::spec::geojson::Collection;
 use ode_atlas::{Error, Options, Rendered, Spec};
+use ode_child::Failure;
 use ode_child::child::Reporter;
-use ode_child::{Failure, Level};
 use ode_job::ErrorCode;
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
@@ -111,8 +111,5 @@ fn draw(input: &[u8], preview_width: Option<u32>, reporter: &mut Reporter) -> Re
         let _ = reporter.progress(done * 100.0, "Drawing the map");
     })?;
     let Rendered { width, height, dpi, warnings, .. } = rendered;
-    for warning in &warnings {
-        reporter.log(Level::Warn, warning)?;
-    }
     Ok((Made::Drawn { width, height, dpi, warnings }, png))
 }

@@ -3,7 +3,7 @@
 use super::drawer::{Drawer, Drawn};
 use async_trait::async_trait;
 use ode_job::pipeline::File;
-use ode_job::{Claimed, Context, Failure, Handler, Limits, Progress, RetryPolicy};
+use ode_job::{Claimed, Context, Failure, Handler, Limits, LogLevel, Progress, RetryPolicy};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -42,6 +42,7 @@ impl Handler for ExportHandler {
             tell(context, percent * DRAWN_PERCENT / 100.0, "Drawing the map");
         });
         let Drawn { png, width, height, dpi, warnings } = drawn.await?;
+        warnings.iter().for_each(|warning| context.log(LogLevel::Warn, warning));
         tell(context, DRAWN_PERCENT, "Storing the picture");
         let file = File {
             role: "export".into(),

@@ -323,6 +323,31 @@ mod postgres_only {
     }
 
     #[tokio::test]
+    async fn an_organisation_prints_its_own_maps_only() {
+        let mut database = postgres_database().await;
+        let (ours, theirs) = (organisation(), organisation());
+        let map = || FrozenMap::new(r#"{"schema":1}"#.into(), None);
+        let own = database.store.print_map(ours, &map(), None, false).await.unwrap().map;
+        let others = database.store.print_map(theirs, &map(), None, false).await.unwrap().map;
+        let guest = Guest::new(&mut database, 1).await;
+        let print = |map: Uuid| {
+            let input = format!("jsonb_build_object('printable_map_id', '{map}')");
+            format!("'print', 'map', {input}, organisation_id => '{}'", id_of(ours))
+        };
+        let mut tx = guest.of(id_of(ours)).await;
+        let job = enqueue(&mut tx, &print(own)).await.unwrap();
+        tx.commit().await.unwrap();
+        let linked = "SELECT count(*) FROM map_print WHERE job_id = $1";
+        assert_eq!(number(owner(&mut database), linked, &[job.0]).await, 1);
+        for wrong in [others, Uuid::new_v4()] {
+            let mut tx = guest.of(id_of(ours)).await;
+            let (code, said) = enqueue(&mut tx, &print(wrong)).await.unwrap_err();
+            assert_eq!(code, "23503", "{said}");
+        }
+        guest.leave(&mut database).await;
+    }
+
+    #[tokio::test]
     async fn a_job_row_cannot_be_smuggled_into_the_line() {
         let mut database = postgres_database().await;
         let (ours, theirs) = (organisation(), organisation());

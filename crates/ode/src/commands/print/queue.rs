@@ -57,18 +57,23 @@ const JOBS_MAX: usize = 10_000;
 
 pub(crate) async fn run(settings: &Settings, args: &ExportQueue) -> anyhow::Result<ExitCode> {
     let store = settings.store("cli", Schema::Check).await?;
-    let mut jobs = in_state(&store, State::Exporting).await?;
-    jobs.extend(in_state(&store, State::PendingExport).await?);
+    // In this order, a job that starts meanwhile is seen twice rather than not at all.
+    let mut jobs = in_state(&store, State::PendingExport).await?;
+    jobs.extend(in_state(&store, State::Exporting).await?);
     if args.failed {
         jobs.extend(tried_again(&store, args.dry_run).await?);
     }
     // Ids are in order of creation.
-    jobs.sort_unstable_by_key(|job| job.id);
-    if !args.watch && !args.here {
+    jobs.sort_by_key(|job| job.id);
+    jobs.dedup_by_key(|job| job.id);
+    let is_brief = !args.watch && !args.here;
+    if is_brief {
         show(&jobs, args)?;
-        if !args.json {
-            advise(&store, &jobs, args).await?;
-        }
+    }
+    if !args.json && !args.here {
+        advise(&store, &jobs, args).await?;
+    }
+    if is_brief {
         return Ok(ExitCode::SUCCESS);
     }
     let worker = if args.here { Some(worker(settings, &store).await?) } else { None };
@@ -153,7 +158,7 @@ fn show(jobs: &[JobRecord], args: &ExportQueue) -> anyhow::Result<()> {
     table.print()
 }
 
-/// Says what comes next, to whoever reads the list.
+/// Says what comes next, to whoever reads the list or waits.
 async fn advise(store: &Store, jobs: &[JobRecord], args: &ExportQueue) -> anyhow::Result<()> {
     if args.dry_run {
         let count = jobs.iter().filter(|job| job.state == State::ExportFailed).count();
