@@ -8,6 +8,7 @@
 //! the system's fonts, its mathematical functions, the clock or chance.
 
 mod base;
+mod canonical;
 mod chart;
 mod compose;
 mod draw;
@@ -63,6 +64,16 @@ pub struct Rendered {
 
 /// Draws a map and writes it as a PNG.
 pub fn render(spec: &Spec, options: &Options, out: impl Write) -> Result<Rendered, Error> {
+    render_telling(spec, options, out, |_| ())
+}
+
+/// The same, telling after each band how much is done, from 0 to 1.
+pub fn render_telling(
+    spec: &Spec,
+    options: &Options,
+    out: impl Write,
+    told: impl FnMut(f32),
+) -> Result<Rendered, Error> {
     spec.check()?;
     let mut page = spec.page.clone();
     if let Some(width) = options.preview_width {
@@ -78,7 +89,7 @@ pub fn render(spec: &Spec, options: &Options, out: impl Write) -> Result<Rendere
     }
     let composed = compose::compose(spec, &page);
     let picture = &composed.picture;
-    let bytes = render::write_png(picture, page.dpi, options.threads, out)?;
+    let bytes = render::write_png(picture, (page.dpi, options.threads), out, told)?;
     Ok(Rendered {
         width: picture.width,
         height: picture.height,

@@ -11,20 +11,23 @@ const BAND_ROWS: u32 = 64;
 /// Bands that a thread may be ahead of the file.
 const AHEAD: usize = 2;
 
-/// Draws a picture and writes it as a PNG; says how many bytes the file has. The bytes do not depend on `threads`.
+/// Draws a picture and writes it as a PNG; says how many bytes the file has. The bytes do not depend on `threads`. Tells
+/// after each band how much of the picture is written.
 pub(crate) fn write_png(
     picture: &Picture,
-    dpi: f64,
-    threads: NonZeroUsize,
+    (dpi, threads): (f64, NonZeroUsize),
     out: impl Write,
+    mut told: impl FnMut(f32),
 ) -> io::Result<u64> {
     let mut writer = Writer::new(out, [picture.width, picture.height], dpi)?;
     let band_count = picture.height.div_ceil(BAND_ROWS);
     let threads = threads.get().min(band_count as usize);
+    let mut done = |band: u32| told((band + 1) as f32 / band_count as f32);
     if threads == 1 {
         let mut painter = Painter::new(picture);
         for band in 0..band_count {
             writer.band(&painter.paint(band))?;
+            done(band);
         }
         return writer.finish();
     }
@@ -39,10 +42,11 @@ pub(crate) fn write_png(
                 receiver
             })
             .collect();
-        for band in 0..band_count as usize {
-            let packed =
-                lines[band % threads].recv().map_err(|_| io::Error::other("a thread that draws ended"))?;
+        for band in 0..band_count {
+            let line = &lines[band as usize % threads];
+            let packed = line.recv().map_err(|_| io::Error::other("a thread that draws ended"))?;
             writer.band(&packed)?;
+            done(band);
         }
         writer.finish()
     })

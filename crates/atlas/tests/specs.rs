@@ -111,6 +111,38 @@ fn a_specification_is_written_as_it_is_read() {
 }
 
 #[test]
+fn a_frozen_specification_is_one_text_with_every_default_in_it() {
+    let short = Spec::parse(br#"{"title": {"text": "A\u0000B"}, "schema": 1}"#).unwrap();
+    let frozen = short.frozen().unwrap();
+    assert!(
+        frozen.contains(
+            r#""page":{"bleed_mm":0,"dpi":300,"margin_mm":12.7,"orientation":"portrait","size":"18x24"}"#
+        ),
+        "{frozen}"
+    );
+    assert!(frozen.contains(r#""text":"A B""#), "{frozen}");
+    let again = Spec::parse(frozen.as_bytes()).unwrap();
+    assert_eq!(again.frozen().unwrap(), frozen);
+}
+
+#[test]
+fn features_from_elsewhere_go_where_there_are_none() {
+    let features = || ode_atlas::spec::geojson::Collection::parse(FEATURES.as_bytes()).unwrap();
+    let styled = with(r#""layers": [{"name": "Ours", "style": {"marker": "pin"}}]"#);
+    let spec = Spec::parse_with(styled.as_bytes(), "Theirs", features()).unwrap();
+    assert_eq!((spec.layers.len(), spec.layers[0].name.as_str()), (1, "Ours"));
+    assert_eq!(spec.layers[0].data.features.len(), 1);
+    let full = feature(r#"{"type": "Point", "coordinates": [1, 2]}"#);
+    let spec = Spec::parse_with(full.as_bytes(), "Theirs", features()).unwrap();
+    assert_eq!((spec.layers.len(), spec.layers[1].name.as_str()), (2, "Theirs"));
+    let shown = with(r#""extent": {"show": "features"}"#);
+    Spec::parse_with(shown.as_bytes(), "Theirs", features()).unwrap();
+}
+
+const FEATURES: &str = r#"{"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {"name": "Here"},
+    "geometry": {"type": "Point", "coordinates": [13.4, 52.5]}}]}"#;
+
+#[test]
 fn the_example_of_the_documentation_can_be_drawn() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/maps.md");
     let text = std::fs::read_to_string(path).unwrap();

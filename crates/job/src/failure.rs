@@ -88,6 +88,7 @@ error_codes! {
     UnknownMapping      "UNKNOWN_MAPPING"      Final "There is no mapping by that name. See which there are with ode mapping list";
     NoMapping           "NO_MAPPING"           Final "No mapping fits this document. Name one, or teach a new one with ode mapping learn";
     NoText              "NO_TEXT"              Final "The pages hold pictures of text, not text. Send the original, or a scan that was read with OCR";
+    BadMap              "BAD_MAP"              Final "This map can't be drawn as it is described. Mend its specification where the message says";
     Busy                "BUSY"                 Retry "Too much is being converted right now. Try again in a moment";
     Expired             "EXPIRED"              Final "File was removed by retention. Re-upload to regenerate";
     NotReady            "NOT_READY"            Final "Conversion not finished yet";

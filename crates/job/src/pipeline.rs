@@ -87,6 +87,9 @@ pub trait Context: Send + Sync {
     /// The document that was stored with the job.
     async fn source(&self) -> Result<Source, Failure>;
 
+    /// The frozen map that a print job prints, as its canonical JSON.
+    async fn printable_map(&self) -> Result<Bytes, Failure>;
+
     /// How far it is. Coalesced; the last word wins.
     fn progress(&self, progress: Progress);
 

@@ -6,6 +6,7 @@ use clap::{Arg, Command};
 const GROUPS: &[(&str, &[&str])] = &[
     ("Documents", &["convert", "mapping"]),
     ("Services", &["serve", "web", "worker", "gateway"]),
+    ("Maps", &["maps", "print", "export:queue"]),
     ("Jobs", &["jobs", "workers"]),
     ("Upkeep", &["migrate", "doctor", "bench"]),
     ("Help", &["explain", "completions", "help"]),
@@ -58,7 +59,7 @@ fn grouped(command: &Command) -> String {
 }
 
 /// Letters of the longest name.
-const NAME_WIDTH: usize = 11;
+const NAME_WIDTH: usize = 12;
 
 #[cfg(test)]
 mod tests {

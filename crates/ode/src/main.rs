@@ -46,6 +46,12 @@ enum Command {
     /// Draw maps for print
     #[command(subcommand)]
     Maps(commands::maps::Maps),
+    /// Ask for prints of maps
+    #[command(subcommand, after_long_help = commands::print::EXAMPLES)]
+    Print(commands::print::Print),
+    /// Show which maps wait for their export, and see to it
+    #[command(name = "export:queue", after_long_help = commands::print::QUEUE_EXAMPLES)]
+    ExportQueue(commands::print::ExportQueue),
     /// Look at jobs, and act on them
     #[command(subcommand, after_long_help = commands::jobs::EXAMPLES)]
     Jobs(commands::jobs::Jobs),
@@ -134,6 +140,8 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Convert(args) => commands::convert::run(args).await,
         Command::Mapping(args) => commands::mapping::run(args).await,
         Command::Maps(command) => commands::maps::run(command),
+        Command::Print(command) => commands::print::run(&settings, command).await,
+        Command::ExportQueue(args) => commands::print::export_queue(&settings, &args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
         Command::Keys(command) => commands::keys::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,

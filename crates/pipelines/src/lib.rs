@@ -3,6 +3,7 @@
 //! A pipeline gets a claimed job and answers a result or a failure. It never sees the store.
 
 pub mod html;
+pub mod print;
 mod registry;
 pub mod xml;
 

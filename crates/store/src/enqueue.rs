@@ -4,6 +4,7 @@
 use crate::db::{Param, Row, Tx, params};
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
+use crate::maps::FrozenMap;
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::{Artifact, Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
@@ -80,6 +81,26 @@ impl Group {
     pub(crate) fn new() -> (Self, mpsc::Receiver<Request>) {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         (Group { sender, slots: Mutex::new(None) }, receiver)
+    }
+}
+
+/// What is stored in the transaction that makes a job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Beside<'a> {
+    Nothing,
+    /// The file it is about.
+    File(&'a Artifact),
+    /// The map it prints.
+    Map(&'a FrozenMap),
+}
+
+impl Beside<'_> {
+    /// What makes two requests the same. A map gets a new id with each request, so it counts by its content.
+    fn fingerprint(&self, job: &NewJob) -> String {
+        match self {
+            Beside::Nothing | Beside::File(_) => fingerprint(job),
+            Beside::Map(map) => fingerprint(&NewJob { input: map.fingerprint(), ..job.clone() }),
+        }
     }
 }
 
@@ -265,7 +286,7 @@ impl Store {
     pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued, Error> {
         job.check()?;
         if job.idempotency_key.is_some() || job.dedupe_key.is_some() {
-            return self.enqueue_by_key(job, None).await;
+            return self.enqueue_by_key(job, Beside::Nothing).await;
         }
         let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
         let id = row.id;
@@ -281,14 +302,19 @@ impl Store {
     ///
     /// Where [`Enqueued::Existing`] is answered, nothing points to the file, and it is the caller's to remove.
     pub async fn enqueue_file(&self, job: NewJob, source: Artifact) -> Result<Enqueued, Error> {
+        self.enqueue_with(job, Beside::File(&source)).await
+    }
+
+    /// Accepts a job with what is stored in the same transaction.
+    pub(crate) async fn enqueue_with(&self, job: NewJob, beside: Beside<'_>) -> Result<Enqueued, Error> {
         job.check()?;
         for _ in 1..COLLISIONS_MAX {
-            match self.enqueue_by_key(job.clone(), Some(&source)).await {
+            match self.enqueue_by_key(job.clone(), beside).await {
                 Err(Error::Collision) => {}
                 answer => return answer,
             }
         }
-        self.enqueue_by_key(job, Some(&source)).await
+        self.enqueue_by_key(job, beside).await
     }
 
     /// Accepts many jobs at once, all or none. Keys are not looked at: use [`Store::enqueue`] for those.
@@ -489,12 +515,12 @@ impl Store {
     }
 
     /// Accepts a job under its keys: one transaction finds or makes it, so ten requests at once make one job.
-    async fn enqueue_by_key(&self, job: NewJob, source: Option<&Artifact>) -> Result<Enqueued, Error> {
+    async fn enqueue_by_key(&self, job: NewJob, beside: Beside<'_>) -> Result<Enqueued, Error> {
         let owner = job.owner.key();
-        let request = fingerprint(&job);
+        let request = beside.fingerprint(&job);
         let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
         self.reserve_slot(&mut row);
-        let stands = if source.is_some() { STANDS_WITH_RESULT } else { STANDS };
+        let stands = if matches!(beside, Beside::File(_)) { STANDS_WITH_RESULT } else { STANDS };
         let mut tx = self.db().begin().await?;
         if let Some(key) = &row.job.idempotency_key {
             let taken = tx
@@ -518,6 +544,9 @@ impl Store {
             }
             return Ok(Enqueued::Existing(twin));
         }
+        if let Beside::Map(map) = beside {
+            map.keep(&mut tx, row.job.owner).await?;
+        }
         let rows = vec![row];
         let (script, params) = self.insert_statement(&rows);
         for sql in script {
@@ -527,7 +556,7 @@ impl Store {
             }
         }
         let id = rows[0].id;
-        if let Some(source) = source {
+        if let Beside::File(source) = beside {
             keep_file(&mut tx, id, source).await?;
         }
         tx.commit().await?;

@@ -1,6 +1,7 @@
 //! What can go wrong in the store, named for what the caller would do about it.
 
 use ode_job::{ErrorCode, Invalid, JobId, Refused};
+use uuid::Uuid;
 
 /// The store's one error.
 #[derive(Debug, thiserror::Error)]
@@ -8,6 +9,14 @@ pub enum Error {
     /// There is no such job (or it is not this owner's; the answer is the same).
     #[error("There is no job {0}. `ode jobs list` shows the ones there are.")]
     NotFound(String),
+    /// There is no such map (or it is not this owner's; the answer is the same).
+    #[error("There is no map {0}. Check the id.")]
+    NoMap(Uuid),
+    /// Somebody changed the map since it was read.
+    #[error(
+        "The map has changed: it is at version {0} now. Read it again, and send your change with that version."
+    )]
+    MapChanged(i64),
     /// More than one job has this reference.
     #[error("More than one job is called {0}. Use the full id.")]
     Ambiguous(String),
@@ -100,10 +109,12 @@ impl Error {
     /// The stable code, for `ode explain` and the API.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Error::NotFound(_) | Error::Ambiguous(_) => ErrorCode::NotFound,
+            Error::NotFound(_) | Error::NoMap(_) | Error::Ambiguous(_) => ErrorCode::NotFound,
             Error::Invalid(Invalid::TooLarge { .. }) => ErrorCode::PayloadTooLarge,
             Error::Invalid(_) | Error::Config(_) | Error::KeyReused => ErrorCode::Invalid,
-            Error::Refused { .. } | Error::Busy(_) | Error::LeaseLost(_) => ErrorCode::Conflict,
+            Error::Refused { .. } | Error::MapChanged(_) | Error::Busy(_) | Error::LeaseLost(_) => {
+                ErrorCode::Conflict
+            }
             Error::Duplicate { .. } | Error::Repeated(_) => ErrorCode::Duplicate,
             Error::Schema(_) => ErrorCode::SchemaMismatch,
             Error::Unavailable(_) => ErrorCode::DatabaseUnavailable,

@@ -84,10 +84,14 @@ macro_rules! of_owner {
                 job_columns!(),
                 " FROM jobs WHERE ",
                 $column,
-                " = $1 AND ($2 IS NULL OR state = $2) AND ($3 IS NULL OR type = $3) AND ($4 IS NULL OR updated_at >= $4)
+                " = $1 AND pipeline <> 'print' AND ($2 IS NULL OR state = $2) AND ($3 IS NULL OR type = $3) AND ($4 IS NULL OR updated_at >= $4)
                     AND ($5 IS NULL OR id < $5) ORDER BY id DESC LIMIT $6"
             ),
-            concat!("SELECT count(*) AS active, {now} AS now FROM job_live WHERE ", $column, " = $1"),
+            concat!(
+                "SELECT count(*) AS active, {now} AS now FROM job_live WHERE ",
+                $column,
+                " = $1 AND pipeline <> 'print'"
+            ),
         )
     };
 }
@@ -105,7 +109,8 @@ const SETBACKS: &str = "SELECT l.id, e.details -> r.name AS meta FROM {rows $1: 
     JOIN job_live l ON l.id = r.key JOIN job_journal e ON e.seq = {last l.history}";
 
 impl Store {
-    /// Lists an owner's jobs, newest first. The operator owns none of them.
+    /// Lists an owner's jobs, newest first. The operator owns none of them. Those that print are listed by themselves: one
+    /// that was exported rests, and would keep everybody waiting who waits until nothing is under way.
     pub async fn owned_jobs(&self, filter: &OwnedFilter) -> Result<OwnedPage, Error> {
         let (list, count) = match filter.owner {
             Owner::Session(_) | Owner::Operator => OF_SESSION,

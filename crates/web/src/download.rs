@@ -4,6 +4,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::jobs::find;
 use crate::problem::{Problem, ProblemDocument};
+use crate::session::Signer;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, Query, State};
@@ -93,6 +94,17 @@ pub(crate) struct LinkQuery {
     signature: String,
 }
 
+impl LinkQuery {
+    pub(crate) fn expires(&self) -> i64 {
+        self.expires
+    }
+
+    /// Whether we made it, for this and for this long.
+    pub(crate) fn is_good(&self, signer: &Signer, purpose: &str, text: &str) -> bool {
+        signer.is_signed(purpose, text, &self.signature) && self.expires >= Timestamp::now().as_second()
+    }
+}
+
 /// A job's result, to whoever brings the link.
 #[utoipa::path(get, path = "/api/files/{id}", tag = "jobs", security(()),
     params(("id" = String, Path, description = "The job's id"), LinkQuery),
@@ -108,20 +120,20 @@ pub(crate) async fn by_link(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let wrong = || {
-        Problem::new(
-            ErrorCode::NotFound,
-            "This link does not work, or no longer. Ask whoever gave it to you for a new one.",
-        )
-    };
-    let Query(query) = Query::<LinkQuery>::try_from_uri(&uri).map_err(|_| wrong())?;
-    let id = id.parse().map(JobId).map_err(|_| wrong())?;
-    let is_signed = app.signer.is_signed(LINK, &link_text(id, query.expires), &query.signature);
-    if !is_signed || query.expires < Timestamp::now().as_second() {
-        return Err(wrong());
+    let Query(query) = Query::<LinkQuery>::try_from_uri(&uri).map_err(|_| wrong_link())?;
+    let id = id.parse().map(JobId).map_err(|_| wrong_link())?;
+    if !query.is_good(&app.signer, LINK, &link_text(id, query.expires)) {
+        return Err(wrong_link());
     }
-    let job = app.store.job(JobRef::Id(id)).await.map_err(|_| wrong())?;
+    let job = app.store.job(JobRef::Id(id)).await.map_err(|_| wrong_link())?;
     send(&app, &job, &headers).await
+}
+
+pub(crate) fn wrong_link() -> Problem {
+    Problem::new(
+        ErrorCode::NotFound,
+        "This link does not work, or no longer. Ask whoever gave it to you for a new one.",
+    )
 }
 
 /// The file with a job's result, or why there is none.
@@ -146,6 +158,31 @@ fn failed(job: &JobRecord) -> Problem {
 
 async fn send(app: &Arc<App>, job: &JobRecord, headers: &HeaderMap) -> Result<Response, Problem> {
     let file = result_of(app, job).await?;
+    let sent = Sent {
+        disposition: attachment(&result_name(job, &file)),
+        cache: "private, no-store",
+        counted_for: Some(job.id),
+    };
+    respond(app, &file, headers, sent).await
+}
+
+/// How a file is sent.
+pub(crate) struct Sent {
+    /// To be saved or to be shown, and under which name.
+    pub(crate) disposition: String,
+    /// Who may keep it.
+    pub(crate) cache: &'static str,
+    /// The job whose downloads are counted.
+    pub(crate) counted_for: Option<JobId>,
+}
+
+/// Sends a file, or the part of it that is asked for.
+pub(crate) async fn respond(
+    app: &Arc<App>,
+    file: &Artifact,
+    headers: &HeaderMap,
+    sent: Sent,
+) -> Result<Response, Problem> {
     let bytes = u64::try_from(file.bytes).unwrap_or_default();
     let tag = format!("\"{}\"", file.sha256);
     if headers.get_all(header::IF_NONE_MATCH).iter().any(|known| known.as_bytes() == tag.as_bytes()) {
@@ -159,15 +196,18 @@ async fn send(app: &Arc<App>, job: &JobRecord, headers: &HeaderMap) -> Result<Re
         Some(Part::Nowhere) => return Ok(unsatisfiable(bytes)),
     };
     let (start, end) = range.as_ref().map_or((0, bytes), |range| (range.start, range.end));
-    let body = content(app, &file, start..end).await?;
-    let body = if range.is_none() { counted(app, job.id, body, bytes) } else { body };
+    let body = content(app, file, start..end).await?;
+    let body = match sent.counted_for.filter(|_| range.is_none()) {
+        Some(job) => counted(app, job, body, bytes),
+        None => body,
+    };
     let mut response = (
         [
             (header::CONTENT_TYPE, text(&file.content_type)),
             (header::CONTENT_LENGTH, HeaderValue::from(end - start)),
-            (header::CONTENT_DISPOSITION, text(&attachment(&result_name(job, &file)))),
+            (header::CONTENT_DISPOSITION, text(&sent.disposition)),
             (header::ACCEPT_RANGES, HeaderValue::from_static("bytes")),
-            (header::CACHE_CONTROL, HeaderValue::from_static("private, no-store")),
+            (header::CACHE_CONTROL, HeaderValue::from_static(sent.cache)),
             (header::ETAG, text(&tag)),
         ],
         body,

@@ -41,7 +41,7 @@ pub(crate) struct ListQuery {
 
 /// A page shows as many; more is slow to draw.
 const LIMIT_DEFAULT: usize = 100;
-const LIMIT_MAX: usize = 200;
+pub(crate) const LIMIT_MAX: usize = 200;
 
 impl ListQuery {
     fn filter(self, caller: &Caller) -> Result<OwnedFilter, Problem> {

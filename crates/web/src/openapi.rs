@@ -1,7 +1,7 @@
 //! The API's own description: OpenAPI 3.1 made from the routes, and a page that shows it.
 
 use crate::problem::ProblemDocument;
-use crate::{download, health, jobs, live, review, upload, view};
+use crate::{download, exports, health, jobs, live, maps, print, review, upload, view};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use std::fmt::Write as _;
@@ -16,11 +16,15 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
     info(title = "ODE", description = "PDFs in, XML out. Every error is a problem document (RFC 9457) with a stable code.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")),
     paths(upload::upload, jobs::list, jobs::detail, jobs::delete, jobs::events, download::download, download::link, download::by_link,
-        review::checks, review::revisions, review::revise, jobs::retry, jobs::cancel, jobs::stop, live::stream, health::healthz, health::live, health::ready),
+        review::checks, review::revisions, review::revise, jobs::retry, jobs::cancel, jobs::stop, live::stream, health::healthz, health::live, health::ready,
+        maps::list_user_maps, maps::add_user_map, maps::user_map, maps::change_user_map, maps::delete_user_map,
+        print::export, print::preview, maps::list_printable_maps, maps::printable_map, maps::preview,
+        print::export_again, print::list, print::detail, print::retry, print::reprint, exports::fetch),
     components(schemas(ProblemDocument, view::JobView, live::JobEvent)),
     modifiers(&Credentials),
     security((), ("session" = []), ("key" = [])),
     tags((name = "jobs", description = "Documents and what becomes of them"),
+        (name = "maps", description = "Maps, and their way to a print"),
         (name = "health", description = "Whether it can do its work"))
 )]
 struct Api;
@@ -58,7 +62,18 @@ pub(crate) async fn page() -> impl IntoResponse {
 }
 
 /// What people look for first comes first.
-const ORDER: [&str; 5] = ["/api/upload", "/api/jobs", "/api/stream", "/api/files", "/api/healthz"];
+const ORDER: [&str; 10] = [
+    "/api/upload",
+    "/api/jobs",
+    "/api/stream",
+    "/api/files",
+    "/api/export",
+    "/api/print-jobs",
+    "/api/printable-maps",
+    "/api/user-maps",
+    "/exports",
+    "/api/healthz",
+];
 
 /// Writes the description as a page, dressed like the others.
 fn describe(api: &utoipa::openapi::OpenApi) -> String {
@@ -78,7 +93,8 @@ fn describe(api: &utoipa::openapi::OpenApi) -> String {
     let mut paths: Vec<_> = api.paths.paths.iter().collect();
     paths.sort_by_key(|(path, _)| place(path));
     for (path, item) in paths {
-        let operations = [("GET", &item.get), ("POST", &item.post), ("DELETE", &item.delete)];
+        let operations =
+            [("GET", &item.get), ("POST", &item.post), ("PUT", &item.put), ("DELETE", &item.delete)];
         for (method, operation) in operations {
             if let Some(operation) = operation {
                 describe_operation(&mut page, method, path, operation);

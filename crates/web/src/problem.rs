@@ -4,8 +4,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ode_job::{ErrorCode, Event, Failure, Refused};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::Duration;
-use utoipa::ToSchema;
+use utoipa::openapi::{self, ContentBuilder, Ref, RefOr, ResponseBuilder};
+use utoipa::{IntoResponses, ToSchema};
 
 /// An answer that says what went wrong and what to do next.
 #[derive(Debug, Clone)]
@@ -15,6 +17,8 @@ pub(crate) struct Problem {
     /// Other than the code's own sentence.
     title: Option<String>,
     detail: String,
+    /// Where in what was sent.
+    path: Option<String>,
     retry_after: Option<Duration>,
 }
 
@@ -37,9 +41,37 @@ pub(crate) struct ProblemDocument {
     code: ErrorCode,
     /// What happened here and what to do next.
     pub(crate) detail: String,
+    /// Where in what was sent it is wrong, such as `layers[0].style.color`, where that can be said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
     /// Seconds after which it may be tried again, where that helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
+}
+
+/// Documents the problems of several routes at once.
+macro_rules! problems {
+    ($($(#[$about:meta])* $name:ident: $($status:literal),+;)+) => {
+        $($(#[$about])*
+        pub(crate) struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
+                let problem = || ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+                let response = || ResponseBuilder::new().content("application/problem+json", problem()).build();
+                [$($status),+].into_iter().map(|status: u16| (status.to_string(), response().into())).collect()
+            }
+        })+
+    };
+}
+
+problems! {
+    /// Those of who reads something.
+    Reading: 400, 401, 404, 422, 429, 503;
+    /// Those of who changes something that is there.
+    Acting: 400, 401, 403, 404, 409, 429;
+    /// Those of who sends something.
+    Sending: 400, 401, 403, 404, 408, 409, 413, 422, 429, 503, 507;
 }
 
 impl Problem {
@@ -50,7 +82,7 @@ impl Problem {
 
     pub(crate) fn with_status(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(BUSY_FOR);
-        Problem { status, code, title: None, detail: detail.into(), retry_after }
+        Problem { status, code, title: None, detail: detail.into(), path: None, retry_after }
     }
 
     pub(crate) fn not_found() -> Self {
@@ -63,6 +95,11 @@ impl Problem {
             ErrorCode::NotFound,
             "There is no job by that id. Reload the list to see which there are.",
         )
+    }
+
+    /// There is no such map, or it is somebody else's: the answer is the same.
+    pub(crate) fn no_map() -> Self {
+        Problem::new(ErrorCode::NotFound, "There is no map by that id. List yours to see which there are.")
     }
 
     pub(crate) fn method_not_allowed() -> Self {
@@ -97,6 +134,12 @@ impl Problem {
         self
     }
 
+    /// The same, about this place in what was sent; all of it has no place.
+    pub(crate) fn at(mut self, path: String) -> Self {
+        self.path = Some(path).filter(|path| !path.is_empty());
+        self
+    }
+
     /// The same, to be tried again after so long.
     pub(crate) fn after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
@@ -124,6 +167,7 @@ impl Problem {
             status: self.status.as_u16(),
             code: self.code,
             detail: self.detail.clone(),
+            path: self.path.clone(),
             retry_after: self.retry_after_seconds(),
         }
     }
@@ -142,6 +186,8 @@ impl From<ode_store::Error> for Problem {
         use ode_store::Error;
         match &error {
             Error::NotFound(_) | Error::Ambiguous(_) => Problem::no_job(),
+            Error::NoMap(_) => Problem::no_map(),
+            Error::MapChanged(_) => Problem::new(error.code(), error.to_string()),
             Error::Refused { refused } => Problem::new(ErrorCode::Conflict, refusal(refused)),
             Error::Invalid(_) | Error::Duplicate { .. } | Error::Repeated(_) | Error::KeyReused => {
                 Problem::new(error.code(), error.to_string())
@@ -218,7 +264,8 @@ fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::NoPages
         | ErrorCode::UnknownMapping
         | ErrorCode::NoMapping
-        | ErrorCode::NoText => StatusCode::UNPROCESSABLE_ENTITY,
+        | ErrorCode::NoText
+        | ErrorCode::BadMap => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorCode::Busy | ErrorCode::DatabaseUnavailable | ErrorCode::DatabaseReadOnly => {
             StatusCode::SERVICE_UNAVAILABLE

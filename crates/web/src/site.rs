@@ -2,13 +2,14 @@
 
 use crate::caller::Keys;
 use crate::connections::{self, Bounds, Peer};
+use crate::drawing::{DrawMaps, Previews};
 use crate::limits::{Limits, WebLimits};
 use crate::lists::Lists;
 use crate::live::{self, Hub};
 use crate::problem::Problem;
 use crate::session::Signer;
 use crate::watch::Watcher;
-use crate::{caller, download, health, jobs, openapi, pages, requests, review, upload};
+use crate::{caller, download, exports, health, jobs, maps, openapi, pages, print, requests, review, upload};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -64,6 +65,8 @@ pub struct WebSettings {
     pub connections: usize,
     /// How long requests that are under way get to end.
     pub grace: Duration,
+    /// Whoever checks and draws maps.
+    pub maps: Option<Arc<dyn DrawMaps>>,
 }
 
 impl Default for WebSettings {
@@ -83,6 +86,7 @@ impl Default for WebSettings {
             link_ttl: Duration::from_secs(600),
             connections: 8192,
             grace: Duration::from_secs(30),
+            maps: None,
         }
     }
 }
@@ -104,6 +108,7 @@ pub(crate) struct App {
     pub(crate) keys: Keys,
     pub(crate) disk: Watermark,
     pub(crate) watcher: Arc<Watcher>,
+    pub(crate) previews: Previews,
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
@@ -124,7 +129,21 @@ impl Site {
         let disk = Watermark::new(blobs.root(), settings.watermark);
         let redis_url = settings.redis_url.clone();
         let watcher = Arc::new(Watcher::new(store.clone(), blobs.clone(), disk.clone(), redis_url));
-        let app = App { store, blobs, settings, signer, limits, lists, hub, keys, disk, watcher, stopping };
+        let previews = Previews::default();
+        let app = App {
+            store,
+            blobs,
+            settings,
+            signer,
+            limits,
+            lists,
+            hub,
+            keys,
+            disk,
+            watcher,
+            previews,
+            stopping,
+        };
         Ok(Site { app: Arc::new(app), stop })
     }
 
@@ -202,12 +221,14 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/jobs/{id}/cancel", post(jobs::cancel))
         .route("/api/jobs/{id}/stop", post(jobs::stop))
         .route("/api/stream", get(live::stream))
+        .merge(printing())
         .merge(pages::routes())
         // Files have a limit of their own, which is kept while they come.
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know));
     let open = Router::new()
         .route("/api/files/{id}", get(download::by_link))
+        .route("/exports/{file}", get(exports::fetch))
         .route("/api/healthz", get(health::healthz))
         .route("/api/healthz/live", get(health::live))
         .route("/api/healthz/ready", get(health::ready))
@@ -220,6 +241,26 @@ fn router(app: Arc<App>) -> Router {
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .layer(middleware::from_fn_with_state(app.clone(), surround))
         .with_state(app)
+}
+
+/// Maps and their prints.
+fn printing() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/user-maps", get(maps::list_user_maps).post(maps::add_user_map))
+        .route(
+            "/api/user-maps/{id}",
+            get(maps::user_map).put(maps::change_user_map).delete(maps::delete_user_map),
+        )
+        .route("/api/export", post(print::export))
+        .route("/api/export/preview", post(print::preview))
+        .route("/api/printable-maps", get(maps::list_printable_maps))
+        .route("/api/printable-maps/{id}", get(maps::printable_map))
+        .route("/api/printable-maps/{id}/preview", get(maps::preview))
+        .route("/api/printable-maps/{id}/export", post(print::export_again))
+        .route("/api/print-jobs", get(print::list))
+        .route("/api/print-jobs/{id}", get(print::detail))
+        .route("/api/print-jobs/{id}/retry", post(print::retry))
+        .route("/api/print-jobs/{id}/reprint", post(print::reprint))
 }
 
 /// What holds for every answer, whatever it is: a panic is an answer too, and browsers are told what not to do with it.

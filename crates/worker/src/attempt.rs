@@ -4,6 +4,7 @@ use crate::Shared;
 use crate::lane::{Interrupt, LaneState};
 use crate::report::{self, Over};
 use async_trait::async_trait;
+use bytes::Bytes;
 use ode_job::pipeline::{File, Source};
 use ode_job::{
     Artifact, Check, Claimed, Context, Ended, ErrorCode, Event, Failure, JobId, Lease, Limits, LogLevel,
@@ -97,6 +98,12 @@ impl Context for Telling<'_> {
         let Some(file) = found else { return Err(self.why_no_source().await) };
         let content = blobs.get(&file.path, &file.sha256).await.map_err(|error| unreached(&error))?;
         Ok(Source { name: file.name, content })
+    }
+
+    async fn printable_map(&self) -> Result<Bytes, Failure> {
+        let found = self.store.held_map(self.lease).await.map_err(|error| unreached(&error))?;
+        let none = "This job names no map. Make it with `ode print export`, or by POST /api/export";
+        found.map(Bytes::from).ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))
     }
 
     fn note(&self, name: &'static str, value: Value) {

@@ -81,8 +81,13 @@ impl Labels {
         is_inside && self.taken.is_free(area)
     }
 
-    /// Writes a line beside a spot, where there is room: to the right first, then around it.
+    /// Writes a line beside a spot, where there is room: to the right first, then around it. What is not on the map needs
+    /// no label.
     pub(super) fn beside(&mut self, line: Line, (at, reach): (Pixel, f32), size: f32, color: Color) {
+        let spot = Area { left: at[0], top: at[1], right: at[0], bottom: at[1] };
+        if !spot.overlaps(&self.window) {
+            return;
+        }
         let gap = reach + 0.3 * size;
         let (half, width) = (HALF_HEIGHT * size, line.width);
         let (right, left) = (at[0] + gap, at[0] - gap - width);

@@ -1,6 +1,6 @@
 //! What the form of a specification alone does not say.
 
-use super::geojson::{Feature, Geometry, Position};
+use super::geojson::{Collection, Feature, Geometry, Position};
 use super::{Layer, Page, SCHEMA, Show, Spec};
 use crate::Error;
 use crate::projection::Projection;
@@ -155,28 +155,53 @@ fn layers(layers: &[Layer]) -> Result<(), Error> {
         );
         return Err(Error::spec("layers", message));
     }
-    let mut features = 0;
-    let mut positions = 0;
-    let mut points = 0;
+    let mut counted = Counted::default();
     for (index, layer) in layers.iter().enumerate() {
         let path = format!("layers[{index}]");
         length(&format!("{path}.name"), &layer.name)?;
         layer_style(&path, layer)?;
-        for (number, feature) in layer.data.features.iter().enumerate() {
-            let count = feature_positions(&format!("{path}.data.features[{number}]"), feature)?;
+        counted.add(&format!("{path}.data."), &layer.data)?;
+    }
+    counted.check("layers", "All layers together have")
+}
+
+/// What holds for the features of one map.
+pub(super) fn collection(collection: &Collection) -> Result<(), Error> {
+    let mut counted = Counted::default();
+    counted.add("", collection)?;
+    counted.check("features", "Here are")
+}
+
+/// How much there is to draw.
+#[derive(Default)]
+struct Counted {
+    features: usize,
+    positions: usize,
+    points: usize,
+}
+
+impl Counted {
+    fn add(&mut self, path: &str, collection: &Collection) -> Result<(), Error> {
+        for (number, feature) in collection.features.iter().enumerate() {
+            let count = feature_positions(&format!("{path}features[{number}]"), feature)?;
             let is_point = matches!(feature.geometry, Some(Geometry::Point(_) | Geometry::MultiPoint(_)));
-            *if is_point { &mut points } else { &mut positions } += count;
+            *if is_point { &mut self.points } else { &mut self.positions } += count;
         }
-        features += layer.data.features.len();
+        self.features += collection.features.len();
+        Ok(())
     }
-    if features > FEATURES_MAX || positions > POSITIONS_MAX || points > POINTS_MAX {
+
+    fn check(&self, path: &str, are: &str) -> Result<(), Error> {
+        let Counted { features, positions, points } = self;
+        if *features <= FEATURES_MAX && *positions <= POSITIONS_MAX && *points <= POINTS_MAX {
+            return Ok(());
+        }
         let message = format!(
-            "All layers together have {features} features, {points} points and {positions} positions of lines and polygons; the \
-             limits are {FEATURES_MAX}, {POINTS_MAX} and {POSITIONS_MAX}. Simplify them."
+            "{are} {features} features, {points} points and {positions} positions of lines and polygons; the limits are \
+             {FEATURES_MAX}, {POINTS_MAX} and {POSITIONS_MAX}. Simplify them."
         );
-        return Err(Error::spec("layers", message));
+        Err(Error::spec(path, message))
     }
-    Ok(())
 }
 
 fn layer_style(path: &str, layer: &Layer) -> Result<(), Error> {

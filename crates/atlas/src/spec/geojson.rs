@@ -1,12 +1,13 @@
 //! GeoJSON, as far as maps need it: RFC 7946 without bounding boxes and foreign members, which are passed over.
 
+use crate::Error;
 use schemars::JsonSchema;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 /// A `FeatureCollection`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Collection {
     /// `FeatureCollection`.
     #[serde(rename = "type")]
@@ -15,11 +16,27 @@ pub struct Collection {
     pub features: Vec<Feature>,
 }
 
+impl Collection {
+    /// Reads GeoJSON and checks it: what it gives can be drawn.
+    pub fn parse(json: &[u8]) -> Result<Self, Error> {
+        let collection: Self = super::read(json)?;
+        super::check::collection(&collection)?;
+        Ok(collection)
+    }
+
+    /// GeoJSON in canonical form (RFC 8785), with all that was in it, once it was found right.
+    pub fn canonical(json: &[u8]) -> Result<(Self, String), Error> {
+        let collection = Self::parse(json)?;
+        Ok((collection, crate::canonical::text(&super::read(json)?)))
+    }
+}
+
 /// The one kind of collection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum CollectionKind {
     /// `FeatureCollection`.
+    #[default]
     FeatureCollection,
 }
 

@@ -14,7 +14,8 @@ pub struct Layer {
     #[serde(default)]
     #[schemars(length(max = 200))]
     pub name: String,
-    /// The features, as a GeoJSON `FeatureCollection`.
+    /// The features, as a GeoJSON `FeatureCollection`. Where a map is printed, the first layer without any gets its.
+    #[serde(default)]
     pub data: Collection,
     /// How they are drawn.
     #[serde(default)]

@@ -18,6 +18,7 @@ pub use style::{Base, Colors, Countries, DetailChoice, Font, Style, Widths};
 pub use view::{Extent, Show, View};
 
 use crate::Error;
+use geojson::Collection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -77,14 +78,32 @@ impl Default for Spec {
 impl Spec {
     /// Reads a specification and checks it: what it gives can be drawn.
     pub fn parse(json: &[u8]) -> Result<Self, Error> {
-        let mut reader = serde_json::Deserializer::from_slice(json);
-        let spec: Self = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let path = error.path().to_string();
-            Error::spec(&path, plain(error.inner()))
-        })?;
-        reader.end().map_err(|error| Error::spec(".", plain(&error)))?;
+        let spec: Self = read(json)?;
         spec.check()?;
         Ok(spec)
+    }
+
+    /// The same with features from elsewhere. They go into the first layer that has none, and are drawn as it says; where
+    /// there is no such layer, they become one on top, under this name.
+    pub fn parse_with(json: &[u8], name: &str, features: Collection) -> Result<Self, Error> {
+        let mut spec: Self = read(json)?;
+        match spec.layers.iter_mut().find(|layer| layer.data.features.is_empty()) {
+            Some(layer) => layer.data = features,
+            None => spec.layers.push(Layer {
+                name: name.to_owned(),
+                data: features,
+                style: LayerStyle::default(),
+            }),
+        }
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// The whole specification with every default written out, in canonical form (RFC 8785): the same map is the same
+    /// text, and stays the same when a default changes.
+    pub fn frozen(&self) -> Result<String, Error> {
+        let value = serde_json::to_value(self).map_err(|error| Error::spec("", error.to_string()))?;
+        Ok(crate::canonical::text(&value))
     }
 
     /// Checks what the form alone does not say: bounds, and fields that need each other.
@@ -96,6 +115,17 @@ impl Spec {
     pub fn json_schema() -> serde_json::Value {
         schemars::schema_for!(Self).to_value()
     }
+}
+
+/// Reads a document, and says where it is not what it should be.
+fn read<T: serde::de::DeserializeOwned>(json: &[u8]) -> Result<T, Error> {
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let document = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        Error::spec(&path, plain(error.inner()))
+    })?;
+    reader.end().map_err(|error| Error::spec(".", plain(&error)))?;
+    Ok(document)
 }
 
 fn example() -> Spec {

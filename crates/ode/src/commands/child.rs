@@ -1,7 +1,7 @@
 //! `ode child`: what this program does as its own child. Not for calling by hand.
 
 use clap::{Args, Parser};
-use ode_pipelines::{html, xml};
+use ode_pipelines::{html, print, xml};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,6 +16,8 @@ pub(crate) enum Child {
     Convert(Convert),
     /// Convert the one document that is handed over into HTML
     Html,
+    /// Check, freeze or draw the one map that is handed over
+    Map,
     /// Keep the program that is named in the environment, and everything it starts
     Keep,
 }
@@ -35,6 +37,7 @@ pub(crate) struct Convert {
 pub(crate) fn run(command: Child) -> ExitCode {
     match command {
         Child::Html => html::serve(),
+        Child::Map => print::serve(),
         Child::Keep => ode_child::keeper::serve(),
         Child::Convert(args) => {
             let options =

@@ -1,14 +1,13 @@
 //! `ode convert`: documents into XML, JSON, text or HTML, here and now, without a job.
 
-mod bar;
 mod findings;
 mod html;
 mod plan;
 
+use super::bar::Bar;
 use crate::files::{self, Existing};
 use crate::output::{self, WrongUse};
 use anyhow::bail;
-use bar::Bar;
 use clap::{Args, ValueEnum};
 use futures_util::StreamExt as _;
 use ode_child::Sandbox;

@@ -68,6 +68,11 @@ impl Conversions {
     pub(super) fn mappings(&self) -> Option<&Path> {
         self.mappings.as_deref()
     }
+
+    /// Whether children lock themselves in.
+    pub(super) fn sandbox(&self) -> Sandbox {
+        if self.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort }
+    }
 }
 
 pub(crate) const EXAMPLES: &str = "\
@@ -118,7 +123,7 @@ pub(super) async fn start(
     let address = listener.local_addr()?;
     let mut options = Options { shadow: true, ..Options::default() };
     options.at_once = args.at_once.map_or(options.at_once, NonZeroUsize::get);
-    options.sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
+    options.sandbox = args.sandbox();
     options.ocr = args.ocr.options();
     let limits = GatewayLimits {
         requests: options.at_once.saturating_mul(REQUESTS_PER_TURN),
@@ -305,7 +310,7 @@ pub(super) fn mappings_offered() -> Vec<(String, String)> {
 }
 
 pub(super) async fn engine(args: &Conversions, at_once: usize) -> anyhow::Result<WorkerEngine> {
-    let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
+    let sandbox = args.sandbox();
     let ocr = args.ocr.options();
     let options = Options { at_once, sandbox, ocr, patience: Duration::MAX, ..Options::default() };
     let folder = args.mappings.clone();

@@ -90,6 +90,11 @@ fn is_dash(path: &Path) -> bool {
 }
 
 fn read(path: &Path) -> anyhow::Result<Spec> {
+    Spec::parse(&read_text(path)?).with_context(|| format!("{} cannot be drawn", path.display()))
+}
+
+/// The text of a specification.
+pub(super) fn read_text(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut json = Vec::new();
     let count = if is_dash(path) {
         std::io::stdin()
@@ -106,7 +111,7 @@ fn read(path: &Path) -> anyhow::Result<Spec> {
     if count as u64 > SPEC_BYTES_MAX {
         bail!("{} has more than {} MiB. Simplify its layers.", path.display(), SPEC_BYTES_MAX >> 20);
     }
-    Spec::parse(&json).with_context(|| format!("{} cannot be drawn", path.display()))
+    Ok(json)
 }
 
 /// Draws into a file beside the one that is wanted, which then takes its place: nobody finds half a picture.

@@ -1,10 +1,12 @@
 //! One file for each command.
 
+mod bar;
 pub(crate) mod bench;
 pub(crate) mod child;
 pub(crate) mod cleanup;
 pub(crate) mod convert;
 pub(crate) mod doctor;
+mod drawing;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod gateway;
@@ -16,6 +18,7 @@ pub(crate) mod maps;
 pub(crate) mod migrate;
 pub(crate) mod ocr;
 pub(crate) mod opinions;
+pub(crate) mod print;
 pub(crate) mod serve;
 mod site;
 mod watch;

@@ -1,5 +1,6 @@
 //! `ode serve`, `ode web`, `ode worker`: the long-running parts, together or alone.
 
+use super::drawing::{Drawing, drawer};
 use super::gateway;
 use super::opinions::Asking;
 use super::site::SiteArgs;
@@ -9,6 +10,7 @@ use crate::config::{Schema, Settings};
 use crate::output;
 use anyhow::Context as _;
 use clap::Args;
+use ode_child::Sandbox;
 use ode_store::disk::Watermark;
 use ode_store::{Blobs, Store};
 use ode_web::{Site, Watcher};
@@ -131,7 +133,8 @@ async fn serve(
     let address = listener.local_addr()?;
     let store = settings.store("web", Schema::Migrate).await?;
     let blobs = settings.blobs()?;
-    let site = args.site.settings(settings, gateway::mappings_offered(), args.drain.grace())?;
+    let mut site = args.site.settings(settings, gateway::mappings_offered(), args.drain.grace())?;
+    site.maps = Some(Arc::new(Drawing(drawer(None, Sandbox::BestEffort)?)));
     let site = Site::open(store.clone(), blobs.clone(), site).await?;
     let watching = args.watched.start(site.watcher()).await?;
     let beside = beside(store.clone(), blobs).await?;

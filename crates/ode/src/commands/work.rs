@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use ode_job::{BreakerPolicy, Registry, RetryPolicy};
 use ode_pipelines::Handlers;
+use ode_pipelines::print::ExportHandler;
 use ode_pipelines::xml::{BREAKER, ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -20,6 +21,9 @@ pub(crate) struct Work {
     /// Documents that are converted at a time
     #[arg(long, env = "ODE_JOBS_AT_ONCE", value_name = "N", default_value = "3")]
     jobs_at_once: NonZeroUsize,
+    /// Maps that are drawn for print at a time
+    #[arg(long, env = "ODE_MAPS_AT_ONCE", value_name = "N", default_value = "2")]
+    maps_at_once: NonZeroUsize,
     /// Convert at the gateway with this address rather than here, such as http://gateway:8000
     #[arg(long, env = "ODE_GATEWAY_URL", value_name = "URL", hide_env_values = true)]
     gateway_url: Option<String>,
@@ -78,7 +82,10 @@ impl Work {
         };
         let limits = ClientLimits { total: self.gateway_timeout, ..ClientLimits::default() };
         let xml = XmlHandler::new(route, at_once).with_retry(retry).with_call_timeout(limits.total);
-        Ok(ode_pipelines::registry(Handlers { xml }))
+        let at_once = self.maps_at_once.get();
+        let drawer = super::drawing::drawer(Some(at_once), self.conversions.sandbox())?;
+        let export = ExportHandler::new(drawer, at_once, retry);
+        Ok(ode_pipelines::registry(Handlers { xml, export }))
     }
 
     fn gateways(&self, url: &str) -> anyhow::Result<Gateways> {

@@ -262,7 +262,7 @@ CREATE TRIGGER job_journal_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON jo
 CREATE TABLE job_artifact (
     id           uuid PRIMARY KEY,
     job_id       uuid NOT NULL,
-    role         text NOT NULL CHECK (role IN ('source', 'result', 'asset', 'log', 'screenshot')),
+    role         text NOT NULL CHECK (role IN ('source', 'result', 'asset', 'log', 'screenshot', 'export')),
     name         text NOT NULL CHECK (length(name) BETWEEN 1 AND 1024),
     storage      text NOT NULL CHECK (storage IN ('local', 's3')),
     path         text NOT NULL,

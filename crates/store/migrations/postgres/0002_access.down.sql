@@ -1,4 +1,4 @@
-DROP VIEW script_jobs_metrics, script_jobs_failed_summary, script_jobs_queue_status, script_jobs, print_jobs;
+DROP VIEW script_jobs_metrics, script_jobs_failed_summary, script_jobs_queue_status, script_jobs;
 DROP FUNCTION ode_enqueue(text, text, jsonb, uuid, text, integer, timestamptz, jsonb, jsonb, integer, uuid, bigint);
 DROP FUNCTION ode_tell(text, text, text, uuid, bigint);
 DROP FUNCTION ode_new_seq();

@@ -218,9 +218,6 @@ BEGIN
 END $$;
 
 -- The names under which earlier systems know these relations.
-CREATE VIEW print_jobs WITH (security_invoker) AS
-SELECT id, state, created_at, updated_at, error_message AS error FROM jobs WHERE pipeline = 'print';
-
 CREATE VIEW script_jobs WITH (security_invoker) AS
 SELECT id, reference AS job_id, type AS job_type, state AS status, input AS input_payload, result, error_message,
     error_code, error_detail AS error_stack, retry_count, max_retries, 5000 AS retry_delay_ms,
@@ -261,8 +258,8 @@ FROM script_jobs WHERE created_at > now() - interval '24 hours' GROUP BY job_typ
 DO $$ BEGIN
     -- Made on version 14, the views would show their owner's rows; whatever the server is today, they are not granted.
     IF (SELECT bool_and(coalesce('security_invoker=true' = ANY (reloptions), FALSE)) FROM pg_class
-        WHERE oid IN ('jobs'::regclass, 'script_jobs'::regclass, 'print_jobs'::regclass)) THEN
-        GRANT SELECT ON jobs, print_jobs, script_jobs, script_jobs_queue_status, script_jobs_failed_summary,
-            script_jobs_metrics TO ode_api;
+        WHERE oid IN ('jobs'::regclass, 'script_jobs'::regclass)) THEN
+        GRANT SELECT ON jobs, script_jobs, script_jobs_queue_status, script_jobs_failed_summary, script_jobs_metrics
+            TO ode_api;
     END IF;
 END $$;

@@ -171,7 +171,7 @@ END;
 CREATE TABLE job_artifact (
     id           BLOB PRIMARY KEY,
     job_id       BLOB NOT NULL,
-    role         TEXT NOT NULL CHECK (role IN ('source', 'result', 'asset', 'log', 'screenshot')),
+    role         TEXT NOT NULL CHECK (role IN ('source', 'result', 'asset', 'log', 'screenshot', 'export')),
     name         TEXT NOT NULL CHECK (length(name) BETWEEN 1 AND 1024),
     storage      TEXT NOT NULL CHECK (storage IN ('local', 's3')),
     path         TEXT NOT NULL,

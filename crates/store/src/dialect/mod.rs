@@ -12,6 +12,7 @@
 //! | `{told history}` | whether a history holds the entry `$2` |
 //! | `{last history}` | the number of its last entry |
 //! | `{lane $2}` | a text as a lane, and `{text lane}` the other way |
+//! | `{json $3}` | a text as JSON |
 //! | `{tail id}` | the last eight hexadecimal digits of an id |
 
 pub(crate) mod postgres;
@@ -79,7 +80,8 @@ fn word(dialect: Dialect, word: &str) -> String {
         ("tail", Sqlite) => format!("lower(substr(hex({rest}), 25))"),
         ("lane", Postgres) => format!("{rest}::ode_lane"),
         ("text", Postgres) => format!("{rest}::text"),
-        ("lane" | "text", Sqlite) => rest.into(),
+        ("json", Postgres) => format!("{rest}::json"),
+        ("lane" | "text" | "json", Sqlite) => rest.into(),
         ("rows", Postgres) => postgres::rows(rest),
         ("rows", Sqlite) => sqlite::rows(rest),
         (other, _) => panic!("the statement word {{{other}}} is not known"),

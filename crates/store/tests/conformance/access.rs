@@ -2,16 +2,16 @@
 
 mod postgres_only {
     use crate::harness::{
-        Database, Sql, claim, claim_one, ending, finish, history, job, organisation, postgres_database,
-        record, worker,
+        Database, FEATURES, Sql, claim, claim_one, ending, finish, history, job, organisation,
+        postgres_database, record, worker,
     };
     use futures_util::future::join_all;
     use jiff::Timestamp;
     use ode_job::{
-        Artifact, Check, CheckKind, Ended, ErrorCode, Failure, JobId, Lane, LogLevel, Owner, Phase, Pipeline,
-        Severity, State, WorkerId,
+        Artifact, Check, CheckKind, Ended, ErrorCode, Failure, JobId, Lane, LogLevel, NewJob, Owner, Phase,
+        Pipeline, Severity, State, WorkerId,
     };
-    use ode_store::{Error, Revision, Store, Wake};
+    use ode_store::{Error, FrozenMap, Revision, Store, Wake};
     use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, PgRow};
     use sqlx::{AssertSqlSafe, Column as _, Connection as _, Postgres, Row as _, Transaction};
     use std::time::Duration;
@@ -97,14 +97,20 @@ mod postgres_only {
             }
         }
         for pipeline in Pipeline::ALL {
-            let mut new = job(*pipeline).owned_by(owner);
-            new.idempotency_key = Some(pipeline.to_string());
+            let key = Some(pipeline.to_string());
+            if *pipeline == Pipeline::Print {
+                let map = FrozenMap::new(r#"{"schema":1}"#.into(), None);
+                ids.push(store.print_map(owner, &map, key, false).await.unwrap().job);
+                continue;
+            }
+            let new = NewJob { idempotency_key: key, ..job(*pipeline).owned_by(owner) };
             ids.push(store.enqueue(new).await.unwrap().id());
             // Out of the way of the next owner's scripts.
             if *pipeline == Pipeline::Script {
                 store.cancel(ids[6]).await.unwrap();
             }
         }
+        store.add_user_map(owner, "Ours", FEATURES).await.unwrap();
         store.log(ids[0], 1, LogLevel::Info, "a secret").await.unwrap();
         store.record_download(ids[1]).await.unwrap();
         store.add_checks(ids[1], &[check()]).await.unwrap();
@@ -145,7 +151,7 @@ mod postgres_only {
     }
 
     /// What an organisation sees of itself when it has been furnished: relation, whose it is, and how much.
-    const SEEN: [(&str, &str, i64); 14] = [
+    const SEEN: [(&str, &str, i64); 18] = [
         ("jobs", "organisation_id = $1", 7),
         ("job_past", "organisation_id = $1", 3),
         ("job_live", "owner = $1", 4),
@@ -160,6 +166,10 @@ mod postgres_only {
         ("revisions", "job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
         ("training_samples", "job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
         ("job_download", "job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
+        ("user_maps", "organisation_id = $1", 1),
+        ("printable_maps", "organisation_id = $1", 1),
+        ("map_print", "job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
+        ("print_job_events", "print_job_id IN (SELECT id FROM jobs WHERE organisation_id = $1)", 1),
     ];
 
     #[tokio::test]
@@ -241,6 +251,13 @@ mod postgres_only {
             "DELETE FROM training_samples WHERE job_id = $1",
             "UPDATE retention_policy SET source_micros = 1 WHERE $1 IS NOT NULL",
             "INSERT INTO worker (id, host, pid, version, alive_until) VALUES ($1, '', 1, '', now())",
+            "UPDATE printable_maps SET user_id = $1",
+            "DELETE FROM printable_maps WHERE id <> $1",
+            "DELETE FROM user_maps WHERE id <> $1",
+            "INSERT INTO map_print (job_id, printable_map_id) SELECT $1, id FROM printable_maps",
+            "UPDATE user_maps SET organisation_id = $1",
+            "INSERT INTO user_maps (id, organisation_id, name, data) SELECT $1, $1, name, data FROM user_maps",
+            "INSERT INTO printable_maps (id, organisation_id, data, sha256) SELECT $1, $1, data, sha256 FROM printable_maps",
         ] {
             let mut tx = guest.of(id_of(ours)).await;
             assert_denied(run(&mut tx, statement, &[ids[3].0]).await);
@@ -305,6 +322,31 @@ mod postgres_only {
         assert_denied(enqueue(&mut nobody, &own).await);
         drop(nobody);
         assert_eq!(number(owner(&mut database), "SELECT count(*) FROM jobs", &[]).await, 4);
+        guest.leave(&mut database).await;
+    }
+
+    #[tokio::test]
+    async fn an_organisation_prints_its_own_maps_only() {
+        let mut database = postgres_database().await;
+        let (ours, theirs) = (organisation(), organisation());
+        let map = || FrozenMap::new(r#"{"schema":1}"#.into(), None);
+        let own = database.store.print_map(ours, &map(), None, false).await.unwrap().map;
+        let others = database.store.print_map(theirs, &map(), None, false).await.unwrap().map;
+        let guest = Guest::new(&mut database, 1).await;
+        let print = |map: Uuid| {
+            let input = format!("jsonb_build_object('printable_map_id', '{map}')");
+            format!("'print', 'map', {input}, organisation_id => '{}'", id_of(ours))
+        };
+        let mut tx = guest.of(id_of(ours)).await;
+        let job = enqueue(&mut tx, &print(own)).await.unwrap();
+        tx.commit().await.unwrap();
+        let linked = "SELECT count(*) FROM map_print WHERE job_id = $1";
+        assert_eq!(number(owner(&mut database), linked, &[job.0]).await, 1);
+        for wrong in [others, Uuid::new_v4()] {
+            let mut tx = guest.of(id_of(ours)).await;
+            let (code, said) = enqueue(&mut tx, &print(wrong)).await.unwrap_err();
+            assert_eq!(code, "23503", "{said}");
+        }
         guest.leave(&mut database).await;
     }
 
@@ -584,7 +626,7 @@ mod postgres_only {
     }
 
     /// The columns the original documents give each relation, in their order.
-    const DOCUMENTED: [(&str, &str); 5] = [
+    const DOCUMENTED: [(&str, &str); 6] = [
         (
             "script_jobs",
             "id job_id job_type status input_payload result error_message error_code error_stack retry_count
@@ -603,8 +645,12 @@ mod postgres_only {
             "job_type completed_count failed_count in_progress_count queued_count success_rate_percent
             avg_duration_seconds",
         ),
-        // The documents' columns about files and orders come with the tables they are in.
-        ("print_jobs", "id state created_at updated_at error"),
+        (
+            "print_jobs",
+            "id printable_map_id state export_file_path export_started_at export_completed_at export_error
+            export_retry_count created_at updated_at",
+        ),
+        ("print_job_events", "id print_job_id from_state to_state metadata occurred_at"),
     ];
 
     #[tokio::test]

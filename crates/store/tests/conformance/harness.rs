@@ -174,9 +174,17 @@ pub(crate) async fn claim_one(store: &Store, lane: Lane, worker: WorkerId) -> Cl
     claimed.remove(0)
 }
 
+/// The end of an attempt; a map that was exported has its export.
 pub(crate) fn ending(job: Claimed, ended: Ended) -> Finish {
     let result = (ended == Ended::Succeeded).then(|| json!({ "pages": 1 }));
-    Finish { result, ..Finish::new(job, ended) }
+    let is_export = ended == Ended::Succeeded && job.lane == Lane::PrintExport;
+    let artifacts = is_export.then(|| export(&Uuid::new_v4().to_string())).into_iter().collect();
+    Finish { result, artifacts, ..Finish::new(job, ended) }
+}
+
+/// A PNG as the export of a map would publish it.
+pub(crate) fn export(path: &str) -> Artifact {
+    Artifact { role: "export".into(), name: "map.png".into(), content_type: "image/png".into(), ..file(path) }
 }
 
 pub(crate) async fn finish(store: &Store, job: Claimed, ended: Ended) -> Finished {
@@ -221,6 +229,9 @@ pub(crate) fn file(path: &str) -> Artifact {
         sha256: "0".repeat(64),
     }
 }
+
+/// A map with nothing on it.
+pub(crate) const FEATURES: &str = r#"{"features":[],"type":"FeatureCollection"}"#;
 
 /// A job's history as words.
 pub(crate) async fn history(store: &Store, job: JobId) -> Vec<String> {

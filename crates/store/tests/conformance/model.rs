@@ -3,7 +3,7 @@
 //!
 //! A counterexample is printed as commands; it stays here as a plain test through [`replay`].
 
-use crate::harness::{postgres_url, silence, until};
+use crate::harness::{ending, postgres_url, silence, until};
 use futures_util::future::join;
 use jiff::Timestamp;
 use ode_job::settle::Spent;
@@ -565,7 +565,7 @@ impl Side {
         };
         let (ended, retry) = (end.ended(), policy(is_soon));
         let result = Some(json!({ "pages": 1 }));
-        let finish = Finish { result, retry, ..Finish::new(job, ended) };
+        let finish = Finish { result, retry, ..ending(job, ended) };
         Ok(match self.store.finish(vec![finish]).await?.remove(0) {
             Finished::Written { state, .. } => Answer::Is(state),
             Finished::LeaseLost => Answer::LeaseLost,

@@ -5,6 +5,7 @@ pub(crate) mod client;
 mod documents;
 mod limits;
 mod live;
+mod maps;
 mod results;
 mod review;
 mod watch;

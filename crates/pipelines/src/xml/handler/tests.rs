@@ -29,6 +29,9 @@ impl Context for Notebook {
         }
         Ok(Source { name: "März.pdf".into(), content: Bytes::from_static(b"%PDF-1.7") })
     }
+    async fn printable_map(&self) -> Result<Bytes, Failure> {
+        Err(ErrorCode::Expired.into())
+    }
     fn progress(&self, _progress: Progress) {}
     fn log(&self, _level: LogLevel, _message: &str) {}
     fn note(&self, name: &'static str, value: Value) {

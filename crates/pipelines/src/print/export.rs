@@ -1,0 +1,68 @@
+//! What the print pipeline does first with a claimed job: its frozen map in, a PNG at full size kept as its export.
+
+use super::drawer::{Drawer, Drawn};
+use async_trait::async_trait;
+use ode_job::pipeline::File;
+use ode_job::{Claimed, Context, Failure, Handler, Limits, LogLevel, Progress, RetryPolicy};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The handler of the lane of exports.
+#[derive(Debug, Clone)]
+pub struct ExportHandler {
+    drawer: Drawer,
+    at_once: usize,
+    retry: RetryPolicy,
+}
+
+/// Longer than a map may be drawn: then it is its own limit that ends it, which says why.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(300);
+/// What is left for storing the file, in percent of the whole.
+const DRAWN_PERCENT: f32 = 95.0;
+
+impl ExportHandler {
+    /// Exports by this drawer, so many at a time.
+    #[must_use]
+    pub fn new(drawer: Drawer, at_once: usize, retry: RetryPolicy) -> Self {
+        ExportHandler { drawer, at_once: at_once.max(1), retry }
+    }
+}
+
+#[async_trait]
+impl Handler for ExportHandler {
+    fn limits(&self) -> Limits {
+        Limits { concurrency: self.at_once, attempt_timeout: ATTEMPT_TIMEOUT, retry: self.retry }
+    }
+
+    async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure> {
+        context.note("attempt_count", job.attempt.into());
+        tell(context, 0.0, "Fetching the map");
+        let map = context.printable_map().await?;
+        let drawn = self.drawer.draw(map, None, |percent| {
+            tell(context, percent * DRAWN_PERCENT / 100.0, "Drawing the map");
+        });
+        let Drawn { png, width, height, dpi, warnings } = drawn.await?;
+        warnings.iter().for_each(|warning| context.log(LogLevel::Warn, warning));
+        tell(context, DRAWN_PERCENT, "Storing the picture");
+        let file = File {
+            role: "export".into(),
+            name: "map.png".into(),
+            content_type: "image/png".into(),
+            content: png,
+        };
+        let export = context.keep(file).await?;
+        let about = json!({
+            "sha256": export.sha256, "bytes": export.bytes, "width": width, "height": height, "dpi": dpi,
+            "warnings": warnings,
+        });
+        // A job between its stages has no result; its history tells what was made.
+        context.note("export", about.clone());
+        Ok(about)
+    }
+}
+
+fn tell(context: &dyn Context, percent: f32, message: &str) {
+    // Between 0 and 100, which the child may not know.
+    let percent = percent.clamp(0.0, 100.0) as u8;
+    context.progress(Progress { percent, message: Some(message.to_owned()), step: 0, steps: 0 });
+}

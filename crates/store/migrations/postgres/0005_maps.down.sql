@@ -1,0 +1,10 @@
+DROP VIEW print_job_events, print_jobs;
+DROP TRIGGER job_live_exported ON job_live;
+DROP TRIGGER job_past_remove_map_print ON job_past;
+DROP TRIGGER job_live_print_map ON job_live;
+DROP INDEX job_artifact_one_export, job_artifact_export;
+DROP TABLE map_print, printable_maps, user_maps;
+DROP FUNCTION ode_is_exported();
+DROP FUNCTION ode_remove_map_print();
+DROP FUNCTION ode_print_map();
+DROP FUNCTION ode_refuse_to_thaw();

@@ -1,0 +1,11 @@
+DROP VIEW print_job_events;
+DROP VIEW print_jobs;
+DROP TRIGGER job_live_born_exported;
+DROP TRIGGER job_live_exported;
+DROP TRIGGER job_past_remove_map_print;
+DROP TRIGGER job_live_print_map;
+DROP INDEX job_artifact_one_export;
+DROP INDEX job_artifact_export;
+DROP TABLE map_print;
+DROP TABLE printable_maps;
+DROP TABLE user_maps;

@@ -1,0 +1,375 @@
+//! Maps: those that people keep and change, those that are frozen for print, and the jobs that print them.
+
+use crate::Store;
+use crate::blobs::sha256_hex;
+use crate::db::{Param, Row, Tx, params, without_nul};
+use crate::enqueue::{Beside, Enqueued, owner_columns};
+use crate::error::Error;
+use crate::read::artifact;
+use jiff::Timestamp;
+use ode_job::{Artifact, JobId, Lease, NewJob, Owner, Pipeline};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// A map that somebody keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserMap {
+    /// Its identity; later ones are greater.
+    pub id: Uuid,
+    /// What its owner calls it.
+    pub name: String,
+    /// Counts changes, from 1.
+    pub version: i64,
+    /// Its features as GeoJSON text; none in a list.
+    pub data: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A map as it is printed. It never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrintableMap {
+    /// Its identity; later ones are greater.
+    pub id: Uuid,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The map it was made of, and that one's version.
+    pub made_of: Option<(Uuid, i64)>,
+    /// Its specification in canonical form; none in a list.
+    pub data: Option<String>,
+    /// The digest of that, hexadecimal.
+    pub sha256: String,
+    /// When it was frozen.
+    pub created_at: Timestamp,
+}
+
+/// A part of a list of maps, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapPage<T> {
+    /// The maps.
+    pub maps: Vec<T>,
+    /// Where the next part begins, if there is one.
+    pub next_cursor: Option<Uuid>,
+}
+
+/// A map that is about to be frozen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrozenMap {
+    id: Uuid,
+    data: String,
+    sha256: String,
+    made_of: Option<(Uuid, i64)>,
+}
+
+impl FrozenMap {
+    /// A specification in canonical form, and the map it was made of.
+    #[must_use]
+    pub fn new(data: String, made_of: Option<(Uuid, i64)>) -> Self {
+        FrozenMap { id: Uuid::now_v7(), sha256: sha256_hex(data.as_bytes()), data, made_of }
+    }
+
+    pub(crate) fn fingerprint(&self) -> Value {
+        json!({ "sha256": self.sha256, "made_of": self.made_of })
+    }
+
+    pub(crate) async fn keep(&self, tx: &mut Tx, owner: Owner) -> Result<(), Error> {
+        let [session, user, organisation] = owner_columns(owner);
+        let params = params![
+            self.id,
+            self.made_of.map(|(map, _)| map),
+            self.made_of.map(|(_, version)| version),
+            session,
+            user,
+            organisation,
+            self.data.as_str(),
+            self.sha256.as_str(),
+        ];
+        tx.run(FREEZE, params).await.map(drop)
+    }
+}
+
+/// What was made of a request to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Printing {
+    /// The frozen map.
+    pub map: Uuid,
+    /// The job that prints it.
+    pub job: JobId,
+    /// Whether an earlier request under the same idempotency key made them.
+    pub is_known: bool,
+}
+
+/// What the jobs of maps are called among print jobs.
+const KIND: &str = "map";
+/// A list may ask for this many at most.
+const LIST_MAX: usize = 1000;
+
+/// Only what an owner may see: `$2` to `$4` are theirs; an operator, who is none of them, sees all.
+macro_rules! theirs {
+    () => {
+        "($2 IS NULL OR session_id = $2) AND ($3 IS NULL OR user_id = $3) AND ($4 IS NULL OR organisation_id = $4)"
+    };
+}
+
+const ADD_USER_MAP: &str = "INSERT INTO user_maps (id, session_id, user_id, organisation_id, name, data)
+    VALUES ($1, $2, $3, $4, $5, {json $6}) RETURNING id, name, version, created_at, updated_at";
+const USER_MAP: &str = concat!(
+    "SELECT id, name, version, CAST(data AS text) AS data, created_at, updated_at FROM user_maps
+    WHERE id = $1 AND deleted_at IS NULL AND ",
+    theirs!()
+);
+const USER_MAPS: &str = concat!(
+    "SELECT id, name, version, created_at, updated_at FROM user_maps
+    WHERE ($1 IS NULL OR id < $1) AND deleted_at IS NULL AND ",
+    theirs!(),
+    " ORDER BY id DESC LIMIT $5"
+);
+const CHANGE_USER_MAP: &str = concat!(
+    "UPDATE user_maps SET name = $5, data = {json $6}, version = version + 1, updated_at = {now}
+    WHERE id = $1 AND deleted_at IS NULL AND ($7 IS NULL OR version = $7) AND ",
+    theirs!(),
+    " RETURNING id, name, version, created_at, updated_at"
+);
+const REMOVE_USER_MAP: &str = concat!(
+    "DELETE FROM user_maps WHERE id = $1 AND deleted_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM printable_maps p WHERE p.user_map_id = $1) AND ",
+    theirs!(),
+    " RETURNING id"
+);
+/// What it showed goes; that it was there stays, for the frozen maps that name it.
+const EMPTY_USER_MAP: &str = concat!(
+    "UPDATE user_maps SET name = 'deleted', data = NULL, version = version + 1, updated_at = {now}, deleted_at = {now}
+    WHERE id = $1 AND deleted_at IS NULL AND ",
+    theirs!(),
+    " RETURNING id"
+);
+
+const FREEZE: &str =
+    "INSERT INTO printable_maps (id, user_map_id, user_map_version, session_id, user_id, organisation_id, data, sha256)
+    VALUES ($1, $2, $3, $4, $5, $6, {json $7}, $8)";
+const PRINTABLE_MAP: &str = concat!(
+    "SELECT id, session_id, user_id, organisation_id, user_map_id, user_map_version, CAST(data AS text) AS data, sha256,
+        created_at
+    FROM printable_maps WHERE id = $1 AND ",
+    theirs!()
+);
+const PRINTABLE_MAPS: &str = concat!(
+    "SELECT id, session_id, user_id, organisation_id, user_map_id, user_map_version, sha256, created_at
+    FROM printable_maps WHERE ($1 IS NULL OR id < $1) AND ",
+    theirs!(),
+    " ORDER BY id DESC LIMIT $5"
+);
+/// Maps that no job prints, oldest first.
+const UNPRINTED: &str =
+    "SELECT id, session_id, user_id, organisation_id, user_map_id, user_map_version, sha256, created_at
+    FROM printable_maps m WHERE id > $1 AND NOT EXISTS (SELECT 1 FROM map_print p WHERE p.printable_map_id = m.id)
+    ORDER BY id LIMIT $2";
+const MAP_OF_JOB: &str = "SELECT printable_map_id FROM map_print WHERE job_id = $1";
+/// The map of a job, for the one who holds it.
+const HELD_MAP: &str = "SELECT CAST(m.data AS text) AS data, m.sha256
+    FROM map_print p JOIN printable_maps m ON m.id = p.printable_map_id JOIN job_live l ON l.id = p.job_id
+    WHERE p.job_id = $1 AND l.fence = $2 AND l.worker = $3";
+const EXPORTS: &str = "SELECT a.job_id, a.role, a.name, a.storage, a.path, a.content_type, a.bytes, a.sha256
+    FROM {rows $1: key uuid} JOIN job_artifact a ON a.job_id = r.key AND a.role = 'export'";
+const EXPORT: &str = "SELECT role, name, storage, path, content_type, bytes, sha256 FROM job_artifact
+    WHERE sha256 = $1 AND role = 'export' ORDER BY id LIMIT 1";
+
+impl Store {
+    /// Keeps a map: a name and GeoJSON that was found right.
+    pub async fn add_user_map(&self, owner: Owner, name: &str, data: &str) -> Result<UserMap, Error> {
+        let [session, user, organisation] = owner_columns(owner);
+        let params = params![Uuid::now_v7(), session, user, organisation, without_nul(name), data];
+        let rows = self.db().write(&[ADD_USER_MAP], params).await?;
+        rows.first()
+            .map(user_map)
+            .transpose()?
+            .ok_or_else(|| Error::Corrupt("a map that was just made".into()))
+    }
+
+    /// A map with its features.
+    pub async fn user_map(&self, owner: Owner, id: Uuid) -> Result<UserMap, Error> {
+        let rows = self.db().read(USER_MAP, &owned(id, owner)).await?;
+        let row = rows.first().ok_or(Error::NoMap(id))?;
+        Ok(UserMap { data: row.opt_text("data")?, ..user_map(row)? })
+    }
+
+    /// An owner's maps, newest first.
+    pub async fn user_maps(
+        &self,
+        owner: Owner,
+        before: Option<Uuid>,
+        limit: usize,
+    ) -> Result<MapPage<UserMap>, Error> {
+        let (params, limit) = part(owner, before, limit);
+        let rows = self.db().read(USER_MAPS, &params).await?;
+        let maps = rows.iter().take(limit).map(user_map).collect::<Result<Vec<_>, _>>()?;
+        let next_cursor = maps.last().map(|map| map.id).filter(|_| rows.len() > limit);
+        Ok(MapPage { maps, next_cursor })
+    }
+
+    /// Replaces a map's name and features; only if it is still at `version`, where one is given.
+    pub async fn change_user_map(
+        &self,
+        owner: Owner,
+        id: Uuid,
+        (name, data): (&str, &str),
+        version: Option<i64>,
+    ) -> Result<UserMap, Error> {
+        let mut params = owned(id, owner);
+        params.extend([without_nul(name).into(), data.into(), version.into()]);
+        let rows = self.db().write(&[CHANGE_USER_MAP], &params).await?;
+        match rows.first() {
+            Some(row) => user_map(row),
+            None => Err(Error::MapChanged(self.user_map(owner, id).await?.version)),
+        }
+    }
+
+    /// Deletes a map and its features. What was frozen of it stays as it is.
+    pub async fn delete_user_map(&self, owner: Owner, id: Uuid) -> Result<(), Error> {
+        let mut tx = self.db().begin().await?;
+        let params = owned(id, owner);
+        let is_gone = !tx.run(REMOVE_USER_MAP, &params).await?.is_empty()
+            || !tx.run(EMPTY_USER_MAP, &params).await?.is_empty();
+        if !is_gone {
+            return Err(Error::NoMap(id));
+        }
+        tx.commit().await
+    }
+
+    /// Freezes a map and makes the job that prints it, in one transaction. With `advance`, an order follows.
+    pub async fn print_map(
+        &self,
+        owner: Owner,
+        map: &FrozenMap,
+        idempotency_key: Option<String>,
+        advance: bool,
+    ) -> Result<Printing, Error> {
+        let job = NewJob { idempotency_key, advance, ..print_job(owner, map.id) };
+        match self.enqueue_with(job, Beside::Map(map)).await? {
+            Enqueued::New(job) => Ok(Printing { map: map.id, job, is_known: false }),
+            Enqueued::Existing(job) => {
+                let rows = self.db().read(MAP_OF_JOB, params![job]).await?;
+                let row = rows.first().ok_or_else(|| Error::NotFound(job.to_string()))?;
+                Ok(Printing { map: row.uuid("printable_map_id")?, job, is_known: true })
+            }
+        }
+    }
+
+    /// Makes another job that prints a frozen map. It belongs to the owner of the map, whoever asked.
+    pub async fn reprint(
+        &self,
+        owner: Owner,
+        map: Uuid,
+        idempotency_key: Option<String>,
+        advance: bool,
+    ) -> Result<Enqueued, Error> {
+        let rows = self.db().read(PRINTABLE_MAP, &owned(map, owner)).await?;
+        let found = printable_map(rows.first().ok_or(Error::NoMap(map))?)?;
+        let owner = if owner == Owner::Operator { found.owner } else { owner };
+        self.enqueue(NewJob { idempotency_key, advance, ..print_job(owner, map) }).await
+    }
+
+    /// A frozen map with its specification.
+    pub async fn printable_map(&self, owner: Owner, id: Uuid) -> Result<PrintableMap, Error> {
+        let rows = self.db().read(PRINTABLE_MAP, &owned(id, owner)).await?;
+        let row = rows.first().ok_or(Error::NoMap(id))?;
+        Ok(PrintableMap { data: Some(frozen_text(row)?), ..printable_map(row)? })
+    }
+
+    /// An owner's frozen maps, newest first.
+    pub async fn printable_maps(
+        &self,
+        owner: Owner,
+        before: Option<Uuid>,
+        limit: usize,
+    ) -> Result<MapPage<PrintableMap>, Error> {
+        let (params, limit) = part(owner, before, limit);
+        let rows = self.db().read(PRINTABLE_MAPS, &params).await?;
+        let maps = rows.iter().take(limit).map(printable_map).collect::<Result<Vec<_>, _>>()?;
+        let next_cursor = maps.last().map(|map| map.id).filter(|_| rows.len() > limit);
+        Ok(MapPage { maps, next_cursor })
+    }
+
+    /// Frozen maps that no job prints, after this one and oldest first; nothing when there are no more.
+    pub async fn unprinted_maps(&self, after: Uuid, limit: usize) -> Result<Vec<PrintableMap>, Error> {
+        let limit = i64::try_from(limit.clamp(1, LIST_MAX)).unwrap_or(i64::MAX);
+        self.db().read(UNPRINTED, params![after, limit]).await?.iter().map(printable_map).collect()
+    }
+
+    /// The map that a job prints, in canonical form, for the worker that holds the job. None if it prints none, or if
+    /// the lease is lost.
+    pub async fn held_map(&self, lease: &Lease) -> Result<Option<String>, Error> {
+        let params = params![lease.job(), lease.fence(), lease.worker()];
+        self.db().read(HELD_MAP, params).await?.first().map(frozen_text).transpose()
+    }
+
+    /// What was exported for these jobs, as far as it was.
+    pub async fn exports(&self, jobs: &[JobId]) -> Result<HashMap<JobId, Artifact>, Error> {
+        if jobs.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let keys: Vec<Value> = jobs.iter().map(|id| json!({ "key": id })).collect();
+        let rows = self.db().read(EXPORTS, &[Param::Rows(Value::Array(keys).to_string())]).await?;
+        rows.iter().map(|row| Ok((row.job("job_id")?, artifact(row)?))).collect()
+    }
+
+    /// An export by the digest of its content.
+    pub async fn export(&self, sha256: &str) -> Result<Option<Artifact>, Error> {
+        self.db().read(EXPORT, params![sha256]).await?.first().map(artifact).transpose()
+    }
+}
+
+fn print_job(owner: Owner, map: Uuid) -> NewJob {
+    NewJob::new(Pipeline::Print, KIND, json!({ "printable_map_id": map })).owned_by(owner)
+}
+
+fn owned(id: Uuid, owner: Owner) -> Vec<Param> {
+    let [session, user, organisation] = owner_columns(owner);
+    vec![id.into(), session.into(), user.into(), organisation.into()]
+}
+
+/// What asks for a part of a list and one more, and how much the part is.
+fn part(owner: Owner, before: Option<Uuid>, limit: usize) -> (Vec<Param>, usize) {
+    let limit = limit.clamp(1, LIST_MAX);
+    let [session, user, organisation] = owner_columns(owner);
+    let count = i64::try_from(limit + 1).unwrap_or(i64::MAX);
+    (vec![before.into(), session.into(), user.into(), organisation.into(), count.into()], limit)
+}
+
+fn user_map(row: &Row) -> Result<UserMap, Error> {
+    Ok(UserMap {
+        id: row.uuid("id")?,
+        name: row.text("name")?,
+        version: row.int("version")?,
+        data: None,
+        created_at: row.moment("created_at")?,
+        updated_at: row.moment("updated_at")?,
+    })
+}
+
+fn printable_map(row: &Row) -> Result<PrintableMap, Error> {
+    let organisation = row.opt_uuid("organisation_id")?.map(Owner::Organisation);
+    let user = row.opt_uuid("user_id")?.map(Owner::User);
+    let session = row.opt_uuid("session_id")?.map(Owner::Session);
+    Ok(PrintableMap {
+        id: row.uuid("id")?,
+        owner: organisation.or(user).or(session).unwrap_or(Owner::Operator),
+        made_of: row.opt_uuid("user_map_id")?.zip(row.opt_int("user_map_version")?),
+        data: None,
+        sha256: row.text("sha256")?,
+        created_at: row.moment("created_at")?,
+    })
+}
+
+/// The specification of a row, which must be the one that was frozen.
+fn frozen_text(row: &Row) -> Result<String, Error> {
+    let data = row.text("data")?;
+    if sha256_hex(data.as_bytes()) == row.text("sha256")? {
+        Ok(data)
+    } else {
+        Err(Error::Corrupt("a printable map that is not the one that was frozen".into()))
+    }
+}

@@ -1,0 +1,365 @@
+//! Printing maps: `POST /api/export`, and the jobs that come of it under `/api/print-jobs`.
+
+use crate::App;
+use crate::caller::Caller;
+use crate::jobs::{find, forget};
+use crate::maps::{PreviewQuery, arrived, limit, query, read};
+use crate::problem::{Acting, Problem, Reading, Sending};
+use crate::view::{ErrorView, ProgressView, error, moment, moments};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Extension, Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use jiff::Timestamp;
+use ode_job::{Artifact, JobId, JobRecord, JobRef, Phase, Pipeline, State as JobState};
+use ode_store::{FrozenMap, ListFilter};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+/// What to print.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct ExportRequest<'a> {
+    /// One of your maps, whose features are drawn: in the first layer that has none, or else as a layer of their own on
+    /// top.
+    #[serde(alias = "user_map_id")]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    user_map_id: Option<Uuid>,
+    /// The specification of the map; `docs/map.schema.json` describes it.
+    #[serde(alias = "spec", borrow)]
+    #[schema(value_type = Option<Object>)]
+    data: Option<&'a RawValue>,
+}
+
+const EXPORT_FORM: &str = "{\"userMapId\": …, \"data\": a map's specification}, or one of the two";
+/// A specification in which everything is as it is unless told.
+const PLAIN_MAP: &str = "{\"schema\": 1}";
+
+/// A map that is about to be frozen.
+struct Draft {
+    text: String,
+    made_of: Option<(Uuid, i64)>,
+}
+
+/// Checks what is asked for, and takes the features of the map it is made of as they are now.
+async fn draft(app: &App, caller: &Caller, body: Body) -> Result<Draft, Problem> {
+    let body = arrived(body).await?;
+    let ExportRequest { user_map_id, data } = read(&body, EXPORT_FORM)?;
+    if user_map_id.is_none() && data.is_none() {
+        return Err(Problem::invalid(format!("There is nothing to print. Send {EXPORT_FORM}.")));
+    }
+    let kept = match user_map_id {
+        Some(id) => Some(app.store.user_map(caller.owner, id).await?),
+        None => None,
+    };
+    let made_of = kept.as_ref().map(|map| (map.id, map.version));
+    let features = kept.map(|map| (map.name, map.data.unwrap_or_default()));
+    let spec = Bytes::copy_from_slice(data.map_or(PLAIN_MAP, RawValue::get).as_bytes());
+    let text = app.drawer()?.freeze(spec, features).await?;
+    Ok(Draft { text, made_of })
+}
+
+/// What was made of a request to print.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Exported {
+    /// The frozen map.
+    #[schema(value_type = String, format = "uuid")]
+    printable_map_id: Uuid,
+    /// The job that prints it.
+    #[schema(value_type = String, format = "uuid")]
+    print_job_id: JobId,
+}
+
+/// Freezes a map and makes the job that exports it as a PNG for print, both or neither.
+#[utoipa::path(post, path = "/api/export", tag = "maps", request_body = ExportRequest,
+    params(("Idempotency-Key" = Option<String>, Header,
+        description = "A name for this request: sent again under it, it makes nothing new")),
+    responses(
+        (status = 201, body = Exported),
+        (status = 200, body = Exported, description = "The same request came before; this is what it made"),
+        Sending))]
+pub(crate) async fn export(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    app.check_disk()?;
+    app.limits.upload(&caller).await?;
+    let key = idempotency_key(&headers)?;
+    let Draft { text, made_of } = draft(&app, &caller, body).await?;
+    let map = FrozenMap::new(text, made_of);
+    let printing = app.store.print_map(caller.owner, &map, key, false).await?;
+    app.lists.forget(caller.owner);
+    let (job, map) = (printing.job, printing.map);
+    tracing::info!(job.id = %job, job.pipeline = %Pipeline::Print, "accepted job {job} (map {map})");
+    let status = if printing.is_known { StatusCode::OK } else { StatusCode::CREATED };
+    answer(status, Exported { printable_map_id: map, print_job_id: job })
+}
+
+fn answer(status: StatusCode, exported: Exported) -> Result<Response, Problem> {
+    let address = format!("/api/print-jobs/{}", exported.print_job_id);
+    let address = HeaderValue::from_str(&address).map_err(|_| Problem::our_fault())?;
+    Ok((status, [(header::LOCATION, address)], Json(exported)).into_response())
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= 255);
+    let wrong =
+        "Idempotency-Key is a text of 1 to 255 printable characters. Use a new UUID for each new request.";
+    key.map(|key| Some(key.to_owned())).ok_or_else(|| Problem::invalid(wrong))
+}
+
+/// A small picture of a map that is not kept.
+#[utoipa::path(post, path = "/api/export/preview", tag = "maps", request_body = ExportRequest, params(PreviewQuery),
+    responses((status = 200, content_type = "image/png", body = Vec<u8>), Sending))]
+pub(crate) async fn preview(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+    body: Body,
+) -> Result<Response, Problem> {
+    let width = PreviewQuery::read(&uri)?;
+    let Draft { text, .. } = draft(&app, &caller, body).await?;
+    let sha256 = crate::session::hex(&Sha256::digest(text.as_bytes()));
+    let png = app.preview(&sha256, text, width).await?;
+    Ok(([(header::CONTENT_TYPE, "image/png")], png).into_response())
+}
+
+/// A job that prints a map.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PrintJob)]
+pub(crate) struct PrintJobView {
+    /// Its id.
+    #[schema(value_type = String, format = "uuid")]
+    id: JobId,
+    /// The name people use for it; taken wherever an id is.
+    reference: String,
+    /// The map it prints.
+    #[schema(value_type = Option<String>, format = "uuid")]
+    printable_map_id: Option<Uuid>,
+    /// Where it stands: `pending_export`, `exporting`, `export_failed`, `export_complete`, `ordering`, `order_failed`,
+    /// `ordered` or `fulfilled`.
+    #[schema(value_type = String, example = "pending_export")]
+    state: JobState,
+    /// Where it stands, in the same words for every kind of work.
+    #[schema(value_type = String, example = "ready")]
+    phase: Phase,
+    /// How far its attempt is.
+    progress: ProgressView,
+    /// Its picture, once it is there.
+    export: Option<ExportView>,
+    /// Why it failed.
+    error: Option<ErrorView>,
+    /// How many attempts were made.
+    attempt_count: u32,
+    /// How many of them because one before had failed.
+    retry_count: u32,
+    /// When it will be tried again, where it waits for that.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    #[serde(serialize_with = "moments")]
+    retry_at: Option<Timestamp>,
+    /// When it was asked for.
+    #[schema(value_type = String, format = "date-time")]
+    #[serde(serialize_with = "moment")]
+    created_at: Timestamp,
+    /// When it last changed.
+    #[schema(value_type = String, format = "date-time")]
+    #[serde(serialize_with = "moment")]
+    updated_at: Timestamp,
+}
+
+/// A picture for print.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Export)]
+pub(crate) struct ExportView {
+    /// The digest of the file, hexadecimal.
+    sha256: String,
+    /// Its size.
+    bytes: i64,
+    /// Where it can be fetched for a while, by whoever has this.
+    url: String,
+}
+
+impl PrintJobView {
+    fn new(app: &App, job: &JobRecord, export: Option<&Artifact>) -> Self {
+        let url = |sha256: &str| app.export_links().url(sha256, app.settings.link_ttl);
+        PrintJobView {
+            id: job.id,
+            reference: job.reference.clone(),
+            printable_map_id: printable_map(job),
+            state: job.state,
+            phase: job.phase,
+            progress: ProgressView { percent: job.progress.percent, message: job.progress.message.clone() },
+            export: export.map(|file| ExportView {
+                sha256: file.sha256.clone(),
+                bytes: file.bytes,
+                url: url(&file.sha256),
+            }),
+            error: error(job),
+            attempt_count: job.attempt_count,
+            retry_count: job.retry_count,
+            retry_at: job.run_at,
+            created_at: job.created_at,
+            updated_at: job.updated_at,
+        }
+    }
+}
+
+fn printable_map(job: &JobRecord) -> Option<Uuid> {
+    job.input["printable_map_id"].as_str()?.parse().ok()
+}
+
+/// Which print jobs to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PrintJobQuery {
+    /// Where the list goes on: the `next_cursor` of the part before.
+    #[param(value_type = Option<String>, format = "uuid")]
+    cursor: Option<Uuid>,
+    /// Only jobs in this state.
+    #[param(value_type = Option<String>, example = "export_complete")]
+    state: Option<JobState>,
+    /// How many at most; 100 unless said otherwise.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<usize>,
+}
+
+/// A part of a list of print jobs, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PrintJobList {
+    /// The jobs.
+    print_jobs: Vec<PrintJobView>,
+    /// Where the next part begins, if there is one.
+    #[schema(value_type = Option<String>, format = "uuid")]
+    next_cursor: Option<JobId>,
+}
+
+/// Your print jobs, newest first.
+#[utoipa::path(get, path = "/api/print-jobs", tag = "maps", params(PrintJobQuery),
+    responses((status = 200, body = PrintJobList), Reading))]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Json<PrintJobList>, Problem> {
+    let asked: PrintJobQuery = query(&uri, "cursor, state and limit")?;
+    let filter = ListFilter {
+        owner: Some(caller.owner),
+        pipeline: Some(Pipeline::Print),
+        state: asked.state,
+        before: asked.cursor.map(JobId),
+        limit: limit(asked.limit)?,
+        ..ListFilter::default()
+    };
+    let page = app.store.jobs(&filter).await?;
+    let ids: Vec<JobId> = page.jobs.iter().map(|job| job.id).collect();
+    let exports = app.store.exports(&ids).await?;
+    let view = |job: &JobRecord| PrintJobView::new(&app, job, exports.get(&job.id));
+    Ok(Json(PrintJobList { print_jobs: page.jobs.iter().map(view).collect(), next_cursor: page.next_cursor }))
+}
+
+/// One of your print jobs.
+#[utoipa::path(get, path = "/api/print-jobs/{id}", tag = "maps",
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses((status = 200, body = PrintJobView), Reading))]
+pub(crate) async fn detail(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<PrintJobView>, Problem> {
+    let job = find_print(&app, &caller, &id).await?;
+    shown(&app, &job).await.map(Json)
+}
+
+/// A print job of the caller's; another job of theirs is not found here.
+async fn find_print(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
+    let job = find(app, caller, id).await?;
+    if job.pipeline == Pipeline::Print { Ok(job) } else { Err(Problem::no_job()) }
+}
+
+async fn shown(app: &App, job: &JobRecord) -> Result<PrintJobView, Problem> {
+    let exports = app.store.exports(&[job.id]).await?;
+    Ok(PrintJobView::new(app, job, exports.get(&job.id)))
+}
+
+/// Tries a failed print job again, at the stage that failed.
+#[utoipa::path(post, path = "/api/print-jobs/{id}/retry", tag = "maps",
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses((status = 200, body = PrintJobView), Acting))]
+pub(crate) async fn retry(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<PrintJobView>, Problem> {
+    let job = find_print(&app, &caller, &id).await?;
+    app.store.retry(job.id).await?;
+    forget(&app, &job);
+    let job = app.store.job(JobRef::Id(job.id)).await?;
+    shown(&app, &job).await.map(Json)
+}
+
+/// Prints the map of a job once more, as a job of its own.
+#[utoipa::path(post, path = "/api/print-jobs/{id}/reprint", tag = "maps",
+    params(("id" = String, Path, description = "Its id or reference"),
+        ("Idempotency-Key" = Option<String>, Header,
+            description = "A name for this request: sent again under it, it makes nothing new")),
+    responses(
+        (status = 201, body = Exported),
+        (status = 200, body = Exported, description = "The same request came before; this is what it made"),
+        Acting))]
+pub(crate) async fn reprint(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let job = find_print(&app, &caller, &id).await?;
+    let map = printable_map(&job).ok_or_else(Problem::no_map)?;
+    print_again(&app, &caller, map, &headers).await
+}
+
+/// Prints a frozen map once more.
+#[utoipa::path(post, path = "/api/printable-maps/{id}/export", tag = "maps",
+    params(("id" = String, Path, description = "The id of the frozen map"),
+        ("Idempotency-Key" = Option<String>, Header,
+            description = "A name for this request: sent again under it, it makes nothing new")),
+    responses(
+        (status = 201, body = Exported),
+        (status = 200, body = Exported, description = "The same request came before; this is what it made"),
+        Acting))]
+pub(crate) async fn export_again(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let map = id.parse().map_err(|_| Problem::no_map())?;
+    print_again(&app, &caller, map, &headers).await
+}
+
+async fn print_again(
+    app: &App,
+    caller: &Caller,
+    map: Uuid,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    app.limits.upload(caller).await?;
+    let key = idempotency_key(headers)?;
+    let enqueued = app.store.reprint(caller.owner, map, key, false).await?;
+    app.lists.forget(caller.owner);
+    let status = match enqueued {
+        ode_store::Enqueued::New(_) => StatusCode::CREATED,
+        ode_store::Enqueued::Existing(_) => StatusCode::OK,
+    };
+    answer(status, Exported { printable_map_id: map, print_job_id: enqueued.id() })
+}
