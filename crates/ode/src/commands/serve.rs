@@ -7,7 +7,7 @@ use super::site::SiteArgs;
 use super::watch::{Watched, Watching};
 use super::work::Work;
 use crate::config::{Schema, Settings};
-use crate::output;
+use crate::output::{self, WrongUse};
 use anyhow::Context as _;
 use clap::Args;
 use ode_child::Sandbox;
@@ -199,15 +199,19 @@ pub(super) fn announce(text: String) {
 
 /// Listens where this option says.
 pub(super) async fn listen(address: &str, option: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
-            "Another program listens on {address}; perhaps ODE is running already. Stop it, or choose another \
-             address with {option}{}.",
-            if option == "--gateway" { ", or go without a gateway with --gateway off" } else { "" }
-        ),
-        _ => anyhow::anyhow!(
+    TcpListener::bind(address).await.map_err(|error| {
+        let refused = format!(
             "Cannot listen on {address}: {error}. Give {option} an address of this machine, such as 127.0.0.1:8080."
-        ),
+        );
+        match error.kind() {
+            std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
+                "Another program listens on {address}; perhaps ODE is running already. Stop it, or choose another \
+                 address with {option}{}.",
+                if option == "--gateway" { ", or go without a gateway with --gateway off" } else { "" }
+            ),
+            std::io::ErrorKind::InvalidInput => WrongUse(refused).into(),
+            _ => anyhow::anyhow!(refused),
+        }
     })
 }
 
