@@ -24,6 +24,8 @@ pub(crate) struct Book {
     pub(crate) faces: Faces,
     pub(crate) store: Store,
     pub(crate) warnings: Vec<String>,
+    pub(crate) glyphs: usize,
+    pub(crate) unknown_glyphs: usize,
     missing_glyphs: usize,
 }
 
@@ -69,6 +71,8 @@ fn read(
         faces: Faces::default(),
         store: Store::new(bytes_max),
         warnings: Vec::new(),
+        glyphs: 0,
+        unknown_glyphs: 0,
         missing_glyphs: 0,
     };
     source.trace(is_wanted, |traced| {
@@ -81,6 +85,8 @@ fn read(
             book.warnings
                 .push(format!("Page {} holds more text than is read of one page: its end is left out.", page.number));
         }
+        book.glyphs += traced.glyphs.len();
+        book.unknown_glyphs += traced.page.unknown_glyphs;
         book.missing_glyphs += page.missing_glyphs;
         if page.picture.is_some() {
             book.warnings.push(format!(
@@ -90,6 +96,12 @@ fn read(
         }
         book.pages.push(page);
     });
+    if book.unknown_glyphs > 0 {
+        book.warnings.push(format!(
+            "{} letters are only drawn in this PDF, without saying which they are: they are copied as \u{fffd}.",
+            book.unknown_glyphs
+        ));
+    }
     if book.missing_glyphs > 0 {
         book.warnings.push(format!(
             "{} letters have no shape in this PDF: they are shown in a font of the reader's.",

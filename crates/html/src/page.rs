@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use hayro_interpret::hayro_syntax::page::Page as Sheet;
 use hayro_interpret::kurbo::{Affine, Rect};
 use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, TransformExt as _, interpret_page};
-use ode_pdf::trace::Traced;
+use ode_pdf::trace::{Content, Traced, TracedGlyph};
 
 use crate::config::ConversionConfig;
 use crate::document::{Field, Link, Places, fields, links, looks};
@@ -14,6 +14,8 @@ use crate::draw::{Canvas, Drawing, Stop, Store};
 use crate::font::{Shape, UNITS};
 use crate::snapshot::snapshot;
 use crate::text::{Faces, Line, Spot, lines};
+
+const BLACK: [u8; 4] = [0, 0, 0, 255];
 
 /// A page whose fonts are not written yet.
 #[derive(Debug)]
@@ -100,6 +102,7 @@ pub(crate) fn draft<'a>(
         }
     }
     count_pairs(&blocks, faces);
+    missing.extend(undrawn_notes(traced));
     let missing_glyphs = show_missing(&mut blocks, &missing, &may_be_text);
     let to_page = to_page(sheet, traced);
     if picture.is_none() {
@@ -115,6 +118,13 @@ pub(crate) fn draft<'a>(
         missing_glyphs,
         picture,
     }
+}
+
+/// Letters that somebody wrote on the page and that nothing draws.
+fn undrawn_notes(traced: &Traced) -> impl Iterator<Item = (u32, [u8; 4])> {
+    let glyphs = traced.glyphs.iter().enumerate();
+    let is_undrawn = |glyph: &TracedGlyph| glyph.content == Content::Note && glyph.code.is_none();
+    glyphs.filter(move |(_, glyph)| is_undrawn(glyph)).map(|(index, _)| (index as u32, BLACK))
 }
 
 /// Lets letters whose font is not in the document be shown in one that the reader has.

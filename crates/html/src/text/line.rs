@@ -8,6 +8,9 @@ use super::script::is_from_right;
 /// Glyphs of a line are turned alike, in degrees; others are drawn as shapes.
 const TURN_MAX: f32 = 0.5;
 
+/// Stands for a letter that the document does not tell, so that nobody takes the rest of its word for the whole.
+const UNKNOWN: &str = "\u{fffd}";
+
 /// Lines are stretched by this much at most; letters of others bring their own width.
 const STRETCHES: std::ops::RangeInclusive<f32> = 0.1..=10.0;
 
@@ -103,7 +106,7 @@ fn join_hyphenated(lines: &mut [Line]) {
         let Some((hyphen, letters)) = first.marks.split_last_mut() else {
             continue;
         };
-        let is_hyphen = matches!(hyphen.text.as_str(), "-" | "\u{2010}" | "\u{ad}");
+        let is_hyphen = matches!(hyphen.text.as_str(), "-" | "\u{ad}");
         let ends_word = letters.last().is_some_and(|mark| mark.text.ends_with(char::is_alphabetic));
         let goes_on = second.marks.first().is_some_and(|mark| mark.text.starts_with(char::is_lowercase));
         if !is_hyphen || hyphen.is_after_space || !ends_word || !goes_on {
@@ -153,7 +156,7 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [O
         may_be_text[*index as usize] = can_be_text.then_some(stretch);
         marks.push(Mark {
             traced: Some(*index),
-            text: glyph.text.clone(),
+            text: Some(glyph.text.clone()).filter(|text| !text.is_empty()).unwrap_or_else(|| UNKNOWN.into()),
             is_only_shown: false,
             spot: None,
             is_foreign: false,
