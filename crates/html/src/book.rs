@@ -96,23 +96,31 @@ fn read(
         }
         book.pages.push(page);
     });
-    if book.unknown_glyphs > 0 {
-        book.warnings.push(format!(
-            "{} letters are only drawn in this PDF, without saying which they are: they are copied as \u{fffd}.",
-            book.unknown_glyphs
-        ));
-    }
-    if book.missing_glyphs > 0 {
-        book.warnings.push(format!(
-            "{} letters have no shape in this PDF: they are shown in a font of the reader's.",
-            book.missing_glyphs
-        ));
-    }
-    if book.store.lost_pictures > 0 {
-        book.warnings.push(format!(
-            "{} pictures are left out: they are damaged, or there is no room for them.",
-            book.store.lost_pictures
-        ));
-    }
+    book.warn_of_shortcomings();
     book
+}
+
+impl Book {
+    fn warn_of_shortcomings(&mut self) {
+        let sentences = [
+            (
+                self.unknown_glyphs,
+                "letter is only drawn in this PDF, without saying which it is: it is copied as \u{fffd}.",
+                "letters are only drawn in this PDF, without saying which they are: they are copied as \u{fffd}.",
+            ),
+            (
+                self.missing_glyphs,
+                "letter has no shape in this PDF: it is shown in a font of the reader's.",
+                "letters have no shape in this PDF: they are shown in a font of the reader's.",
+            ),
+            (
+                self.store.lost_pictures,
+                "picture is left out: it is damaged, or there is no room for it.",
+                "pictures are left out: they are damaged, or there is no room for them.",
+            ),
+        ];
+        for (count, one, many) in sentences.into_iter().filter(|(count, ..)| *count > 0) {
+            self.warnings.push(format!("{count} {}", if count == 1 { one } else { many }));
+        }
+    }
 }

@@ -792,9 +792,13 @@ impl<'a> Device<'a> for Canvas<'_> {
 
     fn push_clip_path(&mut self, clip: &ClipPath) {
         self.charge(clip.path.elements().len(), 0);
+        let bounds = if clip.path.elements().is_empty() { Rect::ZERO } else { clip.path.bounding_box() };
+        if is_rect(&clip.path) {
+            self.clips.push(Clip { bounds, path: None });
+            return;
+        }
         let mut pen = Pen::default();
         pen.path(&clip.path, Affine::IDENTITY);
-        let bounds = if clip.path.elements().is_empty() { Rect::ZERO } else { clip.path.bounding_box() };
         self.clips.push(Clip { bounds, path: Some((pen.data.into(), clip.fill)) });
     }
 

@@ -31,7 +31,11 @@ impl Numbered {
         let digits: Option<Vec<(u32, &str)>> =
             counted.iter().map(|(code, name)| Some((*code, name.strip_prefix(prefix)?))).collect();
         let digits = digits.filter(|_| prefix.is_ascii_alphabetic())?;
-        let radix = if digits.iter().all(|(_, digits)| digits.len() == 2) { 16 } else { 10 };
+        let is_pair = |digits: &str| digits.len() == 2;
+        let has_letter = |digits: &str| digits.contains(|digit: char| !digit.is_ascii_digit());
+        let is_hexadecimal = digits.iter().all(|(_, digits)| is_pair(digits))
+            && digits.iter().any(|(_, digits)| has_letter(digits));
+        let radix = if is_hexadecimal { 16 } else { 10 };
         let letters: Option<HashMap<u32, u32>> = digits
             .into_iter()
             .map(|(code, digits)| Some((code, u32::from_str_radix(digits, radix).ok()?)))
@@ -66,11 +70,12 @@ mod tests {
         let decimal = ["C75", "C97", "C237", "C110"];
         assert_eq!(text(&decimal, 0).as_deref(), Some("K"));
         assert_eq!(text(&decimal, 2).as_deref(), Some("í"));
+        assert_eq!(text(&["a65", "a66", "a67", "a68"], 0).as_deref(), Some("A"));
     }
 
     #[test]
     fn numbers_that_merely_count_say_nothing() {
-        assert_eq!(text(&["G01", "G02", "G03", "G41"], 3), None);
+        assert_eq!(text(&["G01", "G02", "G03", "G4A"], 3), None);
         assert_eq!(text(&["G41", "H42", "G43", "G44"], 0), None);
         assert_eq!(text(&["G41", "G42"], 0), None);
         assert_eq!(text(&["glyph65", "glyph66", "glyph67", "glyph68"], 0), None);
