@@ -86,7 +86,7 @@ fn read(
                 .push(format!("Page {} holds more text than is read of one page: its end is left out.", page.number));
         }
         book.glyphs += traced.glyphs.len();
-        book.unknown_glyphs += traced.page.unknown_glyphs;
+        book.unknown_glyphs += page.unknown_glyphs;
         book.missing_glyphs += page.missing_glyphs;
         if page.picture.is_some() {
             book.warnings.push(format!(

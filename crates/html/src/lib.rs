@@ -38,7 +38,7 @@ pub struct Conversion {
     pub pages: usize,
     /// Glyphs on them.
     pub glyphs: usize,
-    /// Glyphs whose letters the document does not tell.
+    /// Glyphs that are seen and whose letters the document does not tell.
     pub unknown_glyphs: usize,
     /// What is not as it should be, in plain sentences.
     pub warnings: Vec<String>,

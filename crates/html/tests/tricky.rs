@@ -237,15 +237,21 @@ fn cells_over_several_rows_and_columns_stay_so() {
 }
 
 #[test]
-fn letter_that_nobody_knows_stays_a_gap_in_its_word() {
+fn letter_that_nobody_knows_stays_a_gap_in_its_word_and_a_blank_does_not() {
     let mut pdf = Builder::new();
-    let widths = "500 ".repeat(256);
-    let font =
-        format!("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/FirstChar 0/LastChar 255/Widths[{widths}]>>");
+    let glyph = pdf.stream("", b"600 0 0 0 500 500 d1 0 0 500 500 re f");
+    let names = "/Differences[1/unheard 2/unseen 97/a 98/b]";
+    let blank = pdf.stream("", b"600 0 0 0 500 500 d1");
+    let font = format!(
+        "<</Type/Font/Subtype/Type3/FontBBox[0 0 600 600]/FontMatrix[.001 0 0 .001 0 0]/FirstChar 0/LastChar 98\
+         /Widths[{}]/Encoding<<{names}>>/Resources<<>>\
+         /CharProcs<</unheard {glyph} 0 R/unseen {blank} 0 R/a {glyph} 0 R/b {glyph} 0 R>>>>",
+        "600 ".repeat(99)
+    );
     let font = pdf.object(font);
-    pdf.page_with_fonts("", &format!("/F2 {font} 0 R"), "BT /F2 12 Tf 50 250 Td (li\\001re) Tj ET");
+    pdf.page_with_fonts("", &format!("/F2 {font} 0 R"), "BT /F2 12 Tf 50 250 Td (a\\001b\\002a) Tj ET");
     let conversion = converted(pdf.bytes());
-    assert!(text_of(&html(&conversion)).contains("li\u{fffd}re"), "{:?}", conversion.warnings);
+    assert!(text_of(&html(&conversion)).contains("a\u{fffd}ba"), "{}", html(&conversion));
     assert_eq!((conversion.glyphs, conversion.unknown_glyphs), (5, 1));
     assert_eq!(
         conversion.warnings,

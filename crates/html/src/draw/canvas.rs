@@ -105,6 +105,8 @@ pub(crate) struct Canvas<'c> {
     text: Vec<Drawn>,
     /// Glyphs that have letters but no shape, and their colours.
     missing: Vec<(u32, [u8; 4])>,
+    /// Glyphs that have neither letters nor a shape.
+    blanks: Vec<u32>,
     depth: u32,
 }
 
@@ -134,6 +136,7 @@ impl<'c> Canvas<'c> {
             pending: None,
             text: Vec::new(),
             missing: Vec::new(),
+            blanks: Vec::new(),
             depth: 0,
         }
     }
@@ -647,6 +650,9 @@ impl<'c> Canvas<'c> {
     fn note_missing(&mut self, traced: Option<u32>, props: &DrawProps<'_>) {
         if let (Some(index), Paint::Color(colour)) = (traced, &props.paint) {
             let traced = &self.glyphs[index as usize];
+            if traced.text.is_empty() {
+                self.blanks.push(index);
+            }
             let is_seen = traced.is_substitute && !traced.text.trim().is_empty();
             if (is_seen || is_foreign(&traced.text)) && !self.is_in_group() {
                 self.missing.push((index, colour.to_rgba().to_rgba8()));
@@ -657,6 +663,11 @@ impl<'c> Canvas<'c> {
     /// The glyphs that have letters but no shape, and their colours.
     pub(crate) fn missing(&mut self) -> Vec<(u32, [u8; 4])> {
         std::mem::take(&mut self.missing)
+    }
+
+    /// The glyphs that have neither letters nor a shape.
+    pub(crate) fn blanks(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.blanks)
     }
 
     /// The glyphs after one that was drawn by instructions, each as a run of its own.
