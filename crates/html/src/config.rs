@@ -132,4 +132,13 @@ mod tests {
         check("", None);
         check("-3", None);
     }
+
+    #[test]
+    fn unknown_key_is_refused_by_its_name() {
+        let refused =
+            |config: &str| serde_json::from_str::<ConversionConfig>(config).unwrap_err().to_string();
+        assert!(refused(r#"{"zooom": 2}"#).contains("`zooom`"));
+        assert!(refused(r#"{"pages": "9-1"}"#).contains("9-1"));
+        assert!(refused(r#"{"format": "xhtml"}"#).contains("`xhtml`"));
+    }
 }
