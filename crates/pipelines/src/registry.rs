@@ -1,5 +1,6 @@
 //! The one place that knows which pipelines there are.
 
+use crate::html::HtmlHandler;
 use crate::xml::XmlHandler;
 use ode_job::{Lane, Registry};
 
@@ -8,9 +9,11 @@ use ode_job::{Lane, Registry};
 pub struct Handlers {
     /// PDF to XML.
     pub xml: XmlHandler,
+    /// PDF to HTML.
+    pub html: HtmlHandler,
 }
 
 /// Every handler that ships, by the lane it serves. Jobs of other lanes are accepted and wait.
 pub fn registry(handlers: Handlers) -> Registry {
-    Registry::new().with(Lane::Xml, handlers.xml)
+    Registry::new().with(Lane::Xml, handlers.xml).with(Lane::Html, handlers.html)
 }

@@ -30,12 +30,14 @@ mod mint;
 mod overview;
 mod owned;
 mod people;
+mod places;
 mod read;
 mod retention;
 mod revisions;
 mod sweep;
 mod twins;
 mod wake;
+mod webhooks;
 mod workers;
 
 pub use blobs::{Blobs, BlobsConfig, Incoming, Stored};
@@ -53,11 +55,13 @@ pub use limiter::{Limiter, Rate};
 pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus};
 pub use overview::{LiveJobs, Overview};
 pub use owned::{OwnedFilter, OwnedJob, OwnedPage};
+pub use places::{Destination, MANIFEST, Places, PlacesConfig, Published, PublishedFile};
 pub use read::{ListFilter, Page};
 pub use retention::{Cleaned, Retention};
 pub use revisions::{Revision, TrainingSample};
 pub use twins::Twin;
 pub use wake::{Wake, Wakes};
+pub use webhooks::{Delivery, Endpoint, Sent};
 pub use workers::{Look, Renewed};
 
 use db::Db;

@@ -35,6 +35,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(2, "0002_access"),
     migration!(3, "0003_web"),
     migration!(4, "0004_documents"),
+    migration!(5, "0007_service"),
 ];
 
 /// The newest version this program knows.

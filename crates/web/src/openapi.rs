@@ -1,7 +1,7 @@
 //! The API's own description: OpenAPI 3.1 made from the routes, and a page that shows it.
 
 use crate::problem::ProblemDocument;
-use crate::{download, health, jobs, live, upload, view};
+use crate::{download, health, jobs, live, service, upload, view};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use std::fmt::Write as _;
@@ -16,11 +16,15 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
     info(title = "ODE", description = "PDFs in, XML out. Every error is a problem document (RFC 9457) with a stable code.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")),
     paths(upload::upload, jobs::list, jobs::detail, jobs::delete, jobs::events, download::download, download::link, download::by_link,
-        jobs::retry, jobs::cancel, jobs::stop, live::stream, health::healthz, health::live, health::ready),
+        jobs::retry, jobs::cancel, jobs::stop, live::stream, health::healthz, health::live, health::ready,
+        service::submit::submit, service::batch::submit, service::read::list, service::read::detail, service::remove::remove,
+        service::files::assets, service::read::logs, service::read::events, service::files::view, service::files::download,
+        service::files::by_link),
     components(schemas(ProblemDocument, view::JobView, live::JobEvent)),
     modifiers(&Credentials),
     security((), ("session" = []), ("key" = [])),
     tags((name = "jobs", description = "Documents and what becomes of them"),
+        (name = "html", description = "PDFs into HTML, for programs with an API key"),
         (name = "health", description = "Whether it can do its work"))
 )]
 struct Api;
@@ -58,7 +62,8 @@ pub(crate) async fn page() -> impl IntoResponse {
 }
 
 /// What people look for first comes first.
-const ORDER: [&str; 5] = ["/api/upload", "/api/jobs", "/api/stream", "/api/files", "/api/healthz"];
+const ORDER: [&str; 6] =
+    ["/api/upload", "/api/jobs", "/api/stream", "/api/files", "/v1/", "/api/healthz"];
 
 /// Writes the description as a page, dressed like the others.
 fn describe(api: &utoipa::openapi::OpenApi) -> String {

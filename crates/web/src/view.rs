@@ -154,7 +154,7 @@ pub(crate) fn moment<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::
     serializer.collect_str(&format_args!("{at:.3}"))
 }
 
-fn moments<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn moments<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
     match at {
         Some(at) => moment(at, serializer),
         None => serializer.serialize_none(),
@@ -254,7 +254,7 @@ fn seconds_left(left: TimeLeft) -> Option<u64> {
     }
 }
 
-fn error(record: &JobRecord) -> Option<ErrorView> {
+pub(crate) fn error(record: &JobRecord) -> Option<ErrorView> {
     let code = record.error_code.clone()?;
     Some(ErrorView { code, message: record.error_message.clone().unwrap_or_default() })
 }

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod child;
 pub(crate) mod cleanup;
+pub(crate) mod client;
 pub(crate) mod convert;
 pub(crate) mod doctor;
 pub(crate) mod explain;
@@ -19,5 +20,6 @@ pub(crate) mod opinions;
 pub(crate) mod serve;
 mod site;
 mod watch;
+pub(crate) mod webhooks;
 pub(crate) mod work;
 pub(crate) mod workers;

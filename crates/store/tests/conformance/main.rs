@@ -17,5 +17,6 @@ mod reading;
 mod requests;
 mod retention;
 mod schema;
+mod service;
 mod web;
 mod workers;

@@ -1,7 +1,7 @@
 //! The upload service over HTTP, as browsers and programs meet it: the real binary on both databases.
 
 mod access;
-mod client;
+pub(crate) mod client;
 mod documents;
 mod limits;
 mod live;
