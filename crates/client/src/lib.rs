@@ -112,8 +112,9 @@ const LOOK_MAX: Duration = Duration::from_secs(2);
 impl Client {
     /// The service at this address, such as `https://ode.example`.
     pub fn new(url: &str, key: &str) -> Result<Self, Error> {
-        let base: Url =
-            url.parse().map_err(|_| Error::Strange(format!("{url} is not an address like https://ode.example")))?;
+        let base: Url = url
+            .parse()
+            .map_err(|_| Error::Strange(format!("{url} is not an address like https://ode.example")))?;
         let http = reqwest::Client::builder().timeout(TIMEOUT).build();
         let http = http.map_err(|error| Error::Unreached(url.to_owned(), error.to_string()))?;
         Ok(Client { http, base, key: key.to_owned() })
@@ -131,8 +132,8 @@ impl Client {
                     body["output_s3_prefix"] = output.as_str().into();
                 }
                 if let Some(config) = &order.config {
-                    let config: Value =
-                        serde_json::from_str(config).map_err(|error| Error::Strange(format!("--config: {error}")))?;
+                    let config: Value = serde_json::from_str(config)
+                        .map_err(|error| Error::Strange(format!("--config: {error}")))?;
                     body["config"] = config;
                 }
                 request.header("content-type", "application/json").body(body.to_string())
@@ -147,7 +148,8 @@ impl Client {
 
     /// Asks for many conversions at once, each as the service takes them; answers what became of each.
     pub async fn submit_many(&self, jobs: &[Value]) -> Result<Value, Error> {
-        let request = self.request(Method::POST, "/v1/jobs/batch")?.header("content-type", "application/json");
+        let request =
+            self.request(Method::POST, "/v1/jobs/batch")?.header("content-type", "application/json");
         self.json(request.body(json!({ "jobs": jobs }).to_string())).await
     }
 
@@ -233,7 +235,8 @@ impl Client {
 
 async fn refused(answer: Response) -> Error {
     let status = answer.status();
-    let said: Value = answer.bytes().await.ok().and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default();
+    let said: Value =
+        answer.bytes().await.ok().and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default();
     let text = |name: &str| said[name].as_str().map(str::to_owned);
     match (text("code"), text("detail")) {
         (Some(code), Some(detail)) => Error::Refused { code, detail, status: status.as_u16() },
@@ -251,7 +254,8 @@ fn form(name: &str, content: &[u8], order: &Order) -> (String, Vec<u8>) {
     let boundary = format!("ode-{}", uuid::Uuid::new_v4().simple());
     let mut body = Vec::with_capacity(content.len() + 1024);
     let mut field = |name: &str, value: &str| {
-        let part = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+        let part =
+            format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
         body.extend_from_slice(part.as_bytes());
     };
     field("external_id", &order.external_id);
@@ -263,7 +267,8 @@ fn form(name: &str, content: &[u8], order: &Order) -> (String, Vec<u8>) {
         field("output_s3_prefix", output);
     }
     let name: String = name.chars().filter(|c| !c.is_control() && *c != '"').collect();
-    let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n");
+    let head =
+        format!("--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n");
     body.extend_from_slice(head.as_bytes());
     body.extend_from_slice(content);
     body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());

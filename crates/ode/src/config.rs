@@ -25,12 +25,24 @@ pub(crate) struct Settings {
     #[arg(long, global = true, env = "ODE_S3_ENDPOINT", value_name = "URL", hide_short_help = true)]
     pub(crate) s3_endpoint: Option<String>,
     /// Place that jobs may fetch documents from: s3://bucket/path or a directory. Give it again for more
-    #[arg(long = "input-root", global = true, env = "ODE_INPUT_ROOTS", value_name = "PLACE", value_delimiter = ',',
-        hide_short_help = true)]
+    #[arg(
+        long = "input-root",
+        global = true,
+        env = "ODE_INPUT_ROOTS",
+        value_name = "PLACE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     pub(crate) input_roots: Vec<String>,
     /// Place that jobs may put results below, written in the same way
-    #[arg(long = "output-root", global = true, env = "ODE_OUTPUT_ROOTS", value_name = "PLACE", value_delimiter = ',',
-        hide_short_help = true)]
+    #[arg(
+        long = "output-root",
+        global = true,
+        env = "ODE_OUTPUT_ROOTS",
+        value_name = "PLACE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     pub(crate) output_roots: Vec<String>,
     /// Redis for wake-ups and progress: redis://host:port. Optional; nothing depends on it
     #[arg(

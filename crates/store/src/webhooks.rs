@@ -98,10 +98,12 @@ const AGAIN: &str = "UPDATE webhook_delivery SET due_at = {after $4}, answer = $
     WHERE id = $1 AND status = 'pending'";
 const GIVEN_UP: &str = "UPDATE webhook_delivery SET status = 'failed', answer = $2, problem = $3
     WHERE id = $1 AND status = 'pending'";
-const LIST: &str = "SELECT id, owner, job_id, external_id, state, error_code, url, status, attempts, due_at, answer,
+const LIST: &str =
+    "SELECT id, owner, job_id, external_id, state, error_code, url, status, attempts, due_at, answer,
         problem, created_at, delivered_at FROM webhook_delivery
     WHERE ($1 IS NULL OR job_id = $1) AND ($2 IS NULL OR status = $2) ORDER BY created_at DESC, id LIMIT $3";
-const REPLAY: &str = "UPDATE webhook_delivery SET status = 'pending', delivered_at = NULL, attempts = 0, due_at = {now}
+const REPLAY: &str =
+    "UPDATE webhook_delivery SET status = 'pending', delivered_at = NULL, attempts = 0, due_at = {now}
     WHERE id = $1 OR job_id = $1 RETURNING id";
 const FORGET: &str = "DELETE FROM webhook_delivery WHERE status <> 'pending' AND created_at < {after $1}";
 
@@ -116,7 +118,10 @@ impl Store {
     pub async fn owner_named(&self, kind: OwnerKind, name: &str) -> Result<Uuid, Error> {
         let rows = self.db().read(OWNER, params![kind.as_str(), name]).await?;
         let unknown = || {
-            Error::Config(format!("There is no {} \"{name}\". `ode keys list` shows who there is.", kind.as_str()))
+            Error::Config(format!(
+                "There is no {} \"{name}\". `ode keys list` shows who there is.",
+                kind.as_str()
+            ))
         };
         rows.first().ok_or_else(unknown)?.uuid("id")
     }

@@ -68,7 +68,8 @@ pub(crate) async fn know_key(State(app): State<Arc<App>>, mut request: Request, 
 }
 
 fn no_key() -> Problem {
-    let detail = "Send an API key as Authorization: Bearer ode_…. The operator makes one with `ode keys create`.";
+    let detail =
+        "Send an API key as Authorization: Bearer ode_…. The operator makes one with `ode keys create`.";
     Problem::new(ErrorCode::Unauthorized, detail)
 }
 

@@ -62,8 +62,7 @@ pub(crate) async fn page() -> impl IntoResponse {
 }
 
 /// What people look for first comes first.
-const ORDER: [&str; 6] =
-    ["/api/upload", "/api/jobs", "/api/stream", "/api/files", "/v1/", "/api/healthz"];
+const ORDER: [&str; 6] = ["/api/upload", "/api/jobs", "/api/stream", "/api/files", "/v1/", "/api/healthz"];
 
 /// Writes the description as a page, dressed like the others.
 fn describe(api: &utoipa::openapi::OpenApi) -> String {

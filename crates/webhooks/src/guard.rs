@@ -11,7 +11,8 @@ const URL_BYTES_MAX: usize = 2000;
 
 /// Says what is wrong with an address as it is written, with the name of the field.
 pub fn check_url(url: &str) -> Result<(), String> {
-    let wrong = || "webhook_url: write it like https://example.com/path, without a name and a password.".to_owned();
+    let wrong =
+        || "webhook_url: write it like https://example.com/path, without a name and a password.".to_owned();
     if url.len() > URL_BYTES_MAX {
         return Err(wrong());
     }
@@ -43,7 +44,8 @@ impl FromStr for Allowed {
 
     fn from_str(text: &str) -> Result<Self, BadAllowed> {
         let bad = || BadAllowed(text.to_owned());
-        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let (address, bits) =
+            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         match (address.parse::<IpAddr>(), bits) {
             (Ok(address), bits) => {
                 let all = if address.is_ipv4() { 32 } else { 128 };
@@ -74,7 +76,9 @@ impl Guard {
         let is_allowed = self.names(host) || literal.is_some_and(|address| self.holds(address));
         match literal {
             _ if is_allowed => Ok(()),
-            _ if url.scheme() != "https" => Err(format!("{host} is called by https only. Use it, or allow the host.")),
+            _ if url.scheme() != "https" => {
+                Err(format!("{host} is called by https only. Use it, or allow the host."))
+            }
             Some(address) if !is_public(address) => Err(not_public(host)),
             _ => Ok(()),
         }
@@ -163,7 +167,8 @@ fn is_public(address: IpAddr) -> bool {
         IpAddr::V6(six) => match six.to_ipv4_mapped() {
             Some(four) => is_public(IpAddr::V4(four)),
             None => {
-                let within = |(network, bits): &(Ipv6Addr, u8)| is_within(address, IpAddr::V6(*network), *bits);
+                let within =
+                    |(network, bits): &(Ipv6Addr, u8)| is_within(address, IpAddr::V6(*network), *bits);
                 within(&PUBLIC_V6) && !CLOSED_V6.iter().any(within)
             }
         },

@@ -1,8 +1,8 @@
 //! Sends what is due, and tells the store how that went.
 
+use crate::Error;
 use crate::guard::Guard;
 use crate::signature::sign;
-use crate::Error;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use ode_metrics::{Counter, Family};
@@ -118,7 +118,8 @@ impl Sender {
             Err(problem) => return Ok(Sent::Failed { answer: None, problem, again: None }),
         };
         let secret = self.store.webhook_secret(delivery.owner).await?;
-        let (id, body, now) = (format!("msg_{}", delivery.id.simple()), body(delivery), Timestamp::now().as_second());
+        let (id, body, now) =
+            (format!("msg_{}", delivery.id.simple()), body(delivery), Timestamp::now().as_second());
         let request = self
             .http
             .post(url)
@@ -128,12 +129,18 @@ impl Sender {
             .header("webhook-signature", sign(&secret, &id, now, &body))
             .body(body);
         Ok(match request.send().await {
-            Ok(answer) if answer.status().is_success() => Sent::Delivered { answer: answer.status().as_u16() },
+            Ok(answer) if answer.status().is_success() => {
+                Sent::Delivered { answer: answer.status().as_u16() }
+            }
             Ok(answer) => {
                 let status = answer.status();
                 // Who says that nobody is there means it.
                 let again = if status == StatusCode::GONE { None } else { self.pause(delivery.attempts) };
-                Sent::Failed { answer: Some(status.as_u16()), problem: format!("it was answered {status}"), again }
+                Sent::Failed {
+                    answer: Some(status.as_u16()),
+                    problem: format!("it was answered {status}"),
+                    again,
+                }
             }
             Err(error) => {
                 let problem = reason(&error);

@@ -42,7 +42,8 @@ pub(crate) struct Service {
 impl Service {
     fn client(&self) -> anyhow::Result<Client> {
         let key = self.key.as_deref().filter(|key| !key.is_empty());
-        let missing = || WrongUse("There is no API key. Set ODE_API_KEY; `ode keys create` makes one.".into());
+        let missing =
+            || WrongUse("There is no API key. Set ODE_API_KEY; `ode keys create` makes one.".into());
         Ok(Client::new(&self.url, key.ok_or_else(missing)?)?)
     }
 }
@@ -106,7 +107,9 @@ pub(crate) async fn run(command: Remote) -> anyhow::Result<ExitCode> {
 async fn submit(args: &Submit) -> anyhow::Result<ExitCode> {
     let client = args.service.client()?;
     if args.documents.len() > 1 && (args.external_id.is_some() || args.output.is_some()) {
-        anyhow::bail!(WrongUse("--external-id and --output are for one document. Ask for each by itself.".into()));
+        anyhow::bail!(WrongUse(
+            "--external-id and --output are for one document. Ask for each by itself.".into()
+        ));
     }
     for document in &args.documents {
         let order = Order {
@@ -159,7 +162,8 @@ async fn fetch(args: &Fetch) -> anyhow::Result<ExitCode> {
     let client = args.service.client()?;
     if args.out.extension().is_some_and(|ending| ending == "zip") {
         let archive = client.archive(&args.job).await?;
-        std::fs::write(&args.out, archive).with_context(|| format!("{} cannot be written", args.out.display()))?;
+        std::fs::write(&args.out, archive)
+            .with_context(|| format!("{} cannot be written", args.out.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let assets = client.assets(&args.job).await?;
@@ -185,5 +189,7 @@ fn below(name: &str) -> anyhow::Result<&Path> {
     if path.components().all(|part| matches!(part, Component::Normal(_))) {
         return Ok(path);
     }
-    anyhow::bail!("The service names a file {name}, which would lie outside of the folder. Nothing more was fetched.")
+    anyhow::bail!(
+        "The service names a file {name}, which would lie outside of the folder. Nothing more was fetched."
+    )
 }

@@ -106,7 +106,8 @@ pub(crate) async fn run(settings: &Settings, command: Webhooks) -> anyhow::Resul
 }
 
 async fn add(store: &Store, args: &Add) -> anyhow::Result<ExitCode> {
-    ode_webhooks::check_url(&args.url).map_err(|why| WrongUse(why.replacen("webhook_url: ", "The address: ", 1)))?;
+    ode_webhooks::check_url(&args.url)
+        .map_err(|why| WrongUse(why.replacen("webhook_url: ", "The address: ", 1)))?;
     let (kind, name) = args.owner.named();
     store.add_endpoint(kind, name, &args.url).await?;
     output::line(format!("{name} is told at {} whenever a job of theirs ends.", args.url))?;
@@ -142,7 +143,10 @@ async fn remove(store: &Store, args: &Remove) -> anyhow::Result<ExitCode> {
         output::line("It is told nothing more.")?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::tell(format!("There is no address {}. `ode webhooks endpoints` shows the ones there are.", args.id));
+    output::tell(format!(
+        "There is no address {}. `ode webhooks endpoints` shows the ones there are.",
+        args.id
+    ));
     Ok(ExitCode::FAILURE)
 }
 

@@ -70,7 +70,8 @@ impl HtmlHandler {
             None => context.source().await?.content,
         };
         if order.sha256.is_some_and(|expected| !expected.eq_ignore_ascii_case(&sha256_hex(&document))) {
-            let message = "The document is not the one that input_sha256 names. Store it again, or correct the digest";
+            let message =
+                "The document is not the one that input_sha256 names. Store it again, or correct the digest";
             return Err(Failure::rejected(ErrorCode::Invalid, message));
         }
         Ok(document)

@@ -20,16 +20,18 @@ pub struct BadConfig {
 /// Reads a configuration. Keys that the converter does not know are refused, but for `custom`.
 pub fn read_config(config: &Value) -> Result<ConversionConfig, BadConfig> {
     let mut known = config.clone();
-    if let Some(keys) = known.as_object_mut() {
-        keys.shift_remove(CUSTOM);
-    }
+    let Some(keys) = known.as_object_mut() else {
+        let why = "expected an object such as {\"zoom\": 1.5}.".to_owned();
+        return Err(BadConfig { path: "config".into(), why });
+    };
+    keys.shift_remove(CUSTOM);
     let config: ConversionConfig = serde_path_to_error::deserialize(known).map_err(|error| {
-        let path = error.path().to_string();
-        let path = if path == "." { "config".to_owned() } else { format!("config.{path}") };
+        let path = format!("config.{}", error.path());
         BadConfig { path, why: format!("{}.", error.into_inner().to_string().trim_end_matches('.')) }
     })?;
     if !ZOOMS.contains(&config.zoom) {
-        let why = format!("{} is out of range; choose from {} to {}.", config.zoom, ZOOMS.start(), ZOOMS.end());
+        let why =
+            format!("{} is out of range; choose from {} to {}.", config.zoom, ZOOMS.start(), ZOOMS.end());
         return Err(BadConfig { path: "config.zoom".into(), why });
     }
     Ok(config)
@@ -86,7 +88,7 @@ mod tests {
         check(json!({ "zoom": 11 }), Err(("config.zoom", "from 0.1 to 10")));
         check(json!({ "format": "pdf" }), Err(("config.format", "html5")));
         check(json!({ "pages": "5-2" }), Err(("config.pages", "not a range of pages")));
-        check(json!([1]), Err(("config", "")));
+        check(json!([1]), Err(("config", "expected")));
         check(json!("html5"), Err(("config", "expected")));
     }
 }

@@ -45,7 +45,10 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "write it like s3://bucket/path or file:///path, with no empty part, no . and no ..".to_owned();
+        let wrong = || {
+            "write it like s3://bucket/path or file:///path, where no part is empty, one dot or two."
+                .to_owned()
+        };
         if text.len() > BYTES_MAX || text.chars().any(char::is_control) || text.contains('\\') {
             return Err(wrong());
         }
@@ -54,7 +57,7 @@ impl FromStr for Address {
                 let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
                 let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);
                 if bucket.len() < 3 || bucket.len() > 63 || !bucket.chars().all(is_plain) {
-                    return Err("a bucket's name has 3 to 63 small letters, digits, dots and hyphens".into());
+                    return Err("a bucket's name has 3 to 63 small letters, digits, dots and hyphens.".into());
                 }
                 (Some(bucket.to_owned()), path)
             }
@@ -106,7 +109,9 @@ mod tests {
         check("file:///srv/in", "file:///etc/passwd", false);
         check("file:///srv/in", "file://host/srv/in/a.pdf", false);
         check("file:///srv/in", "s3://srv/in/a.pdf", false);
-        for other in ["http://169.254.169.254/latest", "https://example.com/a.pdf", "/srv/in/a.pdf", "", "s3://"] {
+        for other in
+            ["http://169.254.169.254/latest", "https://example.com/a.pdf", "/srv/in/a.pdf", "", "s3://"]
+        {
             check("file:///srv/in", other, false);
             check("s3://inbox", other, false);
         }

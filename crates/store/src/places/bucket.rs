@@ -29,7 +29,11 @@ pub(crate) fn open(bucket: &str, endpoint: Option<&str>) -> Result<Arc<dyn Objec
     let mut builder = object_store::aws::AmazonS3Builder::from_env()
         .with_bucket_name(bucket)
         .with_checksum_algorithm(object_store::aws::Checksum::SHA256)
-        .with_retry(RetryConfig { max_retries: TRIES_MAX, retry_timeout: TRIED_FOR, ..RetryConfig::default() });
+        .with_retry(RetryConfig {
+            max_retries: TRIES_MAX,
+            retry_timeout: TRIED_FOR,
+            ..RetryConfig::default()
+        });
     if let Some(endpoint) = endpoint {
         builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http:"));
     }
@@ -63,7 +67,8 @@ fn unfetched(address: &Address, error: StoreError) -> Failure {
     match error {
         StoreError::NotFound { .. } => nothing_there(address),
         StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
-            let message = format!("The storage does not let ODE read {address}. Ask the operator to allow it");
+            let message =
+                format!("The storage does not let ODE read {address}. Ask the operator to allow it");
             Failure::rejected(ErrorCode::Forbidden, message).with_detail(error.to_string())
         }
         other => unreached(other),
@@ -71,7 +76,10 @@ fn unfetched(address: &Address, error: StoreError) -> Failure {
 }
 
 /// The result that is there, with what names its version.
-async fn there(bucket: &dyn ObjectStore, manifest: &Path) -> Result<Option<(Published, UpdateVersion)>, Failure> {
+async fn there(
+    bucket: &dyn ObjectStore,
+    manifest: &Path,
+) -> Result<Option<(Published, UpdateVersion)>, Failure> {
     let got = match bucket.get(manifest).await {
         Ok(got) if got.meta.size <= MANIFEST_BYTES_MAX => got,
         Ok(_) => return Err(not_ours()),
@@ -84,7 +92,8 @@ async fn there(bucket: &dyn ObjectStore, manifest: &Path) -> Result<Option<(Publ
 }
 
 fn not_ours() -> Failure {
-    let message = "The output prefix holds a manifest.json that is not of ODE. Give the job a prefix of its own";
+    let message =
+        "The output prefix holds a manifest.json that is not of ODE. Give the job a prefix of its own";
     Failure::rejected(ErrorCode::Conflict, message)
 }
 
@@ -140,11 +149,7 @@ fn of_type(content_type: &str) -> PutOptions {
     attributes.into()
 }
 
-pub(super) async fn withdraw(
-    bucket: &dyn ObjectStore,
-    address: &Address,
-    job: JobId,
-) -> Result<(), Failure> {
+pub(super) async fn withdraw(bucket: &dyn ObjectStore, address: &Address, job: JobId) -> Result<(), Failure> {
     let manifest = path(address, Some(MANIFEST))?;
     let Some((found, _)) = there(bucket, &manifest).await?.filter(|(found, _)| found.job_id == job) else {
         return Ok(());

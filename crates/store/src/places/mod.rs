@@ -262,7 +262,8 @@ fn too_large(address: &Address, bytes_max: u64) -> Failure {
 }
 
 fn nothing_there(address: &Address) -> Failure {
-    let message = format!("There is nothing at {address}. Store the document there first, or correct the path");
+    let message =
+        format!("There is nothing at {address}. Store the document there first, or correct the path");
     Failure::rejected(ErrorCode::NotFound, message)
 }
 

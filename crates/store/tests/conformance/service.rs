@@ -52,13 +52,14 @@ async fn tc_2_a_job_that_is_processed_has_a_moment_at_which_it_started(store: St
 
 async fn tc_3_the_way_down_removes_tables_views_and_types(mut database: Database) {
     database.store.migrate_down(0).await.unwrap();
-    let left = match database.url.starts_with("postgres") {
-        true => "SELECT (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    let left = if database.url.starts_with("postgres") {
+        "SELECT (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                 WHERE n.nspname = 'public') + (SELECT count(*) FROM pg_type t
                 JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname = 'public')
             + (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-                WHERE n.nspname = 'public')",
-        false => "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'",
+                WHERE n.nspname = 'public')"
+    } else {
+        "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
     };
     assert_eq!(database.sql.number(left, &[]).await, 0);
     database.store.migrate_up().await.unwrap();
@@ -93,8 +94,16 @@ async fn safety_a_job_that_is_deleted_takes_its_assets_and_its_log_along(mut dat
     let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
     let claimed = claim_one(store, Lane::Html, worker(store).await).await;
     store.log(id, 1, LogLevel::Warn, "Page 2 is left as a picture").await.unwrap();
-    let types = ["text/html; charset=utf-8", "text/css", "text/javascript", "image/svg+xml", "font/woff2", "image/png"];
-    let assets = types.iter().enumerate().map(|(at, kind)| asset(&format!("a/{at}"), &format!("f{at}"), kind));
+    let types = [
+        "text/html; charset=utf-8",
+        "text/css",
+        "text/javascript",
+        "image/svg+xml",
+        "font/woff2",
+        "image/png",
+    ];
+    let assets =
+        types.iter().enumerate().map(|(at, kind)| asset(&format!("a/{at}"), &format!("f{at}"), kind));
     let mut end = ending(claimed, Ended::Succeeded);
     end.artifacts = assets.collect();
     store.finish(vec![end]).await.unwrap();
@@ -117,7 +126,8 @@ async fn names_are_looked_up_many_at_a_time(store: Store) {
         job.external_id = Some(name.into());
         job
     };
-    let ids = store.enqueue_many(vec![named(owner, "a"), named(owner, "b"), named(other, "c")]).await.unwrap();
+    let ids =
+        store.enqueue_many(vec![named(owner, "a"), named(owner, "b"), named(other, "c")]).await.unwrap();
     let found = store.find_externals(owner, ["a", "b", "c", "d"].into_iter()).await.unwrap();
     assert_eq!((found.len(), found["a"], found["b"]), (2, ids[0], ids[1]));
     assert!(store.find_externals(owner, std::iter::empty()).await.unwrap().is_empty());
@@ -150,7 +160,8 @@ async fn a_message_is_made_with_the_end_of_a_job_and_taken_by_one_at_a_time(stor
     assert_eq!(urls, ["https://acme.example/all", "https://acme.example/one"], "each once");
     assert!(taken.iter().all(|delivery| delivery.job_id == id && delivery.state == "completed"));
     assert!(store.take_deliveries(5, hold).await.unwrap().is_empty(), "they are under way");
-    let again = Sent::Failed { answer: Some(500), problem: "it said 500\0".into(), again: Some(Duration::ZERO) };
+    let again =
+        Sent::Failed { answer: Some(500), problem: "it said 500\0".into(), again: Some(Duration::ZERO) };
     store.settle_delivery(taken[0].id, &again).await.unwrap();
     store.settle_delivery(taken[1].id, &Sent::Delivered { answer: 204 }).await.unwrap();
     let due = store.take_deliveries(5, hold).await.unwrap();
@@ -162,12 +173,14 @@ async fn a_message_is_made_with_the_end_of_a_job_and_taken_by_one_at_a_time(stor
     assert_eq!(store.replay_deliveries(id.0).await.unwrap(), 2);
     assert_eq!(store.take_deliveries(5, hold).await.unwrap().len(), 2);
     // One secret for an owner, whoever asks first.
-    let secrets = (store.webhook_secret(owner.key()).await.unwrap(), store.webhook_secret(owner.key()).await.unwrap());
+    let secrets =
+        (store.webhook_secret(owner.key()).await.unwrap(), store.webhook_secret(owner.key()).await.unwrap());
     assert_eq!((secrets.0.len(), secrets.0 == secrets.1), (32, true));
     let endpoints = store.endpoints().await.unwrap();
     assert!(store.remove_endpoint(endpoints[0].id).await.unwrap());
     assert!(!store.remove_endpoint(endpoints[0].id).await.unwrap());
-    let unknown = store.add_endpoint(OwnerKind::Organisation, "nobody", "https://a.example").await.unwrap_err();
+    let unknown =
+        store.add_endpoint(OwnerKind::Organisation, "nobody", "https://a.example").await.unwrap_err();
     assert!(unknown.to_string().contains("ode keys list"), "{unknown}");
 }
 
@@ -218,4 +231,3 @@ mod postgres_only {
         times
     }
 }
-

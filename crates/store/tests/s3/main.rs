@@ -24,7 +24,8 @@ struct Bucket {
 impl Bucket {
     /// Nothing where no server was started; that is told, so that nobody takes a skipped test for one that passed.
     fn new() -> Option<Self> {
-        let (Ok(url), Ok(root)) = (std::env::var("ODE_TEST_S3_URL"), std::env::var("ODE_TEST_S3_ROOT")) else {
+        let (Ok(url), Ok(root)) = (std::env::var("ODE_TEST_S3_URL"), std::env::var("ODE_TEST_S3_ROOT"))
+        else {
             eprintln!("skipped: no S3 server. `tests/run` starts one");
             return None;
         };
@@ -41,7 +42,8 @@ impl Bucket {
 
     fn places(&self) -> Places {
         let roots = vec![format!("s3://{}", self.name)];
-        let config = PlacesConfig { inputs: roots.clone(), outputs: roots, s3_endpoint: Some(self.proxy.url()) };
+        let config =
+            PlacesConfig { inputs: roots.clone(), outputs: roots, s3_endpoint: Some(self.proxy.url()) };
         Places::open(&config).unwrap()
     }
 
@@ -86,7 +88,12 @@ fn assert_whole(bucket: &Bucket, prefix: &str, fence: i64) {
     let published = bucket.published(prefix).expect("it is published");
     assert_eq!((published.job_id, published.fence), (JOB, fence));
     for (file, expected) in published.files.iter().zip(files(published.files.len())) {
-        assert_eq!(bucket.read(&format!("{prefix}/{}", file.path)).as_ref(), Some(&expected.content), "{}", file.path);
+        assert_eq!(
+            bucket.read(&format!("{prefix}/{}", file.path)).as_ref(),
+            Some(&expected.content),
+            "{}",
+            file.path
+        );
     }
 }
 

@@ -84,7 +84,8 @@ fn serve(mut client: TcpStream, upstream: SocketAddr, state: &Mutex<State>) {
         let mood = next(state);
         if let Mood::Status(status) = mood {
             // Nobody minds if it is not heard.
-            let _ = write!(client, "HTTP/1.1 {status} Spoilt\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let _ =
+                write!(client, "HTTP/1.1 {status} Spoilt\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
             break;
         }
         if server.write_all(&request).is_err() {
@@ -128,7 +129,9 @@ fn message(from: &mut impl Read) -> Option<Vec<u8>> {
     let mut bytes = head(from)?;
     let text = String::from_utf8_lossy(&bytes).to_lowercase();
     let field = |name: &str| {
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(|value| value.trim().to_owned())
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .map(|value| value.trim().to_owned())
     };
     if field("transfer-encoding").is_some_and(|value| value.contains("chunked")) {
         chunks(from, &mut bytes)?;

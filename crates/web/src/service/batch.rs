@@ -100,7 +100,8 @@ pub(crate) async fn submit(
     let body = body::whole(request.into_body(), BATCH_BYTES_MAX).await?;
     let batch: Batch = body::parse(&body)?;
     if batch.jobs.is_empty() || batch.jobs.len() > JOBS_MAX {
-        let detail = format!("jobs: a batch holds 1 to {JOBS_MAX} requests, and this one {}.", batch.jobs.len());
+        let detail =
+            format!("jobs: a batch holds 1 to {JOBS_MAX} requests, and this one {}.", batch.jobs.len());
         return Err(Problem::new(ErrorCode::Invalid, detail));
     }
     let checked = batch.jobs.iter().map(|json| check(&app, &caller, json)).collect();
@@ -147,7 +148,10 @@ async fn settle(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(Problem::new(ErrorCode::Busy, "The same jobs are being sent by somebody else. Try again in a moment."))
+    Err(Problem::new(
+        ErrorCode::Busy,
+        "The same jobs are being sent by somebody else. Try again in a moment.",
+    ))
 }
 
 /// The second of two requests with one name is wrong, whatever it says.
@@ -187,7 +191,8 @@ async fn outcomes(
 }
 
 fn answer(outcomes: Vec<(Option<String>, Outcome)>) -> Result<Response, Problem> {
-    let mut answer = BatchAnswer { accepted: 0, existing: 0, refused: 0, jobs: Vec::with_capacity(outcomes.len()) };
+    let mut answer =
+        BatchAnswer { accepted: 0, existing: 0, refused: 0, jobs: Vec::with_capacity(outcomes.len()) };
     let mut first = None;
     for (external_id, outcome) in outcomes {
         let (status, job_id, problem) = match outcome {

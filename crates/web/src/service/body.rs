@@ -28,7 +28,10 @@ pub(super) async fn whole(body: Body, bytes_max: usize) -> Result<Bytes, Problem
         Ok(Ok(body)) => Ok(body),
         Ok(Err(error)) if is_too_long(&error) => Err(Problem::new(
             ErrorCode::PayloadTooLarge,
-            format!("The request is larger than {} KB, which is the limit. Send less at a time.", bytes_max >> 10),
+            format!(
+                "The request is larger than {} KB, which is the limit. Send less at a time.",
+                bytes_max >> 10
+            ),
         )),
         Ok(Err(_)) => Err(Problem::invalid("The request ends early. Send it again.")),
         Err(_) => Err(Problem::too_slow("The request took too long to arrive. Send it again.")),

@@ -104,7 +104,10 @@ impl HtmlJob {
             progress_message: job.progress.message.clone(),
             priority: job.priority,
             retry_count: job.retry_count,
-            engine_version: job.engine_version.clone().unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+            engine_version: job
+                .engine_version
+                .clone()
+                .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
             input_s3_path: text("input_s3_path"),
             output_s3_prefix: text("output_s3_prefix"),
             config: config(job),
@@ -175,8 +178,8 @@ const LIMIT_MAX: usize = 1000;
 impl HtmlListQuery {
     fn filter(&self, caller: &Caller) -> Result<OwnedFilter, Problem> {
         let since = self.since.as_deref().map(str::parse::<Timestamp>).transpose();
-        let since =
-            since.map_err(|_| Problem::invalid("since is not a moment. Write it like 2026-11-15T09:30:00Z."))?;
+        let since = since
+            .map_err(|_| Problem::invalid("since is not a moment. Write it like 2026-11-15T09:30:00Z."))?;
         let before = match self.cursor.as_deref().map(str::parse) {
             None => None,
             Some(Ok(JobRef::Id(id))) => Some(id),
@@ -237,7 +240,10 @@ pub(crate) async fn list(
             job.pipeline == Pipeline::Html && filter.state.is_none_or(|state| state == job.state)
         };
         let jobs = found.iter().map(|job| &job.record).filter(|job| is_meant(job));
-        return Ok(Json(HtmlJobs { jobs: jobs.map(|job| HtmlJob::new(&app, job)).collect(), next_cursor: None }));
+        return Ok(Json(HtmlJobs {
+            jobs: jobs.map(|job| HtmlJob::new(&app, job)).collect(),
+            next_cursor: None,
+        }));
     }
     let page = app.store.owned_jobs(&filter).await?;
     let jobs = page.jobs.iter().map(|job| &job.record).filter(|job| job.pipeline == Pipeline::Html);

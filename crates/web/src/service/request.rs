@@ -52,7 +52,12 @@ pub(crate) struct Request {
 
 impl Request {
     /// The job, if everything about it is right. `document` is what came along, if something did.
-    pub(super) fn job(&self, app: &App, caller: &Caller, document: Option<&Artifact>) -> Result<NewJob, Problem> {
+    pub(super) fn job(
+        &self,
+        app: &App,
+        caller: &Caller,
+        document: Option<&Artifact>,
+    ) -> Result<NewJob, Problem> {
         let service = &app.settings.service;
         match (&self.input_s3_path, document) {
             (Some(_), Some(_)) => {
@@ -124,7 +129,13 @@ impl Request {
         let Request { input_s3_path, input_sha256, output_s3_prefix, priority, webhook_url, .. } = self;
         let document = document.map(|document| &document.sha256);
         let text = json!([
-            input_s3_path, input_sha256, document, output_s3_prefix, sorted(config), priority, webhook_url
+            input_s3_path,
+            input_sha256,
+            document,
+            output_s3_prefix,
+            sorted(config),
+            priority,
+            webhook_url
         ]);
         crate::session::hex(&Sha256::digest(text.to_string().as_bytes()))
     }

@@ -205,4 +205,3 @@ fn accepted(status: StatusCode, job_id: JobId, state: &'static str) -> Response 
 pub(super) fn address(id: JobId) -> String {
     format!("/v1/jobs/{id}")
 }
-

@@ -104,8 +104,11 @@ mod tests {
         let path = dir.path().join("a.zip");
         std::fs::write(&path, &bytes).unwrap();
         let read = std::process::Command::new("python3")
-            .args(["-c", "import sys,zipfile;z=zipfile.ZipFile(sys.argv[1]);assert z.testzip() is None;\
-                print(len(z.read('index.html')),sorted(z.namelist())[0],z.read('fonts/ü.woff2')[3])"])
+            .args([
+                "-c",
+                "import sys,zipfile;z=zipfile.ZipFile(sys.argv[1]);assert z.testzip() is None;\
+                print(len(z.read('index.html')),sorted(z.namelist())[0],z.read('fonts/ü.woff2')[3])",
+            ])
             .arg(&path)
             .output()
             .unwrap();

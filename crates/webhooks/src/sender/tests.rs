@@ -65,10 +65,19 @@ async fn ended(store: &Store, owner: Owner, url: Option<&str>) {
     store.enqueue(job).await.unwrap();
     let (worker, lease) = (WorkerId(Uuid::new_v4()), Duration::from_secs(60));
     store.register(worker, "test", "0").await.unwrap();
-    let request =
-        ClaimRequest { lane: Lane::Html, worker, count: 1, after: Uuid::nil(), lease, attempt_timeout: lease };
+    let request = ClaimRequest {
+        lane: Lane::Html,
+        worker,
+        count: 1,
+        after: Uuid::nil(),
+        lease,
+        attempt_timeout: lease,
+    };
     let job: Claimed = store.claim(request).await.unwrap().remove(0);
-    store.finish(vec![Finish { result: Some(json!({})), ..Finish::new(job, Ended::Succeeded) }]).await.unwrap();
+    store
+        .finish(vec![Finish { result: Some(json!({})), ..Finish::new(job, Ended::Succeeded) }])
+        .await
+        .unwrap();
 }
 
 fn sender(store: &Store) -> Sender {
@@ -89,7 +98,10 @@ async fn a_message_is_signed_sent_again_under_its_id_until_it_arrives_and_can_be
     }
     assert_eq!(sender.send_due().await.unwrap(), 0, "it has arrived");
     let told = store.deliveries(None, None, 10).await.unwrap();
-    assert_eq!((told.len(), told[0].status.as_str(), told[0].attempts, told[0].answer), (1, "delivered", 3, Some(204)));
+    assert_eq!(
+        (told.len(), told[0].status.as_str(), told[0].attempts, told[0].answer),
+        (1, "delivered", 3, Some(204))
+    );
     assert_eq!(store.replay_deliveries(told[0].job_id.0).await.unwrap(), 1);
     assert_eq!(sender.send_due().await.unwrap(), 1);
     let heard = receiver.heard.lock().unwrap().clone();

@@ -24,15 +24,22 @@ fn a_document_is_converted_published_listed_shown_and_removed(ode: &Ode) {
     assert_eq!(job["engine_version"], env!("CARGO_PKG_VERSION"));
     assert!(job["started_at"].is_string() && job["finished_at"].is_string(), "{job}");
     check_telemetry(&job["telemetry"], content.len());
-    let assets = site.client.get(&format!("/v1/jobs/{id}/assets")).json()["assets"].as_array().unwrap().clone();
-    assert!(assets.iter().any(|asset| asset["asset_type"] == "html" && asset["path"] == "index.html"), "{assets:?}");
+    let assets =
+        site.client.get(&format!("/v1/jobs/{id}/assets")).json()["assets"].as_array().unwrap().clone();
+    assert!(
+        assets.iter().any(|asset| asset["asset_type"] == "html" && asset["path"] == "index.html"),
+        "{assets:?}"
+    );
     for asset in &assets {
         check_asset(&site, asset);
     }
     assert!(std::fs::read_to_string(site.output.join("one/index.html")).unwrap().contains("RE-4711"));
     let manifest: Value =
         serde_json::from_slice(&std::fs::read(site.output.join("one/manifest.json")).unwrap()).unwrap();
-    assert_eq!((&manifest["job_id"], manifest["files"].as_array().unwrap().len()), (&json!(id), assets.len()));
+    assert_eq!(
+        (&manifest["job_id"], manifest["files"].as_array().unwrap().len()),
+        (&json!(id), assets.len())
+    );
     check_view(&site, &id);
     let zip = site.client.get(&format!("/v1/jobs/{id}/download"));
     assert_eq!((zip.code(), zip.header("content-type")), (200, "application/zip"));
@@ -79,7 +86,11 @@ fn check_view(site: &Site, id: &str) {
     let page = stranger.get(view.header("location"));
     assert!(page.code() == 200 && page.body.contains("RE-4711"), "{page:?}");
     let policy = page.header("content-security-policy");
-    assert!(policy.starts_with("sandbox") && !policy.contains("allow-same-origin") && !policy.contains("script-src"));
+    assert!(
+        policy.starts_with("sandbox")
+            && !policy.contains("allow-same-origin")
+            && !policy.contains("script-src")
+    );
     let style = view.header("location").replace("index.html", "style.css");
     assert_eq!(stranger.get(&style).header("access-control-allow-origin"), "*");
     // A link for one job opens no other, and none that was changed.
@@ -123,13 +134,15 @@ fn a_job_that_waits_is_called_off_by_its_removal(ode: &Ode) {
 fn two_jobs_do_not_share_a_prefix(ode: &Ode) {
     let site = Site::start(ode);
     let address = site.put("doc.pdf", &pdf("RE-1"));
-    let asked = |name: &str| {
-        json!({ "external_id": name, "input_s3_path": address, "output_s3_prefix": site.prefix("same") })
-    };
+    let asked = |name: &str| json!({ "external_id": name, "input_s3_path": address, "output_s3_prefix": site.prefix("same") });
     let first = site.client.submitted(&asked("first"));
     assert_eq!(site.client.ended(&first)["status"], "completed");
     let second = site.client.ended(&site.client.submitted(&asked("second")));
-    assert_eq!((&second["status"], &second["error"]["code"]), (&json!("failed"), &json!("CONFLICT")), "{second}");
+    assert_eq!(
+        (&second["status"], &second["error"]["code"]),
+        (&json!("failed"), &json!("CONFLICT")),
+        "{second}"
+    );
     assert!(second["error"]["message"].as_str().unwrap().contains(&first), "{second}");
     assert!(site.output.join("same/index.html").exists());
 }

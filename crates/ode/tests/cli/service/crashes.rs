@@ -69,14 +69,18 @@ fn a_fleet_that_is_killed_at_random_does_every_document_once() {
     let jobs: Vec<Value> = (0..count).map(|number| wanted(ode, number)).collect();
     for (web, half) in webs.iter().zip(jobs.chunks(count.div_ceil(2))) {
         let body = json!({ "jobs": half }).to_string();
-        let answer = Client::program(web, &key).send("POST", "/v1/jobs/batch", "application/json", body.as_bytes());
+        let answer =
+            Client::program(web, &key).send("POST", "/v1/jobs/batch", "application/json", body.as_bytes());
         assert_eq!(answer.code(), 202, "{answer:?}");
     }
     let (began, mut kills) = (Instant::now(), 0_usize);
     let left = |web: &Serving| {
         let client = Client::program(web, &key);
         let count = |status: &str| {
-            client.get(&format!("/v1/jobs?limit=1000&status={status}")).json()["jobs"].as_array().unwrap().len()
+            client.get(&format!("/v1/jobs?limit=1000&status={status}")).json()["jobs"]
+                .as_array()
+                .unwrap()
+                .len()
         };
         count("pending") + count("processing")
     };
@@ -114,12 +118,16 @@ fn check_each_once(ode: &Ode, client: &Client, count: usize) {
         let id = found["job_id"].as_str().unwrap();
         assert!(seen.insert(id.to_owned()));
         let events = client.get(&format!("/v1/jobs/{id}/events")).json();
-        let ends = events["events"].as_array().unwrap().iter().filter(|event| event["to"] == "completed").count();
+        let ends =
+            events["events"].as_array().unwrap().iter().filter(|event| event["to"] == "completed").count();
         assert_eq!(ends, 1, "{events}");
         let folder = ode.path("outbox").join(number.to_string());
-        let manifest: Value = serde_json::from_slice(&std::fs::read(folder.join("manifest.json")).unwrap()).unwrap();
+        let manifest: Value =
+            serde_json::from_slice(&std::fs::read(folder.join("manifest.json")).unwrap()).unwrap();
         assert_eq!(manifest["job_id"], json!(id));
-        assert!(std::fs::read_to_string(folder.join("index.html")).unwrap().contains(&format!("RE-{number}")));
+        assert!(
+            std::fs::read_to_string(folder.join("index.html")).unwrap().contains(&format!("RE-{number}"))
+        );
     }
 }
 

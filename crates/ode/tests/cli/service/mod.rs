@@ -3,8 +3,8 @@
 mod conversions;
 mod crashes;
 mod examples;
-mod s3;
 mod requests;
+mod s3;
 
 use crate::convert::invoice;
 use crate::harness::Ode;

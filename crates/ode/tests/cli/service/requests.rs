@@ -98,7 +98,9 @@ fn a_wrong_configuration_is_told_with_the_path_of_its_fault(ode: &Ode) {
     check(json!({ "urgent": true }), "urgent: ");
     check(json!({ "external_id": "" }), "`external_id` has 0 characters");
     for body in ["", "{", "[]", "null", "{\"external_id\":\"a\"}", "{} {}"] {
-        site.client.send("POST", "/v1/jobs", "application/json", body.as_bytes()).assert_problem(400, "INVALID");
+        site.client
+            .send("POST", "/v1/jobs", "application/json", body.as_bytes())
+            .assert_problem(400, "INVALID");
     }
     site.client.send("POST", "/v1/jobs", "text/plain", b"{}").assert_problem(415, "INVALID");
 }
@@ -119,7 +121,8 @@ fn places_that_are_not_open_are_refused(ode: &Ode) {
         refused.assert_problem(403, "FORBIDDEN");
         assert!(refused.json()["detail"].as_str().unwrap().starts_with("input_s3_path: "), "{refused:?}");
     }
-    let asked = json!({ "external_id": "out", "input_s3_path": inside, "output_s3_prefix": "s3://elsewhere/a" });
+    let asked =
+        json!({ "external_id": "out", "input_s3_path": inside, "output_s3_prefix": "s3://elsewhere/a" });
     site.client.submit(&asked).assert_problem(403, "FORBIDDEN");
     // Nothing was made of any of them.
     assert_eq!(site.client.get("/v1/jobs").json()["jobs"], json!([]));
@@ -165,7 +168,10 @@ fn thousands_of_jobs_are_taken_in_one_call(ode: &Ode) {
     more[7]["priority"] = json!(3);
     more[1999] = json!({ "external_id": "n1999" });
     let second = send(&more).json();
-    assert_eq!((&second["accepted"], &second["existing"], &second["refused"]), (&json!(499), &json!(1499), &json!(3)));
+    assert_eq!(
+        (&second["accepted"], &second["existing"], &second["refused"]),
+        (&json!(499), &json!(1499), &json!(3))
+    );
     let outcome = |at: usize| second["jobs"][at].clone();
     assert_eq!(outcome(5)["job_id"], first.json()["jobs"][5]["job_id"]);
     assert_eq!((&outcome(7)["status"], &outcome(7)["problem"]["code"]), (&json!(409), &json!("DUPLICATE")));
@@ -183,7 +189,9 @@ fn a_list_goes_on_where_it_ended(ode: &Ode) {
     let (mut seen, mut cursor) = (Vec::new(), String::new());
     loop {
         let part = client.get(&format!("/v1/jobs?limit=2{cursor}")).json();
-        seen.extend(part["jobs"].as_array().unwrap().iter().map(|job| job["job_id"].as_str().unwrap().to_owned()));
+        seen.extend(
+            part["jobs"].as_array().unwrap().iter().map(|job| job["job_id"].as_str().unwrap().to_owned()),
+        );
         match part["next_cursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => break,
@@ -191,7 +199,8 @@ fn a_list_goes_on_where_it_ended(ode: &Ode) {
     }
     seen.reverse();
     assert_eq!(seen, ids);
-    let count = |query: &str| client.get(&format!("/v1/jobs?{query}")).json()["jobs"].as_array().unwrap().len();
+    let count =
+        |query: &str| client.get(&format!("/v1/jobs?{query}")).json()["jobs"].as_array().unwrap().len();
     assert_eq!((count("status=pending"), count("status=completed"), count("external_id=n3")), (5, 0, 1));
     for query in ["status=queued", "limit=0", "cursor=x", "since=now", "color=red"] {
         client.get(&format!("/v1/jobs?{query}")).assert_problem(400, "INVALID");

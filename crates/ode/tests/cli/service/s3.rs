@@ -24,7 +24,8 @@ fn buckets() -> Option<(String, [String; 3], PathBuf)> {
 fn documents_and_results_on_s3() {
     let Some((url, [inputs, outputs, own], root)) = buckets() else { return };
     let ode = Ode::sqlite();
-    let mut command = ode.command(["serve", "--listen", "127.0.0.1:0", "--gateway", "off", "--s3-endpoint", &url]);
+    let mut command =
+        ode.command(["serve", "--listen", "127.0.0.1:0", "--gateway", "off", "--s3-endpoint", &url]);
     for (option, bucket) in [("--input-root", &inputs), ("--output-root", &outputs), ("--storage", &own)] {
         command.arg(option).arg(format!("s3://{bucket}"));
     }
@@ -41,7 +42,8 @@ fn documents_and_results_on_s3() {
     assert_eq!(job["status"], "completed", "{job}");
     let folder = root.join(&outputs).join("results/one");
     assert!(std::fs::read_to_string(folder.join("index.html")).unwrap().contains("RE-4711"));
-    let manifest: Value = serde_json::from_slice(&std::fs::read(folder.join("manifest.json")).unwrap()).unwrap();
+    let manifest: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("manifest.json")).unwrap()).unwrap();
     assert_eq!(manifest["job_id"], json!(id));
     // An upload goes to our own bucket, in a form.
     let answer = client.submit_file(&pdf("RE-4712"), &[("external_id", "two")]);

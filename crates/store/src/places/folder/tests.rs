@@ -23,7 +23,12 @@ fn files(page: &str) -> Vec<File> {
     vec![file("index.html", page), file("fonts/a.woff2", "font")]
 }
 
-async fn publish(places: &Places, address: &str, (job, fence): (JobId, i64), page: &str) -> Result<(), Failure> {
+async fn publish(
+    places: &Places,
+    address: &str,
+    (job, fence): (JobId, i64),
+    page: &str,
+) -> Result<(), Failure> {
     let to = Destination { owner: Owner::Operator, job, fence, address };
     places.publish(to, &files(page)).await
 }
