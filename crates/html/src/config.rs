@@ -42,7 +42,7 @@ impl Default for ConversionConfig {
 }
 
 /// Zooms that make sense.
-pub(crate) const ZOOMS: RangeInclusive<f64> = 0.1..=10.0;
+pub const ZOOMS: RangeInclusive<f64> = 0.1..=10.0;
 
 /// A range of pages, counted from 1: `3`, `2-5` or `4-`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -22,7 +22,7 @@ mod text;
 use std::sync::Arc;
 
 pub use assets::{Asset, AssetKind, Entry};
-pub use config::{BadPages, ConversionConfig, Format, Pages};
+pub use config::{BadPages, ConversionConfig, Format, Pages, ZOOMS};
 pub use limits::Limits;
 pub use refusal::Refusal;
 

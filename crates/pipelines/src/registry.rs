@@ -1,5 +1,6 @@
 //! The one place that knows which pipelines there are.
 
+use crate::html::HtmlHandler;
 use crate::print::ExportHandler;
 use crate::xml::XmlHandler;
 use ode_job::{Lane, Registry};
@@ -11,9 +12,14 @@ pub struct Handlers {
     pub xml: XmlHandler,
     /// Frozen maps to PNGs.
     pub export: ExportHandler,
+    /// PDF to HTML.
+    pub html: HtmlHandler,
 }
 
 /// Every handler that ships, by the lane it serves. Jobs of other lanes are accepted and wait.
 pub fn registry(handlers: Handlers) -> Registry {
-    Registry::new().with(Lane::Xml, handlers.xml).with(Lane::PrintExport, handlers.export)
+    Registry::new()
+        .with(Lane::Xml, handlers.xml)
+        .with(Lane::Html, handlers.html)
+        .with(Lane::PrintExport, handlers.export)
 }

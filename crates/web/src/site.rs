@@ -7,9 +7,10 @@ use crate::limits::{Limits, WebLimits};
 use crate::lists::Lists;
 use crate::live::{self, Hub};
 use crate::problem::Problem;
+use crate::service::ServiceSettings;
 use crate::session::Signer;
 use crate::watch::Watcher;
-use crate::{caller, download, exports, health, jobs, maps, openapi, pages, print, requests, review, upload};
+use crate::{caller, download, exports, health, jobs, maps, openapi, pages, print, requests, review, service, upload};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -67,6 +68,8 @@ pub struct WebSettings {
     pub grace: Duration,
     /// Whoever checks and draws maps.
     pub maps: Option<Arc<dyn DrawMaps>>,
+    /// The html service.
+    pub service: ServiceSettings,
 }
 
 impl Default for WebSettings {
@@ -87,6 +90,7 @@ impl Default for WebSettings {
             connections: 8192,
             grace: Duration::from_secs(30),
             maps: None,
+            service: ServiceSettings::default(),
         }
     }
 }
@@ -226,6 +230,9 @@ fn router(app: Arc<App>) -> Router {
         // Files have a limit of their own, which is kept while they come.
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know));
+    let keyed = service::routes()
+        .layer(DefaultBodyLimit::disable())
+        .route_layer(middleware::from_fn_with_state(app.clone(), caller::know_key));
     let open = Router::new()
         .route("/api/files/{id}", get(download::by_link))
         .route("/exports/{file}", get(exports::fetch))
@@ -234,8 +241,10 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/healthz/ready", get(health::ready))
         .route("/api/openapi.json", get(openapi::document))
         .route("/api/docs", get(openapi::page))
-        .merge(pages::assets());
+        .merge(pages::assets())
+        .merge(service::open_routes());
     known
+        .merge(keyed)
         .merge(open)
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })

@@ -22,6 +22,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// How to serve.
 #[derive(Debug, Args)]
@@ -80,6 +81,8 @@ struct Working {
     worker: Worker,
     /// Shows results to a language model, where that is wanted.
     asking: Option<Asking>,
+    /// Tells owners of jobs that ended.
+    telling: JoinHandle<()>,
 }
 
 impl Working {
@@ -87,7 +90,10 @@ impl Working {
         if let Some(asking) = self.asking {
             asking.stop().await;
         }
-        Ok(self.worker.stop().await?)
+        let stopped = self.worker.stop().await;
+        // What was under way is sent again by whoever comes next.
+        self.telling.abort();
+        Ok(stopped?)
     }
 }
 
@@ -231,11 +237,13 @@ async fn start_worker(
         grace: drain.grace(),
         away_max: work.away_max(),
         chores: Some(chores),
+        places: settings.places()?,
         ..ode_worker::Config::default()
     };
     let asking = work.opinions.start(store.clone(), blobs.clone(), work.conversions()).await?;
+    let telling = work.webhooks(store.clone())?;
     let worker = Worker::start(store, Some(blobs), work.registry().await?, config).await?;
-    Ok(Working { worker, asking })
+    Ok(Working { worker, asking, telling: tokio::spawn(telling.run()) })
 }
 
 /// Stopping for longer than this asks for a word.

@@ -19,6 +19,7 @@ mod migrate;
 mod ocr;
 mod places;
 mod serve;
+mod service;
 mod standin;
 mod upload;
 mod web;

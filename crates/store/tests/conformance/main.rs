@@ -18,5 +18,6 @@ mod reading;
 mod requests;
 mod retention;
 mod schema;
+mod service;
 mod web;
 mod workers;

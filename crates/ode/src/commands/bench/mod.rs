@@ -5,6 +5,7 @@ mod extract;
 mod html;
 mod jobs;
 mod maps;
+mod service;
 mod web;
 
 use clap::Subcommand;
@@ -21,6 +22,8 @@ pub(crate) enum Bench {
     Extract(extract::Extract),
     /// Converting PDFs to HTML: processor time for each page
     Html(html::Html),
+    /// The html service: documents a second, against calling the converter directly
+    Service(service::Service),
     /// Drawing a map for print: processor time, peak memory and bytes of a whole poster
     Maps(maps::Maps),
 }
@@ -31,6 +34,7 @@ pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
         Bench::Web(args) => web::run(&args).await,
         Bench::Extract(args) => extract::run(args).await,
         Bench::Html(args) => html::run(&args),
+        Bench::Service(args) => service::run(&args).await,
         Bench::Maps(args) => maps::run(&args),
     }
 }
