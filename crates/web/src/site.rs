@@ -9,7 +9,7 @@ use crate::live::{self, Hub};
 use crate::problem::Problem;
 use crate::session::Signer;
 use crate::watch::Watcher;
-use crate::{caller, download, exports, health, jobs, maps, openapi, pages, print, requests, upload};
+use crate::{caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, upload};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -67,6 +67,8 @@ pub struct WebSettings {
     pub grace: Duration,
     /// Whoever checks and draws maps.
     pub maps: Option<Arc<dyn DrawMaps>>,
+    /// The key under which Printful signs its events; none are taken without.
+    pub printful_hook_secret: Option<Vec<u8>>,
 }
 
 impl Default for WebSettings {
@@ -87,6 +89,7 @@ impl Default for WebSettings {
             connections: 8192,
             grace: Duration::from_secs(30),
             maps: None,
+            printful_hook_secret: None,
         }
     }
 }
@@ -220,6 +223,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/jobs/{id}/stop", post(jobs::stop))
         .route("/api/stream", get(live::stream))
         .merge(printing())
+        .merge(orders::routes())
         .merge(pages::routes())
         // Files have a limit of their own, which is kept while they come.
         .layer(DefaultBodyLimit::disable())
@@ -232,6 +236,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/healthz/ready", get(health::ready))
         .route("/api/openapi.json", get(openapi::document))
         .route("/api/docs", get(openapi::page))
+        .merge(orders::hooks())
         .merge(pages::assets());
     known
         .merge(open)
