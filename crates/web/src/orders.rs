@@ -126,10 +126,12 @@ pub(crate) async fn order(
 ) -> Result<(StatusCode, Json<OrderView>), Problem> {
     let job = find(&app, &caller, &id).await?;
     let Owner::Organisation(organisation) = caller.owner else {
-        let detail = "Only an organisation orders prints, with a key made by `ode keys create --organisation`.";
+        let detail =
+            "Only an organisation orders prints, with a key made by `ode keys create --organisation`.";
         return Err(Problem::new(ErrorCode::Forbidden, detail));
     };
-    let body = to_bytes(body, ORDER_BYTES_MAX).await.map_err(|_| Problem::from(ErrorCode::PayloadTooLarge))?;
+    let body =
+        to_bytes(body, ORDER_BYTES_MAX).await.map_err(|_| Problem::from(ErrorCode::PayloadTooLarge))?;
     let ask: OrderAsk = serde_json::from_slice(&body)
         .map_err(|error| Problem::invalid(format!("The order cannot be read: {error}.")))?;
     let asked = app.store.ask_order(job.id, organisation, &ask).await?;
@@ -153,14 +155,16 @@ pub(crate) async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<OrderView>, Problem> {
     let job = find(&app, &caller, &id).await?;
-    let none = || Problem::new(ErrorCode::NotFound, "No order was asked for with this print. Ask for one by POST.");
+    let none =
+        || Problem::new(ErrorCode::NotFound, "No order was asked for with this print. Ask for one by POST.");
     Ok(Json(app.store.order_of(job.id).await?.ok_or_else(none)?.into()))
 }
 
 /// Takes note of an event. Nothing that it says is believed: the order that it names is looked at, soon.
 async fn hook(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Result<StatusCode, Problem> {
     let Some(secret) = &app.settings.printful_hook_secret else { return Err(Problem::not_found()) };
-    let body = to_bytes(body, EVENT_BYTES_MAX).await.map_err(|_| Problem::from(ErrorCode::PayloadTooLarge))?;
+    let body =
+        to_bytes(body, EVENT_BYTES_MAX).await.map_err(|_| Problem::from(ErrorCode::PayloadTooLarge))?;
     if !is_signed(secret, &headers, &body) {
         tracing::warn!("an event came to /webhooks/printful under a signature that is not Printful's");
         return Err(Problem::new(ErrorCode::Unauthorized, "The signature is not that of this body."));
@@ -227,8 +231,10 @@ mod tests {
     #[test]
     fn an_event_told_again_is_the_same_event() {
         let event = |retries: u32, order: u32| {
-            digest(&json!({ "type": "order_updated", "occurred_at": "2026-01-01T00:00:00Z", "retries": retries,
-                "data": { "order": { "id": order } } }))
+            digest(
+                &json!({ "type": "order_updated", "occurred_at": "2026-01-01T00:00:00Z", "retries": retries,
+                "data": { "order": { "id": order } } }),
+            )
         };
         assert_eq!(event(0, 1), event(3, 1));
         assert_ne!(event(0, 1), event(0, 2));

@@ -81,7 +81,13 @@ pub(crate) struct OrderArgs {
     )]
     export_base: Option<String>,
     /// Seconds after which Printful is asked again how an order stands; its events only make that sooner
-    #[arg(long, env = "ODE_ORDER_LOOK", value_name = "SECONDS", default_value_t = 3600.0, hide_short_help = true)]
+    #[arg(
+        long,
+        env = "ODE_ORDER_LOOK",
+        value_name = "SECONDS",
+        default_value_t = 3600.0,
+        hide_short_help = true
+    )]
     order_look: f64,
 }
 

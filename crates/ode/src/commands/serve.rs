@@ -3,6 +3,7 @@
 use super::drawing::{Drawing, drawer};
 use super::gateway;
 use super::opinions::Asking;
+use super::orders::Following;
 use super::site::SiteArgs;
 use super::watch::{Watched, Watching};
 use super::work::Work;
@@ -80,12 +81,17 @@ struct Working {
     worker: Worker,
     /// Shows results to a language model, where that is wanted.
     asking: Option<Asking>,
+    /// Asks how placed orders stand, where there are orders.
+    following: Option<Following>,
 }
 
 impl Working {
     async fn stop(self) -> anyhow::Result<()> {
         if let Some(asking) = self.asking {
             asking.stop().await;
+        }
+        if let Some(following) = self.following {
+            following.stop().await;
         }
         Ok(self.worker.stop().await?)
     }
@@ -230,8 +236,9 @@ async fn start_worker(
         ..ode_worker::Config::default()
     };
     let asking = work.opinions.start(store.clone(), blobs.clone(), work.conversions()).await?;
-    let worker = Worker::start(store, Some(blobs), work.registry().await?, config).await?;
-    Ok(Working { worker, asking })
+    let (registry, following) = work.registry(&store).await?;
+    let worker = Worker::start(store, Some(blobs), registry, config).await?;
+    Ok(Working { worker, asking, following })
 }
 
 /// Stopping for longer than this asks for a word.

@@ -4,12 +4,14 @@
 use super::gateway;
 use super::keep::Keep;
 use super::opinions::Opinions;
+use super::orders::{Following, OrderArgs};
 use anyhow::Context as _;
 use clap::Args;
 use ode_job::{BreakerPolicy, Registry, RetryPolicy};
 use ode_pipelines::Handlers;
 use ode_pipelines::print::ExportHandler;
 use ode_pipelines::xml::{BREAKER, ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
+use ode_store::Store;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,14 +63,16 @@ pub(crate) struct Work {
     #[command(flatten)]
     conversions: gateway::Conversions,
     #[command(flatten)]
+    orders: OrderArgs,
+    #[command(flatten)]
     pub(super) opinions: Opinions,
     #[command(flatten)]
     pub(super) keep: Keep,
 }
 
 impl Work {
-    /// The handlers, ready to work.
-    pub(super) async fn registry(&self) -> anyhow::Result<Registry> {
+    /// The handlers, ready to work, and what follows orders beside them.
+    pub(super) async fn registry(&self, store: &Store) -> anyhow::Result<(Registry, Option<Following>)> {
         let at_once = self.jobs_at_once.get();
         let route = match &self.gateway_url {
             None => Route::BuiltIn(Arc::new(gateway::engine(&self.conversions, at_once).await?)),
@@ -85,7 +89,8 @@ impl Work {
         let at_once = self.maps_at_once.get();
         let drawer = super::drawing::drawer(Some(at_once), self.conversions.sandbox())?;
         let export = ExportHandler::new(drawer, at_once, retry);
-        Ok(ode_pipelines::registry(Handlers { xml, export }))
+        let (order, following) = self.orders.start(store, retry).await?.unzip();
+        Ok((ode_pipelines::registry(Handlers { xml, export, order }), following))
     }
 
     fn gateways(&self, url: &str) -> anyhow::Result<Gateways> {

@@ -123,7 +123,9 @@ fn read(path: &PathBuf) -> anyhow::Result<OrderAsk> {
 
 async fn estimate(ask: &OrderAsk, printful: &PrintfulArgs) -> anyhow::Result<ExitCode> {
     let Some(provider) = printful.provider()? else {
-        output::tell("The order is well formed. What it costs is known to Printful, for which there is no token here.");
+        output::tell(
+            "The order is well formed. What it costs is known to Printful, for which there is no token here.",
+        );
         return Ok(ExitCode::SUCCESS);
     };
     // Any picture will do: posters cost what their size costs.
@@ -146,15 +148,20 @@ async fn estimate(ask: &OrderAsk, printful: &PrintfulArgs) -> anyhow::Result<Exi
 
 async fn organisation_id(store: &Store, name: &str) -> anyhow::Result<Uuid> {
     let known = store.organisation(name).await?;
-    known.with_context(|| format!("There is no organisation {name}. `ode keys create --organisation {name}` makes one."))
+    known.with_context(|| {
+        format!("There is no organisation {name}. `ode keys create --organisation {name}` makes one.")
+    })
 }
 
 pub(crate) async fn status(store: &Store, args: &Status) -> anyhow::Result<ExitCode> {
     if let Some(name) = &args.job {
         return one(store, name, args.json).await;
     }
-    let orders =
-        if args.attention { store.orders_to_look_at(LIST_MAX).await? } else { store.orders(LIST_MAX).await? };
+    let orders = if args.attention {
+        store.orders_to_look_at(LIST_MAX).await?
+    } else {
+        store.orders(LIST_MAX).await?
+    };
     if args.json {
         output::json(&orders)?;
         return Ok(ExitCode::SUCCESS);
@@ -237,7 +244,9 @@ pub(crate) async fn cap(store: &Store, args: &Cap) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if caps.is_empty() {
-        output::tell("No limit is set, so nothing can be ordered. `ode print cap NAME --order 60.00 --month 600.00` sets one.");
+        output::tell(
+            "No limit is set, so nothing can be ordered. `ode print cap NAME --order 60.00 --month 600.00` sets one.",
+        );
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(["ORGANISATION", "ONE ORDER", "30 DAYS", "SPENT"]);
@@ -264,7 +273,9 @@ pub(crate) async fn webhook(args: &Webhook) -> anyhow::Result<ExitCode> {
         }
         Outcome::Refused(refusal) => anyhow::bail!("Printful refuses: {refusal}."),
         Outcome::NotExecuted { why, .. } | Outcome::Unknown { why } => {
-            anyhow::bail!("Printful did not answer clearly: {why}. Run it again; the last key is the one that counts.")
+            anyhow::bail!(
+                "Printful did not answer clearly: {why}. Run it again; the last key is the one that counts."
+            )
         }
     }
 }

@@ -150,7 +150,10 @@ impl Placing<'_> {
             return Ok(request.clone());
         }
         let Some(sha256) = &self.order.export_sha256 else {
-            return Err(Failure::rejected(ErrorCode::FileRefused, "The exported map is gone. Reprint the map"));
+            return Err(Failure::rejected(
+                ErrorCode::FileRefused,
+                "The exported map is gone. Reprint the map",
+            ));
         };
         let (ask, external_id) = (&self.order.ask, &self.order.external_id);
         let url = (self.handler.export_url)(sha256);
@@ -225,8 +228,11 @@ impl Placing<'_> {
             FileStanding::Fine => {}
             FileStanding::Waiting => return Err(self.wait("The provider has not fetched the file yet")),
             FileStanding::Failed => {
-                let message = "The provider could not use the file. Check that it can be reached, and reprint the map";
-                return Err(self.call_for_help(Attention::FileRefused, ErrorCode::FileRefused, message).await?);
+                let message =
+                    "The provider could not use the file. Check that it can be reached, and reprint the map";
+                return Err(self
+                    .call_for_help(Attention::FileRefused, ErrorCode::FileRefused, message)
+                    .await?);
             }
         }
         let Some(cost) = found.cost else {
@@ -237,7 +243,9 @@ impl Placing<'_> {
                 "The order costs {cost} and may cost {}, so it was not confirmed",
                 Money(self.order.cost_max_cents)
             );
-            return Err(self.call_for_help(Attention::CostAboveCap, ErrorCode::CostAboveCap, message).await?);
+            return Err(self
+                .call_for_help(Attention::CostAboveCap, ErrorCode::CostAboveCap, message)
+                .await?);
         }
         self.tell(70, "Confirming");
         self.turn().await?;
@@ -253,7 +261,9 @@ impl Placing<'_> {
             // That it cannot be confirmed may mean that it is: only a look says.
             Outcome::Refused(_) => match self.look_up().await? {
                 Some(after) => Ok(after),
-                None => Err(self.doubt("The provider refuses to confirm the order and does not find it").await),
+                None => {
+                    Err(self.doubt("The provider refuses to confirm the order and does not find it").await)
+                }
             },
             Outcome::Unknown { why } => Err(self.doubt(&why).await),
         }
@@ -270,7 +280,9 @@ impl Placing<'_> {
                 "Order {} is confirmed at a cost that was not allowed. Look at it in the provider's dashboard",
                 found.id
             );
-            return Err(self.call_for_help(Attention::CostAboveCap, ErrorCode::CostAboveCap, message).await?);
+            return Err(self
+                .call_for_help(Attention::CostAboveCap, ErrorCode::CostAboveCap, message)
+                .await?);
         };
         self.record_draft(found).await?;
         self.effects.record(OrderStep::Confirmed { status: found.status_word.clone() }).await?;
@@ -281,7 +293,8 @@ impl Placing<'_> {
     }
 
     async fn cancelled(&self, found: &RemoteOrder) -> Result<Failure, Failure> {
-        let message = format!("Order {} was cancelled at the provider. Reprint the map if you still want it", found.id);
+        let message =
+            format!("Order {} was cancelled at the provider. Reprint the map if you still want it", found.id);
         self.call_for_help(Attention::Cancelled, ErrorCode::OrderCancelled, message).await
     }
 
@@ -323,11 +336,13 @@ impl Placing<'_> {
             return failure;
         }
         let is_long = self.order.unclear_since.is_some_and(|since| {
-            Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default() > policy.attention_after
+            Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default()
+                > policy.attention_after
         });
         if is_long {
             let message = "For long it has not been clear whether this order exists. Look for its external id in the provider's dashboard".to_owned();
-            let told = self.effects.record(OrderStep::Attention { reason: Attention::Unclear, message }).await;
+            let told =
+                self.effects.record(OrderStep::Attention { reason: Attention::Unclear, message }).await;
             if let Err(failure) = told {
                 return failure;
             }
@@ -357,7 +372,9 @@ impl Placing<'_> {
         for _ in 0..TURNS_MAX {
             match self.effects.turn(PROVIDER, CALLS_A_MINUTE).await? {
                 None => return Ok(()),
-                Some(longer) if longer > TURN_WAIT_MAX => return Err(self.away(Some(longer), "the rate limit")),
+                Some(longer) if longer > TURN_WAIT_MAX => {
+                    return Err(self.away(Some(longer), "the rate limit"));
+                }
                 Some(shorter) => {
                     wait = shorter;
                     tokio::time::sleep(shorter).await;

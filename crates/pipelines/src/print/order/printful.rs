@@ -48,7 +48,9 @@ pub enum PrintfulError {
     #[error("Printful's address must look like https://api.printful.com.")]
     Unusable,
     /// The token cannot be sent.
-    #[error("The Printful token has letters that no token has. Copy it again from Printful's developer page.")]
+    #[error(
+        "The Printful token has letters that no token has. Copy it again from Printful's developer page."
+    )]
     Token,
     /// The machine has no certificates, or TLS cannot start.
     #[error("Nothing can be called from here: {0}.")]

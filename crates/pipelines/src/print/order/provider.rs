@@ -68,12 +68,9 @@ impl Provider {
     pub fn standing(&self, now: Timestamp) -> Standing {
         let standing = self.breaker().standing(&format!("printful {}", self.client.address()), now);
         match *self.refused() {
-            Some((since, until)) => Standing {
-                state: "open".into(),
-                until: Some(until),
-                away_since: Some(since),
-                ..standing
-            },
+            Some((since, until)) => {
+                Standing { state: "open".into(), until: Some(until), away_since: Some(since), ..standing }
+            }
             None => standing,
         }
     }
@@ -96,7 +93,8 @@ impl Provider {
             Outcome::NotExecuted { after, .. } => (after.is_some(), false),
             Outcome::Unknown { .. } => (false, false),
         };
-        self.breaker().record(now, if is_well { breaker::Outcome::Success } else { breaker::Outcome::Failure });
+        self.breaker()
+            .record(now, if is_well { breaker::Outcome::Success } else { breaker::Outcome::Failure });
         let mut refused = self.refused();
         if is_refused {
             let since = refused.map_or(now, |(since, _)| since);

@@ -54,7 +54,9 @@ impl RemoteOrder {
         let status_word = body["status"].as_str()?;
         let status = match status_word {
             "draft" => Status::Draft,
-            "pending" | "inprocess" | "partial" | "fulfilled" | "onhold" | "inreview" | "archived" => Status::Placed,
+            "pending" | "inprocess" | "partial" | "fulfilled" | "onhold" | "inreview" | "archived" => {
+                Status::Placed
+            }
             "failed" => Status::Failed,
             "canceled" | "cancelled" => Status::Cancelled,
             _ => Status::Other,
@@ -110,18 +112,26 @@ impl RemoteOrder {
         let attention = match self.status {
             Status::Cancelled => Some((
                 Attention::Cancelled,
-                format!("Order {number} was cancelled at the provider. Reprint the map if it is still wanted."),
+                format!(
+                    "Order {number} was cancelled at the provider. Reprint the map if it is still wanted."
+                ),
             )),
             Status::Failed => Some((
                 Attention::Failed,
-                format!("The provider gave order {number} up. Read why in its dashboard and confirm it there."),
+                format!(
+                    "The provider gave order {number} up. Read why in its dashboard and confirm it there."
+                ),
             )),
-            Status::Draft | Status::Placed | Status::Other => wanted.iter().any(|one| one.is_returned).then(|| {
-                (
-                    Attention::Returned,
-                    format!("A shipment of order {number} came back or was lost. Ask the provider about it."),
-                )
-            }),
+            Status::Draft | Status::Placed | Status::Other => {
+                wanted.iter().any(|one| one.is_returned).then(|| {
+                    (
+                        Attention::Returned,
+                        format!(
+                            "A shipment of order {number} came back or was lost. Ask the provider about it."
+                        ),
+                    )
+                })
+            }
         };
         Fate {
             is_shipped: is_whole && is_all(|one| one.is_sent),
