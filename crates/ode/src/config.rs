@@ -126,6 +126,11 @@ impl Settings {
         Ok(store)
     }
 
+    /// How often a worker says that it is alive: twice within what counts as silence, and once to spare.
+    pub(crate) fn beat_every(&self) -> Duration {
+        Duration::try_from_secs_f64(self.silence / 2.5).unwrap_or(Duration::from_secs(2))
+    }
+
     /// Where local files go; `None` if they go elsewhere.
     pub(crate) fn files_directory(&self) -> Option<PathBuf> {
         match self.storage.as_deref() {

@@ -190,10 +190,9 @@ const READY: &str = "SELECT l.id, CASE WHEN l.advance THEN 1 ELSE 0 END AS advan
     WHERE l.pipeline = 'print' AND l.state = 'export_complete' ORDER BY l.id LIMIT $1";
 const SAW: &str = "UPDATE print_orders SET provider_status = $2,
         shipped_at = CASE WHEN $3 = 1 THEN coalesce(shipped_at, {now}) ELSE shipped_at END,
-        delivered_at = CASE WHEN $4 = 1 THEN coalesce(delivered_at, {now}) ELSE delivered_at END,
-        attention = $5, attention_message = $6,
-        attention_at = CASE WHEN $5 IS NULL THEN NULL ELSE coalesce(attention_at, {now}) END,
-        look_at = {after $7}, updated_at = {now}
+        attention = $4, attention_message = $5,
+        attention_at = CASE WHEN $4 IS NULL THEN NULL ELSE coalesce(attention_at, {now}) END,
+        look_at = {after $6}, updated_at = {now}
     WHERE job_id = $1 AND phase = 'confirmed'";
 const LOOKED: &str = "UPDATE print_orders SET look_at = NULL WHERE job_id = $1";
 const HEARD: &str = "INSERT INTO provider_events (digest, kind, external_id) VALUES ($1, $2, $3)
@@ -400,9 +399,8 @@ impl Store {
             Some((reason, message)) => (Some(reason.as_str()), Some(message.as_str())),
             None => (None, None),
         };
-        let (shipped, delivered) = (i64::from(seen.is_shipped), i64::from(seen.is_delivered));
-        let params =
-            params![job, seen.status.as_str(), shipped, delivered, reason, message, micros(seen.look_again)];
+        let shipped = i64::from(seen.is_shipped);
+        let params = params![job, seen.status.as_str(), shipped, reason, message, micros(seen.look_again)];
         self.db().write(&[SAW], params).await?;
         if !seen.is_delivered {
             return Ok(());
@@ -437,7 +435,7 @@ async fn check_orderable(tx: &mut Tx, job: JobId) -> Result<(), Error> {
     let row = rows.first().ok_or_else(|| Error::NotFound(job.to_string()))?;
     let (pipeline, from): (Pipeline, State) = (row.name("pipeline")?, row.name("state")?);
     match from {
-        State::PendingExport | State::Exporting | State::ExportComplete => Ok(()),
+        State::PendingExport | State::Exporting | State::ExportComplete | State::Ordering => Ok(()),
         _ => Err(Refused { pipeline, from, event: Event::Advanced }.into()),
     }
 }

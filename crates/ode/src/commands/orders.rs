@@ -5,9 +5,9 @@ use anyhow::Context as _;
 use clap::Args;
 use jiff::Timestamp;
 use ode_job::order::Attention;
-use ode_job::{RetryPolicy, WorkerId};
+use ode_job::{BreakerPolicy, RetryPolicy, WorkerId};
 use ode_pipelines::print::order::{
-    CALL_TIMEOUT, CALLS_A_MINUTE, OrderHandler, OrderPolicy, Outcome, PAGE, PRINTFUL_URL, PROVIDER, Printful,
+    CALL_TIMEOUT, OrderHandler, OrderPolicy, Outcome, PAGE, PRINTFUL_URL, PROVIDER, Pace, Printful,
     PrintfulSettings, Provider, RemoteOrder, Status,
 };
 use ode_store::{OrderRecord, Seen, Store};
@@ -32,6 +32,10 @@ pub(crate) struct PrintfulArgs {
     #[arg(long, env = "ODE_PRINTFUL_TIMEOUT", value_name = "SECONDS", default_value_t = CALL_TIMEOUT.as_secs_f64(),
         hide_short_help = true)]
     printful_timeout: f64,
+    /// Calls there in a minute, of all processes together
+    #[arg(long, env = "ODE_PRINTFUL_RATE", value_name = "N", default_value_t = Pace::default().calls_a_minute,
+        value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
+    printful_rate: u32,
 }
 
 /// The token is never an argument: other users of the machine could read it.
@@ -41,7 +45,7 @@ const TIMEOUT_MAX: f64 = 60.0;
 
 impl PrintfulArgs {
     /// The provider, if there is a token for it.
-    pub(super) fn provider(&self) -> anyhow::Result<Option<Provider>> {
+    pub(super) fn provider(&self, pace: Pace) -> anyhow::Result<Option<Provider>> {
         let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
         let Some(token) = token else { return Ok(None) };
         let seconds = self.printful_timeout;
@@ -56,13 +60,13 @@ impl PrintfulArgs {
             timeout: Duration::from_secs_f64(seconds),
         };
         let client = Printful::new(&settings).context("--printful-url cannot be used")?;
-        Ok(Some(Provider::new(client)))
+        Ok(Some(Provider::new(client, Pace { calls_a_minute: self.printful_rate, ..pace })))
     }
 
     /// The same for commands that can do nothing without.
     pub(super) fn needed(&self) -> anyhow::Result<Provider> {
         let none = || format!("There is no token for Printful. Set it in {TOKEN}.");
-        self.provider()?.with_context(none)
+        self.provider(Pace::default())?.with_context(none)
     }
 }
 
@@ -76,7 +80,7 @@ pub(crate) struct OrderArgs {
         long,
         env = "ODE_EXPORT_BASE",
         value_name = "URL",
-        next_help_heading = "Orders",
+        help_heading = "Orders",
         hide_short_help = true
     )]
     export_base: Option<String>,
@@ -91,6 +95,8 @@ pub(crate) struct OrderArgs {
     order_look: f64,
 }
 
+/// After a refused token the queue rests for so many of the shortest waits: a minute.
+const REFUSED_BASES: u32 = 12;
 /// A link to an export is good for as long as orders may be tried and files fetched again.
 const LINK_LIFETIME: Duration = Duration::from_hours(24 * 90);
 
@@ -100,8 +106,10 @@ impl OrderArgs {
         &self,
         store: &Store,
         retry: RetryPolicy,
+        breaker: BreakerPolicy,
     ) -> anyhow::Result<Option<(OrderHandler, Following)>> {
-        let Some(provider) = self.printful.provider()? else { return Ok(None) };
+        let pace = Pace { breaker, refused_pause: retry.base * REFUSED_BASES, ..Pace::default() };
+        let Some(provider) = self.printful.provider(pace)? else { return Ok(None) };
         let base = self.export_base.as_deref().map(|base| base.trim_end_matches('/'));
         let base = base.filter(|base| base.starts_with("https://") || base.starts_with("http://"));
         let base = base.with_context(|| {
@@ -286,7 +294,7 @@ impl Follower {
 
     /// Makes a call when it is our turn, and remembers how it went.
     async fn call<T>(&self, call: impl AsyncFnOnce() -> Outcome<T>) -> anyhow::Result<Outcome<T>> {
-        while let Some(wait) = self.store.take_turn(PROVIDER, CALLS_A_MINUTE).await? {
+        while let Some(wait) = self.store.take_turn(PROVIDER, self.provider.pace.calls_a_minute).await? {
             tokio::time::sleep(wait).await;
         }
         let outcome = call().await;

@@ -233,6 +233,7 @@ async fn start_worker(
         grace: drain.grace(),
         away_max: work.away_max(),
         chores: Some(chores),
+        beat_every: settings.beat_every(),
         ..ode_worker::Config::default()
     };
     let asking = work.opinions.start(store.clone(), blobs.clone(), work.conversions()).await?;

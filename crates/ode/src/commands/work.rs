@@ -89,7 +89,7 @@ impl Work {
         let at_once = self.maps_at_once.get();
         let drawer = super::drawing::drawer(Some(at_once), self.conversions.sandbox())?;
         let export = ExportHandler::new(drawer, at_once, retry);
-        let (order, following) = self.orders.start(store, retry).await?.unzip();
+        let (order, following) = self.orders.start(store, retry, self.breaker()).await?.unzip();
         Ok((ode_pipelines::registry(Handlers { xml, export, order }), following))
     }
 
@@ -102,9 +102,11 @@ impl Work {
         if let Some(backup) = &self.gateway_backup {
             clients.push(client("--gateway-backup", backup)?);
         }
-        let policy =
-            BreakerPolicy { calls_min: self.breaker_calls, cool_down: self.breaker_cool_down, ..BREAKER };
-        Ok(Gateways::new(clients, policy))
+        Ok(Gateways::new(clients, self.breaker()))
+    }
+
+    fn breaker(&self) -> BreakerPolicy {
+        BreakerPolicy { calls_min: self.breaker_calls, cool_down: self.breaker_cool_down, ..BREAKER }
     }
 
     /// Refuses a mapping that is not there, where documents are converted here; elsewhere others know.

@@ -5,6 +5,7 @@ mod extract;
 mod html;
 mod jobs;
 mod maps;
+mod orders;
 mod web;
 
 use clap::Subcommand;
@@ -23,6 +24,8 @@ pub(crate) enum Bench {
     Html(html::Html),
     /// Drawing a map for print: processor time, peak memory and bytes of a whole poster
     Maps(maps::Maps),
+    /// Placing orders exactly once: workers killed, a provider that misbehaves, and an audit of its ledger
+    Orders(orders::Orders),
 }
 
 pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
@@ -32,5 +35,6 @@ pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
         Bench::Extract(args) => extract::run(args).await,
         Bench::Html(args) => html::run(&args),
         Bench::Maps(args) => maps::run(&args),
+        Bench::Orders(args) => orders::run(&args).await,
     }
 }

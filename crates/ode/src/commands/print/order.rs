@@ -6,7 +6,7 @@ use crate::output::{self, Table};
 use anyhow::Context as _;
 use clap::Args;
 use ode_job::order::{Money, OrderAsk};
-use ode_pipelines::print::order::Outcome;
+use ode_pipelines::print::order::{Outcome, Pace};
 use ode_store::{Asked, OrderRecord, SpendCap, Store};
 use serde_json::json;
 use std::path::PathBuf;
@@ -122,7 +122,7 @@ fn read(path: &PathBuf) -> anyhow::Result<OrderAsk> {
 }
 
 async fn estimate(ask: &OrderAsk, printful: &PrintfulArgs) -> anyhow::Result<ExitCode> {
-    let Some(provider) = printful.provider()? else {
+    let Some(provider) = printful.provider(Pace::default())? else {
         output::tell(
             "The order is well formed. What it costs is known to Printful, for which there is no token here.",
         );

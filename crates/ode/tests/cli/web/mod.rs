@@ -6,5 +6,6 @@ mod documents;
 mod limits;
 mod live;
 mod maps;
+mod orders;
 mod results;
 mod watch;

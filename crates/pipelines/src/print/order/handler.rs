@@ -4,7 +4,7 @@
 //! external id is ever sent. So whoever takes the job over, and whenever, finds what there is by looking it up.
 
 use super::printful::{Outcome, Refusal};
-use super::provider::{CALLS_A_MINUTE, PROVIDER, Provider};
+use super::provider::{PROVIDER, Provider};
 use super::remote::{FileStanding, RemoteOrder, Status};
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -370,7 +370,7 @@ impl Placing<'_> {
         }
         let mut wait = Duration::ZERO;
         for _ in 0..TURNS_MAX {
-            match self.effects.turn(PROVIDER, CALLS_A_MINUTE).await? {
+            match self.effects.turn(PROVIDER, self.handler.provider.pace.calls_a_minute).await? {
                 None => return Ok(()),
                 Some(longer) if longer > TURN_WAIT_MAX => {
                     return Err(self.away(Some(longer), "the rate limit"));

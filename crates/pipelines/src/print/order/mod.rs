@@ -9,9 +9,9 @@ mod printful;
 mod provider;
 mod remote;
 
-pub use handler::{OrderHandler, OrderPolicy};
+pub use handler::{ExportUrl, OrderHandler, OrderPolicy};
 pub use printful::{
     CALL_TIMEOUT, Outcome, PAGE, PRINTFUL_URL, Printful, PrintfulError, PrintfulSettings, Refusal,
 };
-pub use provider::{CALLS_A_MINUTE, PROVIDER, Provider};
+pub use provider::{PROVIDER, Pace, Provider};
 pub use remote::{Fate, FileStanding, RemoteOrder, Shipment, Status};

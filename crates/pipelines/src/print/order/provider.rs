@@ -1,6 +1,7 @@
 //! Printful as one process sees it: behind a breaker, and paused when it does not know our token.
 
 use super::printful::{Outcome, Printful};
+use crate::xml::BREAKER;
 use jiff::Timestamp;
 use ode_job::breaker::{self, Breaker, BreakerPolicy, Permit, Standing};
 use ode_job::pipeline::Readiness;
@@ -9,23 +10,31 @@ use std::time::Duration;
 
 /// Under which name its turns are taken.
 pub const PROVIDER: &str = "printful";
-/// Printful allows 120 to a token; the rest is for people who use the same one.
-pub const CALLS_A_MINUTE: u32 = 100;
-/// After a refused token, one order is tried this much later.
-const REFUSED_PAUSE: Duration = Duration::from_secs(60);
+/// How much is asked of it, and when it counts as away.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Calls a minute of all processes together.
+    pub calls_a_minute: u32,
+    /// When it counts as away.
+    pub breaker: BreakerPolicy,
+    /// After a refused token, one order is tried this much later.
+    pub refused_pause: Duration,
+}
 
-const BREAKER: BreakerPolicy = BreakerPolicy {
-    window: Duration::from_mins(5),
-    failure_share: 0.5,
-    calls_min: 10,
-    cool_down: Duration::from_secs(30),
-};
+impl Default for Pace {
+    /// Printful allows 120 calls to a token; the rest is for people who use the same one.
+    fn default() -> Self {
+        Pace { calls_a_minute: 100, breaker: BREAKER, refused_pause: Duration::from_secs(60) }
+    }
+}
 
 /// The client with what is known of how well it works.
 #[derive(Debug)]
 pub struct Provider {
     /// To call it.
     pub client: Printful,
+    /// How much is asked of it.
+    pub pace: Pace,
     breaker: Mutex<Breaker>,
     /// Since when our token is refused, and until when nobody tries.
     refused: Mutex<Option<(Timestamp, Timestamp)>>,
@@ -34,8 +43,9 @@ pub struct Provider {
 impl Provider {
     /// A provider that nothing is known of.
     #[must_use]
-    pub fn new(client: Printful) -> Self {
-        Provider { client, breaker: Mutex::new(Breaker::new(BREAKER)), refused: Mutex::default() }
+    pub fn new(client: Printful, pace: Pace) -> Self {
+        let breaker = Mutex::new(Breaker::new(pace.breaker));
+        Provider { client, pace, breaker, refused: Mutex::default() }
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
@@ -103,7 +113,7 @@ impl Provider {
                     "Printful refuses our token: orders wait. Set a valid one in ODE_PRINTFUL_TOKEN and restart."
                 );
             }
-            *refused = Some((since, now + REFUSED_PAUSE));
+            *refused = Some((since, now + self.pace.refused_pause));
         } else if is_well {
             *refused = None;
         }
