@@ -2,8 +2,8 @@
 //!
 //! Names are made here and nowhere else: a job's id, the fence of the attempt that wrote the file, and a number; or,
 //! for a file that comes before its job, `uploads` and an id of its own. Nothing a caller typed becomes part of a path.
-//! The two characters in front spread the files over directories, so that none grows past a few thousand entries
-//! however many jobs there are.
+//! The two characters in front spread the files over 256 directories, so that a million jobs make some thousands of
+//! entries in each.
 
 use crate::error::Error;
 use bytes::{Bytes, BytesMut};

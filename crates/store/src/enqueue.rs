@@ -361,7 +361,7 @@ impl Store {
         });
         let told: Vec<(usize, Vec<i64>)> = told.collect();
         let lanes = waiting_lanes(rows).into_iter().map(|lane| json!({ "lane": lane }));
-        let lanes = Param::Rows(Value::Array(lanes.collect()).to_string());
+        let lanes = Param::rows(lanes);
         let (script, jobs, lanes, columns) = match (self.dialect(), rows) {
             (Dialect::Postgres, [row]) => {
                 let seqs = told.into_iter().flat_map(|(_, seqs)| seqs).collect();
@@ -380,7 +380,7 @@ impl Store {
                 let json = rows.iter().zip(told).map(|(row, (group, seqs))| {
                     row.to_json(group, sqlite::history(&seqs).trim_start_matches(',').to_owned())
                 });
-                (sqlite::ENQUEUE, Param::Rows(Value::Array(json.collect()).to_string()), lanes, Vec::new())
+                (sqlite::ENQUEUE, Param::rows(json), lanes, Vec::new())
             }
         };
         let born = rows.iter().find_map(|row| row.born.as_ref());
@@ -437,7 +437,7 @@ impl Store {
     /// Whether these jobs are stored. One transaction writes them all: any of them shows that it committed.
     async fn are_known(&self, rows: &[NewRow]) -> Result<bool, Error> {
         let ids: Vec<Value> = rows.iter().map(|row| json!({ "id": row.id })).collect();
-        let known = self.db().read(KNOWN, &[Param::Rows(Value::Array(ids).to_string())]).await?;
+        let known = self.db().read(KNOWN, &[Param::rows(ids)]).await?;
         Ok(!known.is_empty())
     }
 
@@ -450,6 +450,12 @@ impl Store {
                 for reply in replies {
                     // A caller that went away has its job all the same.
                     let _ = reply.send(Ok(()));
+                }
+            }
+            // The database is away, for all of them.
+            Err(error) if error.is_passing() => {
+                for reply in replies {
+                    let _ = reply.send(Err(error.again()));
                 }
             }
             // One bad request must not fail its neighbours: each gets a commit, and an answer, of its own.
@@ -492,7 +498,7 @@ impl Store {
             }
         }
         let names = names.into_iter().map(|(owner, key)| json!({ "owner": owner, "key": key }));
-        let names = Param::Rows(Value::Array(names.collect()).to_string());
+        let names = Param::rows(names);
         match self.db().read(TAKEN, &[names]).await.as_deref() {
             Ok([row, ..]) => match (row.text("key"), row.job("job_id")) {
                 (Ok(external_id), Ok(existing)) => Error::Duplicate { external_id, existing },
@@ -512,7 +518,8 @@ impl Store {
     async fn enqueue_by_key(&self, job: NewJob, beside: Beside<'_>) -> Result<Enqueued, Error> {
         let owner = job.owner.key();
         let request = beside.fingerprint(&job);
-        let row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
+        let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
+        self.reserve_slot(&mut row);
         let stands = if matches!(beside, Beside::File(_)) { STANDS_WITH_RESULT } else { STANDS };
         let mut tx = self.db().begin().await?;
         if let Some(key) = &row.job.idempotency_key {

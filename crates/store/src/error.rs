@@ -143,6 +143,15 @@ impl Error {
     pub fn is_passing(&self) -> bool {
         matches!(self, Error::Unavailable(_) | Error::DiskFull(_) | Error::Collision)
     }
+
+    /// A passing fault, for another one whom it concerns.
+    pub(crate) fn again(&self) -> Error {
+        match self {
+            Error::DiskFull(said) => Error::DiskFull(said.clone()),
+            Error::Unavailable(said) => Error::Unavailable(said.clone()),
+            other => Error::Unavailable(other.to_string()),
+        }
+    }
 }
 
 impl From<sqlx::Error> for Error {

@@ -22,6 +22,7 @@ mod pages;
 mod print;
 mod problem;
 mod requests;
+mod review;
 mod session;
 mod site;
 mod upload;

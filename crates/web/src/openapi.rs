@@ -1,7 +1,7 @@
 //! The API's own description: OpenAPI 3.1 made from the routes, and a page that shows it.
 
 use crate::problem::ProblemDocument;
-use crate::{download, exports, health, jobs, live, maps, orders, print, upload, view};
+use crate::{download, exports, health, jobs, live, maps, orders, print, review, upload, view};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
     info(title = "ODE", description = "PDFs in, XML out. Every error is a problem document (RFC 9457) with a stable code.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")),
     paths(upload::upload, jobs::list, jobs::detail, jobs::delete, jobs::events, download::download, download::link, download::by_link,
-        jobs::retry, jobs::cancel, jobs::stop, live::stream, health::healthz, health::live, health::ready,
+        review::checks, review::revisions, review::revise, jobs::retry, jobs::cancel, jobs::stop, live::stream, health::healthz, health::live, health::ready,
         maps::list_user_maps, maps::add_user_map, maps::user_map, maps::change_user_map, maps::delete_user_map,
         print::export, print::preview, maps::list_printable_maps, maps::printable_map, maps::preview,
         print::export_again, print::list, print::detail, print::retry, print::reprint, orders::order, orders::show, exports::fetch),

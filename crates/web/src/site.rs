@@ -9,7 +9,9 @@ use crate::live::{self, Hub};
 use crate::problem::Problem;
 use crate::session::Signer;
 use crate::watch::Watcher;
-use crate::{caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, upload};
+use crate::{
+    caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, review, upload,
+};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -216,6 +218,8 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/jobs", get(jobs::list))
         .route("/api/jobs/{id}", get(jobs::detail).delete(jobs::delete))
         .route("/api/jobs/{id}/events", get(jobs::events))
+        .route("/api/jobs/{id}/checks", get(review::checks))
+        .route("/api/jobs/{id}/revisions", get(review::revisions).post(review::revise))
         .route("/api/jobs/{id}/download", get(download::download))
         .route("/api/jobs/{id}/link", post(download::link))
         .route("/api/jobs/{id}/retry", post(jobs::retry))

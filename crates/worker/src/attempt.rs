@@ -8,7 +8,8 @@ use bytes::Bytes;
 use ode_job::order::{Effects, Order, OrderStep};
 use ode_job::pipeline::{File, Source};
 use ode_job::{
-    Artifact, Check, Claimed, Context, Ended, ErrorCode, Failure, JobId, Lease, Limits, LogLevel, Progress,
+    Artifact, Check, Claimed, Context, Ended, ErrorCode, Event, Failure, JobId, Lease, Limits, LogLevel,
+    Progress,
 };
 use ode_store::{Blobs, Finish, Store, crash};
 use serde_json::{Map, Value};
@@ -68,6 +69,22 @@ impl Telling<'_> {
     }
 }
 
+impl Telling<'_> {
+    /// Why a job has no document: it was removed, or nobody ever gave it one.
+    async fn why_no_source(&self) -> Failure {
+        match self.store.events(self.lease.job()).await {
+            Ok(events) if events.iter().any(|event| event.event == Event::Expired) => {
+                ErrorCode::Expired.into()
+            }
+            Ok(_) => Failure::rejected(ErrorCode::Invalid, NO_DOCUMENT),
+            Err(error) => unreached(&error),
+        }
+    }
+}
+
+const NO_DOCUMENT: &str = "This job was made without a document. Upload the file instead, on the page or with POST /api/upload: \
+    that makes the job too";
+
 /// A file or the database could not be reached; the next try may find them.
 fn unreached(error: &ode_store::Error) -> Failure {
     Failure::retryable(ErrorCode::IoError, ErrorCode::IoError.sentence()).with_detail(error.to_string())
@@ -79,7 +96,7 @@ impl Context for Telling<'_> {
         let blobs = self.blobs()?;
         let found = self.store.source(self.lease).await.map_err(|error| unreached(&error))?;
         // A lease that is lost looks the same; whatever is said then reaches nobody.
-        let Some(file) = found else { return Err(ErrorCode::Expired.into()) };
+        let Some(file) = found else { return Err(self.why_no_source().await) };
         let content = blobs.get(&file.path, &file.sha256).await.map_err(|error| unreached(&error))?;
         Ok(Source { name: file.name, content })
     }

@@ -1,6 +1,6 @@
 //! The conversion itself, and the child process around it.
 
-use super::ask::{Answer, Ask, Converted, Finding, Output, Scans, Shadow, Summary, Task, To, Work};
+use super::ask::{Answer, Ask, Converted, Finding, Output, Places, Scans, Shadow, Summary, Task, To, Work};
 use super::scans::{self, Reading};
 use super::study::study;
 use ode_child::Failure;
@@ -75,7 +75,11 @@ fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converte
 fn told(document: &Document, ask: &Ask, record: &Record, written: Vec<u8>) -> Converted {
     let summary =
         Summary { source: record.source.clone(), pages: document.pages.len(), ..Summary::default() };
-    Converted { document: written, provenance: ask.provenance.then(|| provenance(record)), summary }
+    Converted {
+        document: written,
+        provenance: (ask.places != Places::Untold).then(|| provenance(record)),
+        summary,
+    }
 }
 
 fn with_findings(
@@ -126,7 +130,10 @@ fn format(ask: &Ask) -> Format {
 }
 
 fn shown(ask: &Ask) -> Provenance {
-    if ask.provenance { Provenance::Shown } else { Provenance::Left }
+    match ask.places {
+        Places::Within => Provenance::Shown,
+        Places::Untold | Places::Beside => Provenance::Left,
+    }
 }
 
 /// How other versions of the mapping came out.

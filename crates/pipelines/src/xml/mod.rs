@@ -18,7 +18,7 @@ mod ocr;
 mod scans;
 mod study;
 
-pub use ask::{Ask, Converted, Finding, Output, Shadow, Summary, To};
+pub use ask::{Ask, Converted, Finding, Output, Places, Shadow, Summary, To};
 pub(crate) use client::chain;
 pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
 pub use conversion::serve;

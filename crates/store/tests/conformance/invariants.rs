@@ -166,6 +166,7 @@ async fn a_running_job_has_a_lease_and_no_other_has(mut database: Database) {
         ("UPDATE job_live SET state = 'processing' WHERE id = $1", leased),
         ("UPDATE job_live SET state = 'uploaded' WHERE id = $1", leased),
         ("UPDATE job_live SET lane = 'fax' WHERE id = $1", "lane"),
+        ("UPDATE job_live SET lane = 'html' WHERE id = $1", "job_live_lane_of_pipeline"),
     ];
     check_refused(&mut database.sql, jobs.ready, &ready).await;
 }
@@ -301,12 +302,9 @@ fn ended_row(pipeline: Pipeline, state: State) -> String {
 }
 
 fn live_row(pipeline: Pipeline, state: State) -> String {
-    let running = [State::Processing, State::Exporting, State::Ordering, State::InProgress];
-    let (lane, lease) = match pipeline.lane(state) {
-        _ if running.contains(&state) => ("'xml'", "$1, {now}, {now}"),
-        Some(_) => ("'xml'", "NULL, NULL, NULL"),
-        None => ("NULL", "NULL, NULL, NULL"),
-    };
+    let running = Lane::ALL.iter().find(|lane| lane.pipeline() == pipeline && lane.running_state() == state);
+    let lane = running.copied().or(pipeline.lane(state)).map_or("NULL".into(), |lane| format!("'{lane}'"));
+    let lease = if running.is_some() { "$1, {now}, {now}" } else { "NULL, NULL, NULL" };
     format!(
         "INSERT INTO job_live (id, owner, pipeline, kind, input, state, history, lane, worker, lease_until,
             started_at)
@@ -314,7 +312,8 @@ fn live_row(pipeline: Pipeline, state: State) -> String {
     )
 }
 
-const TOLD: [&str; 4] = [
+const TOLD: [&str; 5] = [
+    "UPDATE job_past SET history = ''",
     "UPDATE job_journal SET actor = 'me'",
     "DELETE FROM job_journal",
     "UPDATE job_artifact SET bytes = 4",
@@ -356,6 +355,8 @@ async fn every_change_is_dated_by_the_database(mut database: Database) {
         (jobs.done, "UPDATE job_past SET metadata = '{\"a\": 1}' WHERE id = $1"),
         (jobs.ready, "UPDATE job_live SET metadata = '{\"a\": 1}' WHERE id = $1"),
         (jobs.running, "UPDATE job_live SET progress_percent = 7 WHERE id = $1"),
+        (jobs.done, "UPDATE job_past SET updated_at = created_at WHERE id = $1"),
+        (jobs.running, "UPDATE job_live SET updated_at = created_at WHERE id = $1"),
     ] {
         let before = record(&database.store, JobId(id)).await.updated_at;
         assert_eq!(database.sql.run(statement, &[id]).await, Ok(1));

@@ -84,7 +84,8 @@ impl Engine for Says {
             findings: self.0.clone()?,
             shadows: Default::default(),
         };
-        Ok(Converted { document: b"<a/>".to_vec(), provenance: None, summary })
+        let provenance = (ask.places == Places::Beside).then(|| b"{}".to_vec());
+        Ok(Converted { document: b"<a/>".to_vec(), provenance, summary })
     }
 }
 
@@ -107,9 +108,10 @@ async fn a_document_becomes_a_result_with_its_findings_and_particulars() {
     );
     assert_eq!(result["findings"][0]["code"], "TOTAL_MISMATCH");
     let files = context.files.into_inner().unwrap();
-    assert_eq!(files.len(), 1);
+    assert_eq!(files.len(), 2);
     assert_eq!((files[0].role.as_str(), files[0].name.as_str()), ("result", "März.xml"));
     assert_eq!(files[0].content_type, "application/xml");
+    assert_eq!((files[1].role.as_str(), files[1].name.as_str()), ("asset", "places.json"));
     let checks = context.checks.into_inner().unwrap();
     let kinds: Vec<_> = checks.iter().map(|check| (check.kind, check.severity)).collect();
     assert_eq!(kinds, [(CheckKind::Arithmetic, Severity::Error), (CheckKind::Schema, Severity::Review)]);
