@@ -1,6 +1,7 @@
 //! The seam between the engine and what it runs: a handler serves a lane, a registry knows the handlers.
 
 use crate::breaker::Standing;
+use crate::order::Effects;
 use crate::{Artifact, Check, Claimed, Failure, Lane, LogLevel, Progress, RetryPolicy};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -110,6 +111,11 @@ pub trait Context: Send + Sync {
 
     /// Puts files at a place of the caller's, the page to open first. There they appear together or not at all.
     async fn publish(&self, address: &str, files: &[File]) -> Result<(), Failure>;
+
+    /// The record of what the job does to the outside world that must happen once, where it does such a thing.
+    fn effects(&self) -> Option<&dyn Effects> {
+        None
+    }
 }
 
 /// A document that was stored with a job.

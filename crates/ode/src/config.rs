@@ -7,6 +7,7 @@ use ode_store::disk::WatermarkConfig;
 use ode_store::{Blobs, BlobsConfig, Config, Places, PlacesConfig, Store};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Settings that every command understands. The short help shows those that say which installation is meant.
 #[derive(Debug, Clone, Args)]
@@ -58,6 +59,16 @@ pub(crate) struct Settings {
     #[arg(long, global = true, env = "ODE_CONNECTIONS", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(2..=1000), hide_short_help = true)]
     pub(crate) connections: u32,
+    /// Seconds that a worker may be silent before its jobs go to others
+    #[arg(
+        long,
+        global = true,
+        env = "ODE_SILENCE",
+        value_name = "SECONDS",
+        default_value_t = 5.0,
+        hide = true
+    )]
+    pub(crate) silence: f64,
     /// Percent of the disk in use at which uploads pause
     #[arg(long, global = true, env = "ODE_DISK_PAUSE", value_name = "PERCENT", default_value_t = 90,
         value_parser = clap::value_parser!(u8).range(1..=100), hide_short_help = true)]
@@ -121,6 +132,7 @@ impl Settings {
         config.connections_max = self.connections;
         config.redis_url.clone_from(&self.redis);
         actor.clone_into(&mut config.actor);
+        config.silence_max = Duration::try_from_secs_f64(self.silence).unwrap_or(config.silence_max);
         let store = Store::open(config).await?;
         match schema {
             Schema::Migrate => {
@@ -132,6 +144,11 @@ impl Settings {
             Schema::Ignore => {}
         }
         Ok(store)
+    }
+
+    /// How often a worker says that it is alive: twice within what counts as silence, and once to spare.
+    pub(crate) fn beat_every(&self) -> Duration {
+        Duration::try_from_secs_f64(self.silence / 2.5).unwrap_or(Duration::from_secs(2))
     }
 
     /// Where local files go; `None` if they go elsewhere.

@@ -55,6 +55,15 @@ enum Command {
     /// Show which maps wait for their export, and see to it
     #[command(name = "export:queue", after_long_help = commands::print::QUEUE_EXAMPLES)]
     ExportQueue(commands::print::ExportQueue),
+    /// Show which exported prints wait to be ordered, and see to it
+    #[command(name = "print:queue", after_long_help = commands::print::PRINT_QUEUE_EXAMPLES)]
+    PrintQueue(commands::print::PrintQueue),
+    /// Run a Printful of one's own, to try orders with
+    #[command(name = "printful-sim", after_long_help = commands::printful_sim::EXAMPLES)]
+    PrintfulSim(commands::printful_sim::PrintfulSim),
+    /// Show where one job stands
+    #[command(name = "job:status")]
+    JobStatus(commands::jobs::JobStatus),
     /// Look at jobs, and act on them
     #[command(subcommand, after_long_help = commands::jobs::EXAMPLES)]
     Jobs(commands::jobs::Jobs),
@@ -149,6 +158,9 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Print(command) => commands::print::run(&settings, command).await,
         Command::ExportQueue(args) => commands::print::export_queue(&settings, &args).await,
         Command::Client(command) => commands::client::run(command).await,
+        Command::PrintQueue(args) => commands::print::print_queue(&settings, &args).await,
+        Command::PrintfulSim(args) => commands::printful_sim::run(args).await,
+        Command::JobStatus(args) => commands::jobs::job_status(&settings, &args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
         Command::Keys(command) => commands::keys::run(&settings, command).await,
         Command::Webhooks(command) => commands::webhooks::run(&settings, command).await,

@@ -211,6 +211,16 @@ impl Store {
         Ok(NewKey { text: text.reveal(), key })
     }
 
+    /// The organisation by this name or id.
+    pub async fn organisation(&self, name: &str) -> Result<Option<Uuid>, Error> {
+        let rows = self.db().read(FIND_OWNER, params![OwnerKind::Organisation.as_str(), name]).await?;
+        match (rows.first(), name.parse()) {
+            (Some(row), _) => row.uuid("id").map(Some),
+            (None, Ok(id)) => Ok(Some(id)),
+            (None, Err(_)) => Ok(None),
+        }
+    }
+
     /// Every key there is or was, oldest first.
     pub async fn keys(&self) -> Result<Vec<ApiKey>, Error> {
         self.db().read(KEYS, params![]).await?.iter().map(api_key).collect()

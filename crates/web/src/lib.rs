@@ -17,6 +17,7 @@ mod lists;
 mod live;
 mod maps;
 mod openapi;
+mod orders;
 mod pages;
 mod print;
 mod problem;

@@ -202,9 +202,13 @@ impl From<ode_store::Error> for Problem {
             Error::NoMap(_) => Problem::no_map(),
             Error::MapChanged(_) => Problem::new(error.code(), error.to_string()),
             Error::Refused { refused } => Problem::new(ErrorCode::Conflict, refusal(refused)),
-            Error::Invalid(_) | Error::Duplicate { .. } | Error::Repeated(_) | Error::KeyReused => {
-                Problem::new(error.code(), error.to_string())
-            }
+            Error::SpendCap(limit) => Problem::new(error.code(), limit.clone()),
+            Error::Invalid(_)
+            | Error::Duplicate { .. }
+            | Error::Repeated(_)
+            | Error::KeyReused
+            | Error::Order(_)
+            | Error::OrderExists(_) => Problem::new(error.code(), error.to_string()),
             Error::Busy(_) => Problem::new(ErrorCode::Conflict, sentence(ErrorCode::Conflict.sentence())),
             Error::DiskFull(_) => {
                 tracing::error!(%error, "there is no space left");
@@ -234,6 +238,7 @@ fn refusal(refused: &Refused) -> String {
         Event::Retried => "Only a job that failed can be tried again",
         Event::Cancelled => "Only a job that has not started can be cancelled",
         Event::Stopped => "Only a job that is running can be stopped",
+        Event::Advanced => "Only a print that is not ordered yet can be ordered",
         Event::Expired => "Only a job that has ended can be removed; cancel or stop it first",
         _ => "The job's state does not allow this",
     };
@@ -261,7 +266,7 @@ fn status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::Invalid => StatusCode::BAD_REQUEST,
         ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
-        ErrorCode::Forbidden | ErrorCode::CrossSite => StatusCode::FORBIDDEN,
+        ErrorCode::Forbidden | ErrorCode::CrossSite | ErrorCode::SpendCap => StatusCode::FORBIDDEN,
         // What was removed is not there: who asks for it learns why from the code.
         ErrorCode::NotFound | ErrorCode::Expired => StatusCode::NOT_FOUND,
         ErrorCode::NotReady
@@ -292,6 +297,14 @@ fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::GatewayUnavailable
         | ErrorCode::TimedOut
         | ErrorCode::Poison
+        | ErrorCode::OrderUnclear
+        | ErrorCode::OrderFailed
+        | ErrorCode::OrderRefused
+        | ErrorCode::OrderMismatch
+        | ErrorCode::OrderCancelled
+        | ErrorCode::CostAboveCap
+        | ErrorCode::FileRefused
+        | ErrorCode::ProviderAway
         | ErrorCode::SchemaMismatch => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

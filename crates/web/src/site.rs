@@ -10,7 +10,10 @@ use crate::problem::Problem;
 use crate::service::ServiceSettings;
 use crate::session::Signer;
 use crate::watch::Watcher;
-use crate::{caller, download, exports, health, jobs, maps, openapi, pages, print, requests, review, service, upload};
+use crate::{
+    caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, review, service,
+    upload,
+};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -70,6 +73,8 @@ pub struct WebSettings {
     pub maps: Option<Arc<dyn DrawMaps>>,
     /// The html service.
     pub service: ServiceSettings,
+    /// The key under which Printful signs its events; none are taken without.
+    pub printful_hook_secret: Option<Vec<u8>>,
 }
 
 impl Default for WebSettings {
@@ -91,6 +96,7 @@ impl Default for WebSettings {
             grace: Duration::from_secs(30),
             maps: None,
             service: ServiceSettings::default(),
+            printful_hook_secret: None,
         }
     }
 }
@@ -226,6 +232,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/jobs/{id}/stop", post(jobs::stop))
         .route("/api/stream", get(live::stream))
         .merge(printing())
+        .merge(orders::routes())
         .merge(pages::routes())
         // Files have a limit of their own, which is kept while they come.
         .layer(DefaultBodyLimit::disable())
@@ -241,6 +248,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/healthz/ready", get(health::ready))
         .route("/api/openapi.json", get(openapi::document))
         .route("/api/docs", get(openapi::page))
+        .merge(orders::hooks())
         .merge(pages::assets())
         .merge(service::open_routes());
     known

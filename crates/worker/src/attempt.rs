@@ -5,10 +5,11 @@ use crate::lane::{Interrupt, LaneState};
 use crate::report::{self, Over};
 use async_trait::async_trait;
 use bytes::Bytes;
+use ode_job::order::{Effects, Order, OrderStep};
 use ode_job::pipeline::{File, Source};
 use ode_job::{
-    Artifact, Check, Claimed, Context, Ended, ErrorCode, Event, Failure, JobId, Lease, Limits, LogLevel, Owner,
-    Progress,
+    Artifact, Check, Claimed, Context, Ended, ErrorCode, Event, Failure, JobId, Lease, Limits, LogLevel,
+    Owner, Progress,
 };
 use ode_store::{Blobs, Destination, Finish, Places, Store, crash};
 use serde_json::{Map, Value};
@@ -160,6 +161,41 @@ impl Context for Telling<'_> {
         let (job, fence) = (self.lease.job(), self.lease.fence());
         self.places.publish(Destination { owner: self.owner, job, fence, address }, files).await
     }
+
+    fn effects(&self) -> Option<&dyn Effects> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Effects for Telling<'_> {
+    async fn order(&self) -> Result<Order, Failure> {
+        let found = self.store.held_order(self.lease).await.map_err(|error| unreached(&error))?;
+        // A lease that is lost looks the same; whatever is said then reaches nobody.
+        let none = "No order was asked for with this print. Ask for one with `ode print order`";
+        found.ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))
+    }
+
+    async fn record(&self, step: OrderStep) -> Result<(), Failure> {
+        self.store.record_order(self.lease, &step).await.map_err(|error| unrecorded(&error))
+    }
+
+    async fn turn(&self, provider: &str, calls_a_minute: u32) -> Result<Option<Duration>, Failure> {
+        self.store.take_turn(provider, calls_a_minute).await.map_err(|error| unrecorded(&error))
+    }
+
+    fn point(&self, name: &str) {
+        crash::point(name);
+    }
+}
+
+/// How long an order waits for the database before its record is read again.
+const RECORD_PAUSE: Duration = Duration::from_secs(5);
+
+/// A step was not recorded, or perhaps was: the order goes on from what the record says the next time.
+fn unrecorded(error: &ode_store::Error) -> Failure {
+    Failure::away(ErrorCode::IoError, ErrorCode::IoError.sentence(), RECORD_PAUSE)
+        .with_detail(error.to_string())
 }
 
 /// Makes one attempt and says how it ended.

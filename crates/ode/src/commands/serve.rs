@@ -3,6 +3,7 @@
 use super::drawing::{Drawing, drawer};
 use super::gateway;
 use super::opinions::Asking;
+use super::orders::Following;
 use super::site::SiteArgs;
 use super::watch::{Watched, Watching};
 use super::work::Work;
@@ -83,12 +84,17 @@ struct Working {
     asking: Option<Asking>,
     /// Tells owners of jobs that ended.
     telling: JoinHandle<()>,
+    /// Asks how placed orders stand, where there are orders.
+    following: Option<Following>,
 }
 
 impl Working {
     async fn stop(self) -> anyhow::Result<()> {
         if let Some(asking) = self.asking {
             asking.stop().await;
+        }
+        if let Some(following) = self.following {
+            following.stop().await;
         }
         let stopped = self.worker.stop().await;
         // What was under way is sent again by whoever comes next.
@@ -238,12 +244,14 @@ async fn start_worker(
         away_max: work.away_max(),
         chores: Some(chores),
         places: settings.places()?,
+        beat_every: settings.beat_every(),
         ..ode_worker::Config::default()
     };
     let asking = work.opinions.start(store.clone(), blobs.clone(), work.conversions()).await?;
     let telling = work.webhooks(store.clone())?;
-    let worker = Worker::start(store, Some(blobs), work.registry().await?, config).await?;
-    Ok(Working { worker, asking, telling: tokio::spawn(telling.run()) })
+    let (registry, following) = work.registry(&store).await?;
+    let worker = Worker::start(store, Some(blobs), registry, config).await?;
+    Ok(Working { worker, asking, telling: tokio::spawn(telling.run()), following })
 }
 
 /// Stopping for longer than this asks for a word.

@@ -80,6 +80,7 @@ impl SiteArgs {
             public_url: self.public_url.clone(),
             is_behind_proxy: self.behind_proxy,
             link_ttl: Duration::from_secs(self.link_minutes * 60),
+            printful_hook_secret: hook_secret()?,
             grace,
             service: self.service(settings)?,
             ..WebSettings::default()
@@ -96,6 +97,23 @@ impl SiteArgs {
             view_origin: self.view_origin.clone(),
         })
     }
+}
+
+/// The key under which Printful signs its events. Never an argument: other users of the machine could read it.
+const HOOK_SECRET: &str = "ODE_PRINTFUL_WEBHOOK_SECRET";
+
+fn hook_secret() -> anyhow::Result<Option<Vec<u8>>> {
+    let text = std::env::var(HOOK_SECRET).ok().filter(|text| !text.is_empty());
+    let read = |text: String| {
+        let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+        (0..text.len()).step_by(2).map(pair).collect::<Option<Vec<u8>>>()
+    };
+    text.map(|text| {
+        read(text).ok_or_else(|| {
+            anyhow::anyhow!("{HOOK_SECRET} is not hexadecimal. Copy what `ode print webhook` printed.")
+        })
+    })
+    .transpose()
 }
 
 /// An origin as browsers send it: scheme, host, perhaps a port, and nothing after them.

@@ -4,6 +4,7 @@
 use super::gateway;
 use super::keep::Keep;
 use super::opinions::Opinions;
+use super::orders::{Following, OrderArgs};
 use anyhow::Context as _;
 use clap::Args;
 use ode_job::{BreakerPolicy, Registry, RetryPolicy};
@@ -82,14 +83,16 @@ pub(crate) struct Work {
     #[command(flatten)]
     conversions: gateway::Conversions,
     #[command(flatten)]
+    orders: OrderArgs,
+    #[command(flatten)]
     pub(super) opinions: Opinions,
     #[command(flatten)]
     pub(super) keep: Keep,
 }
 
 impl Work {
-    /// The handlers, ready to work.
-    pub(super) async fn registry(&self) -> anyhow::Result<Registry> {
+    /// The handlers, ready to work, and what follows orders beside them.
+    pub(super) async fn registry(&self, store: &Store) -> anyhow::Result<(Registry, Option<Following>)> {
         let at_once = self.jobs_at_once.get();
         let route = match &self.gateway_url {
             None => Route::BuiltIn(Arc::new(gateway::engine(&self.conversions, at_once).await?)),
@@ -107,7 +110,8 @@ impl Work {
         let at_once = self.maps_at_once.get();
         let drawer = super::drawing::drawer(Some(at_once), self.conversions.sandbox())?;
         let export = ExportHandler::new(drawer, at_once, retry);
-        Ok(ode_pipelines::registry(Handlers { xml, html, export }))
+        let (order, following) = self.orders.start(store, retry, self.breaker()).await?.unzip();
+        Ok((ode_pipelines::registry(Handlers { xml, html, export, order }), following))
     }
 
     fn html(&self) -> anyhow::Result<HtmlHandler> {
@@ -134,9 +138,11 @@ impl Work {
         if let Some(backup) = &self.gateway_backup {
             clients.push(client("--gateway-backup", backup)?);
         }
-        let policy =
-            BreakerPolicy { calls_min: self.breaker_calls, cool_down: self.breaker_cool_down, ..BREAKER };
-        Ok(Gateways::new(clients, policy))
+        Ok(Gateways::new(clients, self.breaker()))
+    }
+
+    fn breaker(&self) -> BreakerPolicy {
+        BreakerPolicy { calls_min: self.breaker_calls, cool_down: self.breaker_cool_down, ..BREAKER }
     }
 
     /// Refuses a mapping that is not there, where documents are converted here; elsewhere others know.

@@ -17,6 +17,7 @@ mod mapping;
 mod maps;
 mod migrate;
 mod ocr;
+mod orders;
 mod places;
 mod serve;
 mod service;

@@ -19,6 +19,7 @@ mod scans;
 mod study;
 
 pub use ask::{Ask, Converted, Finding, Output, Places, Shadow, Summary, To};
+pub(crate) use client::chain;
 pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
 pub use conversion::serve;
 pub(crate) use conversion::{failed, refused};

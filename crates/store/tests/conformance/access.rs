@@ -225,8 +225,20 @@ mod postgres_only {
         let ours = organisation();
         let ids = furnish(&database.store, ours).await;
         let guest = Guest::new(&mut database, 1).await;
-        let closed =
-            ["job_journal", "job_events", "worker", "api_key", "owner", "ode_schema", "blob_trash", "chore"];
+        let closed = [
+            "job_journal",
+            "job_events",
+            "worker",
+            "api_key",
+            "owner",
+            "ode_schema",
+            "blob_trash",
+            "chore",
+            "spend_caps",
+            "provider_events",
+            "provider_turns",
+            "print_order_steps",
+        ];
         for relation in closed {
             let mut tx = guest.of(id_of(ours)).await;
             assert_denied(run(&mut tx, &format!("SELECT 1 FROM {relation}"), &[]).await);
@@ -251,6 +263,8 @@ mod postgres_only {
             "DELETE FROM training_samples WHERE job_id = $1",
             "UPDATE retention_policy SET source_micros = 1 WHERE $1 IS NOT NULL",
             "INSERT INTO worker (id, host, pid, version, alive_until) VALUES ($1, '', 1, '', now())",
+            "UPDATE print_orders SET cost_max_cents = 1 WHERE job_id = $1",
+            "UPDATE spend_caps SET month_cents = 1 WHERE organisation_id = $1",
             "UPDATE printable_maps SET user_id = $1",
             "DELETE FROM printable_maps WHERE id <> $1",
             "DELETE FROM user_maps WHERE id <> $1",
@@ -648,7 +662,8 @@ mod postgres_only {
         (
             "print_jobs",
             "id printable_map_id state export_file_path export_started_at export_completed_at export_error
-            export_retry_count created_at updated_at",
+            export_retry_count printful_order_id order_started_at order_completed_at order_error order_retry_count
+            order_phase needs_attention shipped_at delivered_at created_at updated_at",
         ),
         ("print_job_events", "id print_job_id from_state to_state metadata occurred_at"),
     ];

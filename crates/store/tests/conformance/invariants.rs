@@ -272,15 +272,23 @@ async fn the_database_knows_exactly_the_states_of_the_machines(mut database: Dat
             let is_over = phase.is_some_and(|_| pipeline.is_terminal(*state));
             let id = Uuid::now_v7();
             let ended = database.sql.run(&ended_row(*pipeline, *state), &[id]).await;
-            assert_eq!(ended.is_ok(), is_over, "{pipeline} ended as {state}: {ended:?}");
-            if is_over {
+            assert_eq!(is_known(&ended), is_over, "{pipeline} ended as {state}: {ended:?}");
+            if ended.is_ok() {
                 assert_eq!(Some(record(&database.store, JobId(id)).await.phase), phase, "{pipeline} {state}");
             }
             let live = database.sql.run(&live_row(*pipeline, *state), &[Uuid::now_v7()]).await;
             let is_live = phase.is_some() && !is_over;
-            assert_eq!(live.is_ok(), is_live, "{pipeline} live as {state}: {live:?}");
+            assert_eq!(is_known(&live), is_live, "{pipeline} live as {state}: {live:?}");
         }
     }
+}
+
+/// Whether the database knows the state: a print in a later one is refused without its export or its order.
+fn is_known(outcome: &Result<u64, String>) -> bool {
+    outcome.as_ref().map_or_else(
+        |refusal| refusal.contains("job_live_exported") || refusal.contains("job_is_ordered"),
+        |_| true,
+    )
 }
 
 fn ended_row(pipeline: Pipeline, state: State) -> String {

@@ -13,6 +13,7 @@ mod harness;
 mod invariants;
 mod maps;
 mod model;
+mod orders;
 mod people;
 mod reading;
 mod requests;

@@ -5,6 +5,7 @@ mod extract;
 mod html;
 mod jobs;
 mod maps;
+mod orders;
 mod service;
 mod web;
 
@@ -26,6 +27,8 @@ pub(crate) enum Bench {
     Service(service::Service),
     /// Drawing a map for print: processor time, peak memory and bytes of a whole poster
     Maps(maps::Maps),
+    /// Placing orders exactly once: workers killed, a provider that misbehaves, and an audit of its ledger
+    Orders(orders::Orders),
 }
 
 pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
@@ -36,5 +39,6 @@ pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
         Bench::Html(args) => html::run(&args),
         Bench::Service(args) => service::run(&args).await,
         Bench::Maps(args) => maps::run(&args),
+        Bench::Orders(args) => orders::run(&args).await,
     }
 }

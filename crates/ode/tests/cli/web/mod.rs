@@ -6,6 +6,7 @@ mod documents;
 mod limits;
 mod live;
 mod maps;
+mod orders;
 mod results;
 mod review;
 mod watch;
