@@ -190,7 +190,7 @@ fn is_signed(secret: &[u8], headers: &HeaderMap, body: &Bytes) -> bool {
 /// Bytes written in hexadecimal, if they are.
 pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

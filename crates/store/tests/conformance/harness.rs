@@ -203,7 +203,7 @@ pub(crate) fn order_ask() -> OrderAsk {
 /// An organisation that may order.
 pub(crate) async fn spender(store: &Store) -> Uuid {
     let organisation = Uuid::new_v4();
-    store.set_spend_cap(organisation, "USD", Money(100_00), Money(1_000_00)).await.unwrap();
+    store.set_spend_cap(organisation, "USD", Money(10_000), Money(100_000)).await.unwrap();
     organisation
 }
 

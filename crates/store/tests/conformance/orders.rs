@@ -90,7 +90,7 @@ async fn an_order_can_be_asked_for_before_the_map_is_exported(store: Store) {
 
 async fn what_is_spent_stays_within_the_limit_of_thirty_days(store: Store) {
     let organisation = Uuid::new_v4();
-    store.set_spend_cap(organisation, "USD", Money(60_00), Money(100_00)).await.unwrap();
+    store.set_spend_cap(organisation, "USD", Money(6_000), Money(10_000)).await.unwrap();
     let mut ask = order_ask();
     ask.cost_max = Some(Money(70_00));
     store.ask_order(exported(&store).await, organisation, &ask).await.unwrap();
@@ -113,7 +113,7 @@ async fn an_order_that_was_too_dear_is_tried_again_with_a_higher_limit(store: St
     store.record_order(&claimed.lease, &attention).await.unwrap();
     finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::CostAboveCap))).await;
     assert_eq!(store.orders_to_look_at(10).await.unwrap().len(), 1);
-    assert_eq!(code(&store.raise_cost(id, Money(1_000_00)).await.unwrap_err()), ErrorCode::SpendCap);
+    assert_eq!(code(&store.raise_cost(id, Money(100_000)).await.unwrap_err()), ErrorCode::SpendCap);
     store.raise_cost(id, Money(90_00)).await.unwrap();
     store.retry(id).await.unwrap();
     let order = store.order_of(id).await.unwrap().unwrap();
