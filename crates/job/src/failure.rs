@@ -110,6 +110,15 @@ error_codes! {
     SchemaMismatch      "SCHEMA_MISMATCH"      Final "The database and this version of ODE don't match. Run ode migrate up, or update ODE";
     DatabaseUnavailable "DATABASE_UNAVAILABLE" Retry "The database can't be reached. We'll retry";
     DatabaseReadOnly    "DATABASE_READ_ONLY"   Final "The database accepts no changes right now. Nothing was saved, so try again later";
+    OrderUnclear        "ORDER_UNCLEAR"        Retry "It isn't clear yet whether the order was placed. We'll look it up and go on from there";
+    OrderFailed         "ORDER_FAILED"         Retry "The print provider gave the order up. We'll confirm it again";
+    OrderRefused        "ORDER_REFUSED"        Final "The print provider refuses this order. Read its reason, correct the order and ask for it again";
+    OrderMismatch       "ORDER_MISMATCH"       Final "The provider's order isn't the one that was asked for, so it was not confirmed. Compare the two";
+    OrderCancelled      "ORDER_CANCELLED"      Final "The order was cancelled at the provider. Reprint the map if you still want it";
+    CostAboveCap        "COST_ABOVE_CAP"       Final "The order costs more than it may, so it was not confirmed. Raise the limit and retry, or leave it";
+    FileRefused         "FILE_REFUSED"         Final "The print provider could not use the file. Export the map again as a new print";
+    SpendCap            "SPEND_CAP"            Final "This organisation may not spend that much on prints. Ask the operator to raise its limit";
+    ProviderAway        "PROVIDER_AWAY"        Retry "The print provider can't be reached right now. The order waits until it is back";
     DiskFull            "DISK_FULL"            Final "Storage is full. Nothing was saved, so try again later";
 }
 
@@ -336,7 +345,18 @@ mod tests {
             ErrorCode::ALL.iter().filter(|code| code.is_retryable()).map(|code| code.as_str()).collect();
         assert_eq!(
             retryable,
-            ["GW_5XX", "GW_TIMEOUT", "IO_ERROR", "BUSY", "UNKNOWN", "TIMED_OUT", "DATABASE_UNAVAILABLE"]
+            [
+                "GW_5XX",
+                "GW_TIMEOUT",
+                "IO_ERROR",
+                "BUSY",
+                "UNKNOWN",
+                "TIMED_OUT",
+                "DATABASE_UNAVAILABLE",
+                "ORDER_UNCLEAR",
+                "ORDER_FAILED",
+                "PROVIDER_AWAY"
+            ]
         );
     }
 

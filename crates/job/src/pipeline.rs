@@ -1,6 +1,7 @@
 //! The seam between the engine and what it runs: a handler serves a lane, a registry knows the handlers.
 
 use crate::breaker::Standing;
+use crate::order::Effects;
 use crate::{Artifact, Check, Claimed, Failure, Lane, LogLevel, Progress, RetryPolicy};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -90,6 +91,9 @@ pub trait Context: Send + Sync {
     /// The frozen map that a print job prints, as its canonical JSON.
     async fn printable_map(&self) -> Result<Bytes, Failure>;
 
+    /// A document that lies at a place of the caller's, if it is one that is open to them.
+    async fn fetch(&self, address: &str, bytes_max: u64) -> Result<Bytes, Failure>;
+
     /// How far it is. Coalesced; the last word wins.
     fn progress(&self, progress: Progress);
 
@@ -104,6 +108,14 @@ pub trait Context: Send + Sync {
 
     /// Stores a file of the job. It becomes visible when the attempt succeeds.
     async fn keep(&self, file: File) -> Result<Artifact, Failure>;
+
+    /// Puts files at a place of the caller's, the page to open first. There they appear together or not at all.
+    async fn publish(&self, address: &str, files: &[File]) -> Result<(), Failure>;
+
+    /// The record of what the job does to the outside world that must happen once, where it does such a thing.
+    fn effects(&self) -> Option<&dyn Effects> {
+        None
+    }
 }
 
 /// A document that was stored with a job.

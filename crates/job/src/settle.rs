@@ -113,7 +113,7 @@ pub fn settle(
             walk.step(Event::Released)?;
             Ok(walk.settled(Verdict::Again { run_at: now, spent: Spent::HandedBack }, None))
         }
-        Ended::Lost if attempt.crashes + 1 < CRASHES_MAX => {
+        Ended::Lost if attempt.crashes + 1 < CRASHES_MAX || !may_be_set_aside(attempt.state) => {
             walk.step(Event::Rescued)?;
             Ok(walk.settled(Verdict::Again { run_at: now, spent: Spent::Crash }, None))
         }
@@ -137,6 +137,12 @@ pub fn settle(
             Ok(fail_or_retry(walk, failure, next))
         }
     }
+}
+
+/// Whether a job may be given up for the number of workers it took down. One that was ordering may have been paid for:
+/// setting it aside would leave an order that nobody knows of, so it is looked up for as long as it takes.
+fn may_be_set_aside(state: State) -> bool {
+    state != State::Ordering
 }
 
 fn poison() -> Failure {
@@ -265,6 +271,16 @@ mod tests {
         assert_eq!(lost(1).state, State::Queued);
         assert_eq!(lost(2).verdict, Verdict::End);
         assert_eq!(lost(2).failure.unwrap().code, ErrorCode::Poison);
+    }
+
+    #[test]
+    fn an_order_is_looked_up_however_many_workers_were_lost_on_it() {
+        let ordering = attempt(Pipeline::Print, State::Ordering);
+        for crashes in [0, 2, 100] {
+            let lost = settled(Attempt { crashes, ..ordering }, Ended::Lost);
+            assert_eq!(lost.state, State::ExportComplete);
+            assert_eq!(lost.verdict, Verdict::Again { run_at: NOW, spent: Spent::Crash });
+        }
     }
 
     #[test]

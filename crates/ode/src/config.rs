@@ -4,9 +4,10 @@ use crate::output::WrongUse;
 use anyhow::anyhow;
 use clap::Args;
 use ode_store::disk::WatermarkConfig;
-use ode_store::{Blobs, BlobsConfig, Config, Store};
+use ode_store::{Blobs, BlobsConfig, Config, Places, PlacesConfig, Store};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Settings that every command understands. The short help shows those that say which installation is meant.
 #[derive(Debug, Clone, Args)]
@@ -24,6 +25,26 @@ pub(crate) struct Settings {
     /// Address of an S3-compatible store other than Amazon's
     #[arg(long, global = true, env = "ODE_S3_ENDPOINT", value_name = "URL", hide_short_help = true)]
     pub(crate) s3_endpoint: Option<String>,
+    /// Place that jobs may fetch documents from: s3://bucket/path or a directory. Give it again for more
+    #[arg(
+        long = "input-root",
+        global = true,
+        env = "ODE_INPUT_ROOTS",
+        value_name = "PLACE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub(crate) input_roots: Vec<String>,
+    /// Place that jobs may put results below, written in the same way
+    #[arg(
+        long = "output-root",
+        global = true,
+        env = "ODE_OUTPUT_ROOTS",
+        value_name = "PLACE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub(crate) output_roots: Vec<String>,
     /// Redis for wake-ups and progress: redis://host:port. Optional; nothing depends on it
     #[arg(
         long,
@@ -38,6 +59,16 @@ pub(crate) struct Settings {
     #[arg(long, global = true, env = "ODE_CONNECTIONS", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(2..=1000), hide_short_help = true)]
     pub(crate) connections: u32,
+    /// Seconds that a worker may be silent before its jobs go to others
+    #[arg(
+        long,
+        global = true,
+        env = "ODE_SILENCE",
+        value_name = "SECONDS",
+        default_value_t = 5.0,
+        hide = true
+    )]
+    pub(crate) silence: f64,
     /// Percent of the disk in use at which uploads pause
     #[arg(long, global = true, env = "ODE_DISK_PAUSE", value_name = "PERCENT", default_value_t = 90,
         value_parser = clap::value_parser!(u8).range(1..=100), hide_short_help = true)]
@@ -101,6 +132,7 @@ impl Settings {
         config.connections_max = self.connections;
         config.redis_url.clone_from(&self.redis);
         actor.clone_into(&mut config.actor);
+        config.silence_max = Duration::try_from_secs_f64(self.silence).unwrap_or(config.silence_max);
         let store = Store::open(config).await?;
         match schema {
             Schema::Migrate => {
@@ -112,6 +144,11 @@ impl Settings {
             Schema::Ignore => {}
         }
         Ok(store)
+    }
+
+    /// How often a worker says that it is alive: twice within what counts as silence, and once to spare.
+    pub(crate) fn beat_every(&self) -> Duration {
+        Duration::try_from_secs_f64(self.silence / 2.5).unwrap_or(Duration::from_secs(2))
     }
 
     /// Where local files go; `None` if they go elsewhere.
@@ -135,6 +172,16 @@ impl Settings {
         Ok(WatermarkConfig { pause_at: share(pause), resume_at: share(resume) })
     }
 
+    /// Opens the places of callers.
+    pub(crate) fn places(&self) -> anyhow::Result<Places> {
+        let roots = |roots: &[String]| roots.iter().map(|root| place(root)).collect();
+        Ok(Places::open(&PlacesConfig {
+            inputs: roots(&self.input_roots),
+            outputs: roots(&self.output_roots),
+            s3_endpoint: self.s3_endpoint.clone(),
+        })?)
+    }
+
     /// Opens the file store.
     pub(crate) fn blobs(&self) -> anyhow::Result<Blobs> {
         let place = self.storage.as_deref().unwrap_or_default();
@@ -150,6 +197,16 @@ impl Settings {
         };
         Ok(Blobs::open(&config)?)
     }
+}
+
+/// A directory as an address; other addresses as they are.
+fn place(root: &str) -> String {
+    if root.contains("://") {
+        return root.to_owned();
+    }
+    // One that is not there is told by its name when it is opened.
+    let path = std::path::absolute(root).unwrap_or_else(|_| root.into());
+    format!("file://{}", path.display())
 }
 
 /// Says that there is nothing to look at or act on.

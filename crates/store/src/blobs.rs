@@ -2,8 +2,8 @@
 //!
 //! Names are made here and nowhere else: a job's id, the fence of the attempt that wrote the file, and a number; or,
 //! for a file that comes before its job, `uploads` and an id of its own. Nothing a caller typed becomes part of a path.
-//! The two characters in front spread the files over directories, so that none grows past a few thousand entries
-//! however many jobs there are.
+//! The two characters in front spread the files over 256 directories, so that a million jobs make some thousands of
+//! entries in each.
 
 use crate::error::Error;
 use bytes::{Bytes, BytesMut};
@@ -71,11 +71,8 @@ impl Blobs {
                 Ok(Blobs { store: Arc::new(store), storage: "local", root: Some(root.clone()) })
             }
             BlobsConfig::S3 { bucket, endpoint } => {
-                let mut builder = object_store::aws::AmazonS3Builder::from_env().with_bucket_name(bucket);
-                if let Some(endpoint) = endpoint {
-                    builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http:"));
-                }
-                Ok(Blobs { store: Arc::new(builder.build()?), storage: "s3", root: None })
+                let store = crate::places::open_bucket(bucket, endpoint.as_deref())?;
+                Ok(Blobs { store, storage: "s3", root: None })
             }
         }
     }

@@ -51,8 +51,8 @@ impl Store {
 
     /// Adds what was found out after the job had ended.
     pub async fn add_checks(&self, job: JobId, checks: &[Check]) -> Result<(), Error> {
-        let rows = checks.iter().map(|check| check_row(job, check)).collect();
-        self.db().write(&[ADD_CHECKS], &[Param::Rows(Value::Array(rows).to_string())]).await.map(drop)
+        let rows = checks.iter().map(|check| check_row(job, check));
+        self.db().write(&[ADD_CHECKS], &[Param::rows(rows)]).await.map(drop)
     }
 }
 

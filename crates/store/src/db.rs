@@ -66,6 +66,11 @@ param_from! {
 }
 
 impl Param {
+    /// Rows for the statement word `{rows}`.
+    pub(crate) fn rows(rows: impl IntoIterator<Item = Value>) -> Param {
+        Param::Rows(Value::Array(rows.into_iter().collect()).to_string())
+    }
+
     /// Rows of single values as one array for each column.
     pub(crate) fn columns(rows: impl Iterator<Item = Vec<Param>>) -> Vec<Param> {
         let mut columns: Vec<Param> = Vec::new();

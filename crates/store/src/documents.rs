@@ -4,8 +4,8 @@ use crate::Store;
 use crate::blobs::Blobs;
 use crate::db::{Param, Row, Tx, params};
 use crate::error::Error;
-use jiff::Timestamp;
-use ode_job::{Event, JobId, Pipeline, State};
+use jiff::{SignedDuration, Timestamp};
+use ode_job::{Event, JobId, JobRecord, Pipeline, State};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -49,13 +49,14 @@ pub struct Download {
 /// Who began to read a result that goes with its first download has this long to read it to its end.
 const LAST_READ: Duration = Duration::from_secs(60);
 
-const DOCUMENT: &str =
-    "SELECT original_filename, content_type, bytes, sha256, mapping, upload_path, result_path,
-    expires_at, download_count, first_downloaded_at, duplicate_of FROM documents WHERE id = $1";
-const DOCUMENTS: &str =
-    "SELECT d.id, d.original_filename, d.content_type, d.bytes, d.sha256, d.mapping, d.upload_path,
-        d.result_path, d.expires_at, d.download_count, d.first_downloaded_at, d.duplicate_of
-    FROM {rows $1: key uuid} JOIN documents d ON d.id = r.key";
+/// What lies beside the jobs of a list: a row for each of their files, or one for a job that has none. Read by their ids
+/// and not through the view `documents`, which would be made for all documents there are.
+pub(crate) const BESIDE: &str =
+    "SELECT r.key AS job_id, a.role, a.path, a.content_type, a.created_at, d.count, d.first_at, p.source_micros,
+        p.result_micros
+    FROM {rows $1: key uuid} CROSS JOIN retention_policy p
+    LEFT JOIN job_artifact a ON a.job_id = r.key AND a.role IN ('source', 'result')
+    LEFT JOIN job_download d ON d.job_id = r.key";
 const STANDING: &str = "SELECT pipeline, state FROM job_past WHERE id = $1
     UNION ALL SELECT pipeline, state FROM job_live WHERE id = $1";
 /// Holds the row for the rest of the transaction.
@@ -68,7 +69,8 @@ const COUNT: &str = "INSERT INTO job_download (job_id, count) VALUES ($1, 1)
     ON CONFLICT (job_id) DO UPDATE SET count = job_download.count + 1, last_at = {now} RETURNING count";
 const IS_LAST: &str =
     "SELECT CASE WHEN delete_on_download THEN 1 ELSE 0 END AS is_last FROM retention_policy";
-const RESULTS: &str = "SELECT id FROM job_artifact WHERE job_id = $1 AND role = 'result'";
+/// The result, and what lies beside it.
+const RESULTS: &str = "SELECT id FROM job_artifact WHERE job_id = $1 AND role <> 'source'";
 const TRASH_ALL: &str = "INSERT INTO blob_trash (storage, path) SELECT storage, path FROM job_artifact
     WHERE job_id = $1 ON CONFLICT (storage, path) DO NOTHING";
 const DELETE: &str = "DELETE FROM job_past WHERE id = $1 RETURNING id";
@@ -81,18 +83,23 @@ pub(crate) const FORGET: &str = "DELETE FROM job_artifact WHERE id IN (SELECT id
 impl Store {
     /// What is known of a job's document; none where the job is not about one, or there is no such job.
     pub async fn document(&self, id: JobId) -> Result<Option<Document>, Error> {
-        let rows = self.db().read(DOCUMENT, params![id]).await?;
-        rows.first().map(document).transpose()
+        let jobs = self.jobs_by_id(std::iter::once(id)).await?;
+        Ok(jobs.into_iter().find_map(|job| job.document))
     }
 
-    /// The same for many jobs at once.
-    pub(crate) async fn documents(&self, ids: &[JobId]) -> Result<HashMap<JobId, Document>, Error> {
-        if ids.is_empty() {
-            return Ok(HashMap::new());
+    /// What is known of the documents of these jobs, as far as they are about one.
+    pub(crate) async fn documents(&self, jobs: &[JobRecord]) -> Result<HashMap<JobId, Document>, Error> {
+        let jobs = jobs.iter().filter(|job| job.pipeline == Pipeline::Xml);
+        let mut documents: HashMap<JobId, Document> = jobs.map(|job| (job.id, Document::of(job))).collect();
+        if documents.is_empty() {
+            return Ok(documents);
         }
-        let keys: Vec<Value> = ids.iter().map(|id| json!({ "key": id })).collect();
-        let rows = self.db().read(DOCUMENTS, &[Param::Rows(Value::Array(keys).to_string())]).await?;
-        rows.iter().map(|row| Ok((row.job("id")?, document(row)?))).collect()
+        for row in self.db().read(BESIDE, &[ids_as_rows(documents.keys().copied())]).await? {
+            if let Some(document) = documents.get_mut(&row.job("job_id")?) {
+                document.add(&row)?;
+            }
+        }
+        Ok(documents)
     }
 
     /// Records that a job's result was fetched. If results go with their first download, this one is given up here: its
@@ -179,20 +186,56 @@ async fn ended_state(tx: &mut Tx, id: JobId, event: Event) -> Result<State, Erro
     Ok(pipeline.next(state, event)?)
 }
 
-fn document(row: &Row) -> Result<Document, Error> {
-    let count = u32::try_from(row.int("download_count")?).unwrap_or(u32::MAX);
-    let duplicate_of = row.opt_text("duplicate_of")?.and_then(|id| id.parse().ok());
-    Ok(Document {
-        original_filename: row.opt_text("original_filename")?,
-        content_type: row.text("content_type")?,
-        bytes: row.opt_int("bytes")?,
-        sha256: row.opt_text("sha256")?,
-        mapping: row.text("mapping")?,
-        upload_path: row.opt_text("upload_path")?,
-        result_path: row.opt_text("result_path")?,
-        expires_at: row.opt_moment("expires_at")?,
-        download_count: count,
-        first_downloaded_at: row.opt_moment("first_downloaded_at")?,
-        duplicate_of: duplicate_of.map(JobId),
-    })
+/// Ids as the rows of a statement, in a column `key`.
+pub(crate) fn ids_as_rows(ids: impl Iterator<Item = JobId>) -> Param {
+    let keys: Vec<Value> = ids.map(|id| json!({ "key": id })).collect();
+    Param::Rows(Value::Array(keys).to_string())
+}
+
+impl Document {
+    /// What the job itself says of it.
+    fn of(job: &JobRecord) -> Self {
+        let document = &job.input["document"];
+        let text = |name: &str| document[name].as_str().map(str::to_owned);
+        Document {
+            original_filename: text("name"),
+            content_type: "application/pdf".into(),
+            bytes: document["bytes"].as_i64(),
+            sha256: text("sha256"),
+            mapping: job.kind.clone(),
+            upload_path: None,
+            result_path: None,
+            expires_at: None,
+            download_count: 0,
+            first_downloaded_at: None,
+            duplicate_of: text("duplicate_of").and_then(|id| id.parse().ok()).map(JobId),
+        }
+    }
+
+    /// Adds what one row of [`BESIDE`] says.
+    fn add(&mut self, row: &Row) -> Result<(), Error> {
+        let count = row.opt_int("count")?.unwrap_or_default();
+        self.download_count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.first_downloaded_at = row.opt_moment("first_at")?;
+        let until = |kept_for: &str| {
+            let kept_for = SignedDuration::from_micros(row.int(kept_for)?);
+            Ok::<_, Error>(row.moment("created_at")?.checked_add(kept_for).unwrap_or(Timestamp::MAX))
+        };
+        match row.opt_text("role")?.as_deref() {
+            Some("result") => {
+                self.result_path = row.opt_text("path")?;
+                self.expires_at = Some(until("result_micros")?);
+            }
+            Some(_) => {
+                self.upload_path = row.opt_text("path")?;
+                self.content_type = row.text("content_type")?;
+                // A result outlives the document it was made from.
+                if self.result_path.is_none() {
+                    self.expires_at = Some(until("source_micros")?);
+                }
+            }
+            None => {}
+        }
+        Ok(())
+    }
 }

@@ -9,7 +9,7 @@ use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::{Artifact, Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -257,6 +257,8 @@ const BY_KEY: &str = "SELECT job_id, request FROM job_key WHERE kind = $1 AND ow
 /// The names of a batch that other jobs have.
 const TAKEN: &str = "SELECT k.key, k.job_id FROM {rows $1: owner uuid, key text}
     JOIN job_key k ON k.kind = 'external' AND k.owner = r.owner AND k.key = r.key ORDER BY k.key LIMIT 1";
+const BY_NAMES: &str = "SELECT k.key, k.job_id FROM {rows $1: key text}
+    JOIN job_key k ON k.kind = 'external' AND k.owner = $2 AND k.key = r.key";
 const CLAIM_KEY: &str = "INSERT INTO job_key (kind, owner, key, job_id, request) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (kind, owner, key) DO NOTHING RETURNING job_id";
 const MOVE_KEY: &str = "UPDATE job_key SET job_id = $4, created_at = {now}
@@ -361,7 +363,7 @@ impl Store {
         });
         let told: Vec<(usize, Vec<i64>)> = told.collect();
         let lanes = waiting_lanes(rows).into_iter().map(|lane| json!({ "lane": lane }));
-        let lanes = Param::Rows(Value::Array(lanes.collect()).to_string());
+        let lanes = Param::rows(lanes);
         let (script, jobs, lanes, columns) = match (self.dialect(), rows) {
             (Dialect::Postgres, [row]) => {
                 let seqs = told.into_iter().flat_map(|(_, seqs)| seqs).collect();
@@ -380,7 +382,7 @@ impl Store {
                 let json = rows.iter().zip(told).map(|(row, (group, seqs))| {
                     row.to_json(group, sqlite::history(&seqs).trim_start_matches(',').to_owned())
                 });
-                (sqlite::ENQUEUE, Param::Rows(Value::Array(json.collect()).to_string()), lanes, Vec::new())
+                (sqlite::ENQUEUE, Param::rows(json), lanes, Vec::new())
             }
         };
         let born = rows.iter().find_map(|row| row.born.as_ref());
@@ -437,7 +439,7 @@ impl Store {
     /// Whether these jobs are stored. One transaction writes them all: any of them shows that it committed.
     async fn are_known(&self, rows: &[NewRow]) -> Result<bool, Error> {
         let ids: Vec<Value> = rows.iter().map(|row| json!({ "id": row.id })).collect();
-        let known = self.db().read(KNOWN, &[Param::Rows(Value::Array(ids).to_string())]).await?;
+        let known = self.db().read(KNOWN, &[Param::rows(ids)]).await?;
         Ok(!known.is_empty())
     }
 
@@ -450,6 +452,12 @@ impl Store {
                 for reply in replies {
                     // A caller that went away has its job all the same.
                     let _ = reply.send(Ok(()));
+                }
+            }
+            // The database is away, for all of them.
+            Err(error) if error.is_passing() => {
+                for reply in replies {
+                    let _ = reply.send(Err(error.again()));
                 }
             }
             // One bad request must not fail its neighbours: each gets a commit, and an answer, of its own.
@@ -492,7 +500,7 @@ impl Store {
             }
         }
         let names = names.into_iter().map(|(owner, key)| json!({ "owner": owner, "key": key }));
-        let names = Param::Rows(Value::Array(names.collect()).to_string());
+        let names = Param::rows(names);
         match self.db().read(TAKEN, &[names]).await.as_deref() {
             Ok([row, ..]) => match (row.text("key"), row.job("job_id")) {
                 (Ok(external_id), Ok(existing)) => Error::Duplicate { external_id, existing },
@@ -508,11 +516,24 @@ impl Store {
         rows.first().map(|row| row.job("job_id")).transpose()
     }
 
+    /// The jobs to which this owner gave these external ids, as far as there are some.
+    pub async fn find_externals(
+        &self,
+        owner: Owner,
+        names: impl Iterator<Item = &str>,
+    ) -> Result<HashMap<String, JobId>, Error> {
+        let names: Vec<Value> = names.map(|key| json!({ "key": key })).collect();
+        let names = Param::Rows(Value::Array(names).to_string());
+        let rows = self.db().read(BY_NAMES, &[names, owner.key().into()]).await?;
+        rows.iter().map(|row| Ok((row.text("key")?, row.job("job_id")?))).collect()
+    }
+
     /// Accepts a job under its keys: one transaction finds or makes it, so ten requests at once make one job.
     async fn enqueue_by_key(&self, job: NewJob, beside: Beside<'_>) -> Result<Enqueued, Error> {
         let owner = job.owner.key();
         let request = beside.fingerprint(&job);
-        let row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
+        let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
+        self.reserve_slot(&mut row);
         let stands = if matches!(beside, Beside::File(_)) { STANDS_WITH_RESULT } else { STANDS };
         let mut tx = self.db().begin().await?;
         if let Some(key) = &row.job.idempotency_key {

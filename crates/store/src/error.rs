@@ -55,6 +55,17 @@ pub enum Error {
     /// The lease is gone; nothing was changed.
     #[error("The lease on job {0} is lost; nothing was changed.")]
     LeaseLost(JobId),
+    /// An order that cannot be placed as it was asked for.
+    #[error("{0}")]
+    Order(String),
+    /// Another order was asked for with this job.
+    #[error(
+        "Another order was asked for with job {0}, and one job is one order. Reprint the map to order it again."
+    )]
+    OrderExists(JobId),
+    /// More than the organisation may spend.
+    #[error("{0} `ode print cap` shows the limits and changes them.")]
+    SpendCap(String),
     /// The database has another schema version than this program.
     #[error("{0}")]
     Schema(String),
@@ -111,10 +122,13 @@ impl Error {
         match self {
             Error::NotFound(_) | Error::NoMap(_) | Error::Ambiguous(_) => ErrorCode::NotFound,
             Error::Invalid(Invalid::TooLarge { .. }) => ErrorCode::PayloadTooLarge,
-            Error::Invalid(_) | Error::Config(_) | Error::KeyReused => ErrorCode::Invalid,
-            Error::Refused { .. } | Error::MapChanged(_) | Error::Busy(_) | Error::LeaseLost(_) => {
-                ErrorCode::Conflict
-            }
+            Error::Refused { .. }
+            | Error::MapChanged(_)
+            | Error::OrderExists(_)
+            | Error::Busy(_)
+            | Error::LeaseLost(_) => ErrorCode::Conflict,
+            Error::Invalid(_) | Error::Order(_) | Error::Config(_) | Error::KeyReused => ErrorCode::Invalid,
+            Error::SpendCap(_) => ErrorCode::SpendCap,
             Error::Duplicate { .. } | Error::Repeated(_) => ErrorCode::Duplicate,
             Error::Schema(_) => ErrorCode::SchemaMismatch,
             Error::Unavailable(_) => ErrorCode::DatabaseUnavailable,
@@ -128,6 +142,15 @@ impl Error {
     /// Whether the same call may work a little later, unchanged.
     pub fn is_passing(&self) -> bool {
         matches!(self, Error::Unavailable(_) | Error::DiskFull(_) | Error::Collision)
+    }
+
+    /// A passing fault, for another one whom it concerns.
+    pub(crate) fn again(&self) -> Error {
+        match self {
+            Error::DiskFull(said) => Error::DiskFull(said.clone()),
+            Error::Unavailable(said) => Error::Unavailable(said.clone()),
+            other => Error::Unavailable(other.to_string()),
+        }
     }
 }
 

@@ -55,6 +55,11 @@ impl Store {
         if jobs.is_empty() {
             return Ok(HashMap::new());
         }
+        let slots = self.slots(Lane::Xml).await?;
+        if slots == 0 {
+            // Nobody works, so nothing can be said, and the line need not be read.
+            return Ok(HashMap::new());
+        }
         let params = params![Lane::Xml.as_str(), LINE_MAX, Pipeline::Xml.as_str()];
         let rows = self.db().read(LINE, params).await?;
         let mut kinds = BTreeSet::new();
@@ -67,7 +72,7 @@ impl Store {
             speeds.insert(kind, speed);
         }
         let line = rows.iter().map(|row| place(row, &speeds)).collect::<Result<Vec<_>, _>>()?;
-        let mut left = times_left(&line, self.slots(Lane::Xml).await?);
+        let mut left = times_left(&line, slots);
         let asked: BTreeSet<&JobId> = jobs.iter().collect();
         left.retain(|id, _| asked.contains(id));
         Ok(left)

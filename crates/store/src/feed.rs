@@ -9,7 +9,7 @@ use crate::db::{Param, Row, params};
 use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::{Event, JobId, State};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 
 /// One entry of the journal.
@@ -42,9 +42,15 @@ impl Store {
 
     /// The entries with these numbers, lowest first.
     pub async fn told(&self, numbers: &[i64]) -> Result<Vec<Told>, Error> {
-        let numbers = numbers.iter().map(|number| json!({ "number": number })).collect();
-        let rows = self.db().read(TOLD, &[Param::Rows(Value::Array(numbers).to_string())]).await?;
-        rows.iter().map(told).collect()
+        let numbers = numbers.iter().map(|number| json!({ "number": number }));
+        let rows = self.db().read(TOLD, &[Param::rows(numbers)]).await?;
+        // What a newer version wrote is for newer readers; it must not hold up the rest.
+        let known = rows.iter().filter_map(|row| {
+            told(row)
+                .inspect_err(|error| tracing::warn!(%error, "an entry of the journal is not understood"))
+                .ok()
+        });
+        Ok(known.collect())
     }
 
     /// The number that an entry of this moment would have at least.

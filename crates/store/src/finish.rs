@@ -168,9 +168,18 @@ impl Store {
             json!({ "seq": seq, "event": event, "from_state": from, "to_state": to })
         };
         let entries: Vec<Value> = steps.iter().zip(&seqs).map(entry).collect();
+        let move_rows = || Param::rows(changes.iter().map(move_row));
+        let ids = || Param::Ids(changes.iter().map(|change| change.id.0).collect());
+        // As lists of ids and columns where they can be read quickest.
+        let (script, jobs, columns) = match (self.dialect(), is_end) {
+            (Dialect::Postgres, true) => (postgres::END, ids(), end_columns(changes).to_vec()),
+            (Dialect::Postgres, false) => (postgres::MOVE, move_rows(), Vec::new()),
+            (Dialect::Sqlite, true) => (sqlite::END, ids(), vec![Param::rows(changes.iter().map(end_row))]),
+            (Dialect::Sqlite, false) => (sqlite::MOVE, ids(), vec![move_rows()]),
+        };
         let mut params = vec![
-            self.batch(changes, is_end),
-            Param::Rows(Value::Array(entries).to_string()),
+            jobs,
+            Param::rows(entries),
             Param::History(seqs.clone()),
             worker.map_or_else(|| self.inner.actor.clone(), |worker| worker.to_string()).into(),
             from.as_str().into(),
@@ -179,15 +188,7 @@ impl Store {
             details(changes).into(),
             Param::Rows(artifact_rows(changes).to_string()),
         ];
-        let script = match (self.dialect(), is_end) {
-            (Dialect::Postgres, true) => postgres::END,
-            (Dialect::Postgres, false) => postgres::MOVE,
-            (Dialect::Sqlite, true) => sqlite::END,
-            (Dialect::Sqlite, false) => sqlite::MOVE,
-        };
-        if script == postgres::END {
-            params.extend(end_columns(changes));
-        }
+        params.extend(columns);
         let deadline = tokio::time::Instant::now() + RETRY_FOR;
         let mut is_first = true;
         loop {
@@ -231,24 +232,15 @@ impl Store {
         let ids = written.iter().map(|row| row.job("id")).collect::<Result<HashSet<_>, _>>()?;
         let checked = changes.iter().filter(|change| ids.contains(&change.id));
         let rows = checked.flat_map(|change| change.checks.iter().map(|check| check_row(change.id, check)));
-        tx.run(ADD_CHECKS, &[Param::Rows(Value::Array(rows.collect()).to_string())]).await?;
+        tx.run(ADD_CHECKS, &[Param::rows(rows)]).await?;
         tx.commit().await?;
         Ok(written)
     }
 
-    /// The jobs of a batch: as a list of ids where their columns follow as arrays, else as rows.
-    fn batch(&self, changes: &[Change], is_end: bool) -> Param {
-        if is_end && self.dialect() == Dialect::Postgres {
-            return Param::Ids(changes.iter().map(|change| change.id.0).collect());
-        }
-        let rows = changes.iter().map(if is_end { end_row } else { move_row });
-        Param::Rows(Value::Array(rows.collect()).to_string())
-    }
-
     /// The jobs whose history has this entry: a commit that succeeded although its answer was lost.
     async fn written_before(&self, changes: &[Change], seq: i64) -> Result<Vec<JobId>, Error> {
-        let ids = changes.iter().map(|change| json!({ "id": change.id })).collect();
-        let ids = Param::Rows(Value::Array(ids).to_string());
+        let ids = changes.iter().map(|change| json!({ "id": change.id }));
+        let ids = Param::rows(ids);
         let rows = self.db().read(WRITTEN, &[ids, Param::History(vec![seq])]).await?;
         rows.iter().map(|row| row.job("id")).collect()
     }
@@ -305,13 +297,16 @@ fn run_at(change: &Change) -> Option<Timestamp> {
     }
 }
 
+/// What a job's end leaves behind beside its id; what is not there is not said.
 fn end_row(change: &Change) -> Value {
-    let failure = change.settled.failure.as_ref();
-    json!({
-        "id": change.id, "fence": change.fence, "result": change.result,
-        "code": failure.map(|failure| failure.code), "message": failure.map(|failure| &failure.message),
-        "detail": failure.and_then(|failure| failure.detail.as_ref()),
-    })
+    let mut row = Map::from_iter([("fence".to_owned(), change.fence.into())]);
+    row.extend(change.result.clone().map(|result| ("result".to_owned(), result)));
+    if let Some(failure) = &change.settled.failure {
+        row.insert("code".into(), json!(failure.code));
+        row.insert("message".into(), failure.message.as_str().into());
+        row.insert("detail".into(), failure.detail.as_deref().into());
+    }
+    Value::Object(row)
 }
 
 /// The same as columns: fences, results, and what went wrong.

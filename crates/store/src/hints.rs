@@ -82,9 +82,14 @@ impl Hints {
         let client = self.client.clone();
         async move {
             let Some(client) = client else { return std::future::pending().await };
+            let mut is_told = false;
             loop {
-                if let Err(error) = pop_hints(&client, &sender).await {
-                    tracing::debug!(%error, "Redis is away; wake-ups come by the database until it is back");
+                let since = tokio::time::Instant::now();
+                let Err(error) = pop_hints(&client, &sender).await else { continue };
+                // Once for each time it goes, not for each time it is looked for in vain.
+                is_told &= since.elapsed() < RECONNECT_PAUSE;
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::warn!(%error, "Redis is away; wake-ups come by the database until it is back");
                 }
                 tokio::time::sleep(RECONNECT_PAUSE).await;
             }
@@ -93,7 +98,8 @@ impl Hints {
 }
 
 async fn pop_hints(client: &redis::Client, sender: &broadcast::Sender<Wake>) -> redis::RedisResult<()> {
-    let config = redis::AsyncConnectionConfig::new().set_response_timeout(None);
+    let patience = Duration::from_secs_f64(POP_SECONDS) + ANSWER_TIMEOUT;
+    let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(patience));
     let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
     loop {
         let mut pop = redis::cmd("BLPOP");

@@ -90,7 +90,7 @@ fn check_of(id: &str, secret: &str) -> String {
     check
 }
 
-fn fill(bytes: &mut [u8]) -> Result<(), Error> {
+pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), Error> {
     getrandom::fill(bytes)
         .map_err(|error| Error::Unavailable(format!("the system has no random numbers: {error}")))
 }
@@ -209,6 +209,16 @@ impl Store {
         let key = keys.into_iter().find(|key| key.id == text.id());
         let key = key.ok_or_else(|| Error::Corrupt("a key that was just made".into()))?;
         Ok(NewKey { text: text.reveal(), key })
+    }
+
+    /// The organisation by this name or id.
+    pub async fn organisation(&self, name: &str) -> Result<Option<Uuid>, Error> {
+        let rows = self.db().read(FIND_OWNER, params![OwnerKind::Organisation.as_str(), name]).await?;
+        match (rows.first(), name.parse()) {
+            (Some(row), _) => row.uuid("id").map(Some),
+            (None, Ok(id)) => Ok(Some(id)),
+            (None, Err(_)) => Ok(None),
+        }
     }
 
     /// Every key there is or was, oldest first.

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::health::Finding;
 use jiff::Timestamp;
 use ode_job::breaker::Standing;
-use ode_job::{Pipeline, State, WorkerRecord};
+use ode_job::{Lane, Pipeline, State, WorkerRecord};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -45,7 +45,23 @@ pub struct Overview {
     pub breakers: Vec<Standing>,
 }
 
+/// Whether documents are converted at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Converting {
+    /// Somebody converts them.
+    Works,
+    /// Somebody would, but no gateway answers.
+    Away,
+    /// No worker is there.
+    Nobody,
+}
+
 impl Store {
+    /// Whether documents are converted at this moment, as the workers say. Reads no job.
+    pub async fn converting(&self) -> Result<Converting, Error> {
+        Ok(converting(&self.workers().await?))
+    }
+
     /// What goes on at this moment. Reads the whole of the live table.
     pub async fn overview(&self) -> Result<Overview, Error> {
         let rows = self.db().read(LIVE, params![]).await?;
@@ -68,6 +84,28 @@ fn live_jobs(row: &Row) -> Result<LiveJobs, Error> {
         running_for: row.opt_moment("running_since")?.map(since),
     })
 }
+
+fn converting(workers: &[WorkerRecord]) -> Converting {
+    // One that has not said yet what it does may be one that converts.
+    let converts = |worker: &&WorkerRecord| {
+        let slots = &worker.about.slots;
+        worker.is_alive && !worker.is_draining && (slots.is_empty() || slots.contains_key(&Lane::Xml))
+    };
+    let is_away = |worker: &WorkerRecord| {
+        let gateways = worker.about.breakers.iter().filter(|standing| standing.name.starts_with(GATEWAY));
+        let mut gateways = gateways.peekable();
+        gateways.peek().is_some() && gateways.all(|gateway| gateway.away_since.is_some())
+    };
+    let there: Vec<&WorkerRecord> = workers.iter().filter(converts).collect();
+    match there.as_slice() {
+        [] => Converting::Nobody,
+        there if there.iter().all(|worker| is_away(worker)) => Converting::Away,
+        _ => Converting::Works,
+    }
+}
+
+/// How the names of gateways' breakers begin.
+const GATEWAY: &str = "gateway ";
 
 /// Each dependency once, as the worker sees it to whom it has been away the longest.
 fn worst(workers: &[&WorkerRecord]) -> Vec<Standing> {
@@ -146,6 +184,8 @@ fn breaker_finding(standing: &Standing) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ode_job::WorkerId;
+    use ode_job::record::About;
 
     fn waiting(count: i64) -> LiveJobs {
         LiveJobs {
@@ -181,6 +221,38 @@ mod tests {
         assert_eq!(bad(&stuck), ["workers"]);
         assert_eq!(bad(&Overview { workers_alive: 1, ..stuck.clone() }), [""; 0]);
         assert_eq!(stuck.findings()[1].found, "2 waiting, the oldest for 7 s");
+    }
+
+    fn worker(slots: &[Lane], breakers: Vec<Standing>) -> WorkerRecord {
+        let slots = slots.iter().map(|lane| (*lane, 3)).collect();
+        WorkerRecord {
+            id: WorkerId(uuid::Uuid::nil()),
+            host: "here".into(),
+            pid: 1,
+            version: "0".into(),
+            started_at: Timestamp::UNIX_EPOCH,
+            beat_at: Timestamp::UNIX_EPOCH,
+            running: 0,
+            is_draining: false,
+            is_alive: true,
+            about: About { slots, breakers },
+        }
+    }
+
+    #[test]
+    fn documents_are_converted_while_one_worker_reaches_one_gateway() {
+        let (there, away) = (standing(None), standing(Some(Timestamp::UNIX_EPOCH)));
+        let check =
+            |workers: &[WorkerRecord], expected| assert_eq!(converting(workers), expected, "{workers:?}");
+        check(&[], Converting::Nobody);
+        check(&[worker(&[Lane::Html], vec![])], Converting::Nobody);
+        check(&[WorkerRecord { is_alive: false, ..worker(&[Lane::Xml], vec![]) }], Converting::Nobody);
+        check(&[worker(&[Lane::Xml], vec![])], Converting::Works);
+        check(&[worker(&[], vec![])], Converting::Works);
+        let cut_off = worker(&[Lane::Xml], vec![away.clone(), away.clone()]);
+        check(std::slice::from_ref(&cut_off), Converting::Away);
+        check(&[worker(&[Lane::Xml], vec![away, there])], Converting::Works);
+        check(&[cut_off, worker(&[Lane::Xml], vec![])], Converting::Works);
     }
 
     #[test]

@@ -34,6 +34,11 @@ const REOPEN_ENTRY: &str = "INSERT INTO job_journal (seq, event, from_state, to_
 const ASK_STOP: &str = "UPDATE job_live SET stop_at = {now}, updated_at = {now}
     WHERE id = $1 AND fence = $2 AND worker IS NOT NULL RETURNING id";
 
+/// The job's end is refused unless its order says the same.
+const ARRIVED: &str = "UPDATE print_orders SET shipped_at = coalesce(shipped_at, {now}),
+        delivered_at = coalesce(delivered_at, {now}), updated_at = {now}
+    WHERE job_id = $1 AND phase = 'confirmed' AND EXISTS (SELECT 1 FROM job_live WHERE id = $1 AND state = 'ordered')";
+
 impl Store {
     /// Tries an ended job again, with its tries counted anew. Errors and lease are cleared.
     pub async fn retry(&self, id: JobId) -> Result<State, Error> {
@@ -114,6 +119,7 @@ impl Store {
 
     /// Records that the provider delivered.
     pub async fn delivered(&self, id: JobId) -> Result<State, Error> {
+        self.db().write(&[ARRIVED], params![id]).await?;
         self.change(id, Event::Delivered, |_| (Verdict::End, None)).await
     }
 

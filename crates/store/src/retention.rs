@@ -15,7 +15,7 @@ use flate2::write::GzEncoder;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ode_job::{Event, JobId, State};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::Duration;
@@ -88,7 +88,7 @@ const DUE_SUM: &str = "SELECT a.role, count(*) AS files, CAST(sum(a.bytes) AS bi
 /// What can be spared: results that were fetched already, oldest first.
 const FETCHED: &str = "SELECT a.id, a.job_id, a.role, a.bytes, p.state
     FROM job_artifact a JOIN job_past p ON p.id = a.job_id JOIN job_download d ON d.job_id = a.job_id
-    WHERE a.role = 'result' ORDER BY a.id LIMIT $1";
+    WHERE a.role <> 'source' ORDER BY a.id LIMIT $1";
 const TRASHED: &str =
     "SELECT path FROM blob_trash WHERE storage = $1 AND not_before <= {now} ORDER BY path LIMIT $2";
 const EMPTIED: &str =
@@ -131,6 +131,7 @@ impl Store {
         self.expire(&retention, &mut cleaned).await?;
         cleaned.files_removed += self.empty_trash(blobs).await?;
         cleaned.events_archived += self.archive_events(blobs, retention.events).await?;
+        self.forget_deliveries(retention.events).await?;
         self.sweep(blobs, &mut cleaned).await?;
         cleaned.files_removed += self.empty_trash(blobs).await?;
         Ok(cleaned)
@@ -236,7 +237,7 @@ impl Store {
                 gone.push(json!({ "path": path }));
             }
             count += gone.len() as u64;
-            let gone = Param::Rows(Value::Array(gone).to_string());
+            let gone = Param::rows(gone);
             self.db().write(&[EMPTIED], &[blobs.storage().into(), gone]).await?;
         }
     }

@@ -20,9 +20,22 @@ pub struct Revision {
     /// The page it stands on, from 1.
     pub page: Option<u32>,
     /// Where on the page: left, top, right, bottom.
+    #[serde(rename = "box")]
     pub area: Option<[f64; 4]>,
     /// Who says so.
     pub author: Option<Uuid>,
+}
+
+/// An edit as it was recorded.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Revised {
+    /// Its identity; later ones are greater.
+    pub id: Uuid,
+    /// The edit.
+    #[serde(flatten)]
+    pub revision: Revision,
+    /// When it was made.
+    pub created_at: Timestamp,
 }
 
 /// One example to learn from.
@@ -53,12 +66,14 @@ pub struct TrainingSample {
 
 const OF_JOB: &str = "SELECT type, input, result FROM jobs WHERE id = $1";
 const REVISE: &str = "INSERT INTO revisions (id, job_id, field, before_value, after_value, page, box, author)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    RETURNING id, field, before_value, after_value, page, box, author, created_at";
 const SAMPLE: &str =
     "INSERT INTO training_samples (id, job_id, revision_id, mapping, document_sha256, field, read_value,
         expected_value, page, box)
     SELECT $2, job_id, id, $3, $4, field, before_value, after_value, page, box FROM revisions WHERE id = $1";
-const REVISIONS: &str = "SELECT field, before_value, after_value, page, box, author FROM revisions
+const REVISIONS: &str =
+    "SELECT id, field, before_value, after_value, page, box, author, created_at FROM revisions
     WHERE job_id = $1 ORDER BY id";
 const SAMPLES: &str =
     "SELECT id, job_id, mapping, document_sha256, field, read_value, expected_value, page, box, created_at
@@ -69,7 +84,7 @@ const SAMPLES_PAGE: i64 = 500;
 
 impl Store {
     /// Records a person's edit, and the example that it is.
-    pub async fn revise(&self, job: JobId, revision: &Revision) -> Result<(), Error> {
+    pub async fn revise(&self, job: JobId, revision: &Revision) -> Result<Revised, Error> {
         let mut tx = self.db().begin().await?;
         let rows = tx.run(OF_JOB, params![job]).await?;
         let row = rows.first().ok_or_else(|| Error::NotFound(job.to_string()))?;
@@ -89,14 +104,16 @@ impl Store {
             revision.area.map(|area| json!(area)),
             revision.author,
         ];
-        tx.run(REVISE, params).await?;
+        let rows = tx.run(REVISE, params).await?;
         tx.run(SAMPLE, params![id, sample, mapping, input["document"]["sha256"].as_str()]).await?;
-        tx.commit().await
+        tx.commit().await?;
+        let row = rows.first().ok_or_else(|| Error::Corrupt("an edit without an answer".into()))?;
+        revised(row)
     }
 
     /// What people corrected in a job's result, in the order they did.
-    pub async fn revisions(&self, job: JobId) -> Result<Vec<Revision>, Error> {
-        self.db().read(REVISIONS, params![job]).await?.iter().map(revision).collect()
+    pub async fn revisions(&self, job: JobId) -> Result<Vec<Revised>, Error> {
+        self.db().read(REVISIONS, params![job]).await?.iter().map(revised).collect()
     }
 
     /// Examples after this one, oldest first; nothing when there are no more.
@@ -105,15 +122,16 @@ impl Store {
     }
 }
 
-fn revision(row: &Row) -> Result<Revision, Error> {
-    Ok(Revision {
+fn revised(row: &Row) -> Result<Revised, Error> {
+    let revision = Revision {
         field: row.text("field")?,
         before: row.opt_text("before_value")?,
         after: row.opt_text("after_value")?,
         page: row.opt_int("page")?.and_then(|page| u32::try_from(page).ok()),
         area: row.opt_json("box")?.and_then(|area| serde_json::from_value(area).ok()),
         author: row.opt_uuid("author")?,
-    })
+    };
+    Ok(Revised { id: row.uuid("id")?, revision, created_at: row.moment("created_at")? })
 }
 
 fn sample(row: &Row) -> Result<TrainingSample, Error> {

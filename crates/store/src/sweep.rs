@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::retention::{ARCHIVES, Cleaned};
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::HashSet;
 use std::path::Path;
 use std::pin::pin;
@@ -52,8 +52,8 @@ impl Store {
         }
         let mut forgotten = Cleaned::default();
         for part in lost.chunks(PART) {
-            let ids = part.iter().map(|id| json!({ "id": id })).collect();
-            let rows = self.db().read(LOST, &[Param::Rows(Value::Array(ids).to_string())]).await?;
+            let ids = part.iter().map(|id| json!({ "id": id }));
+            let rows = self.db().read(LOST, &[Param::rows(ids)]).await?;
             cleaned.lost += self.expire_rows(&rows, "lost", &mut forgotten).await?;
         }
         Ok(())
@@ -133,7 +133,7 @@ fn paths<'a>(paths: impl IntoIterator<Item = &'a String>) -> Param {
         let job = path.rsplit('/').nth(1).and_then(|name| name.parse::<Uuid>().ok());
         json!({ "path": path, "job": job })
     };
-    Param::Rows(Value::Array(paths.into_iter().map(row).collect()).to_string())
+    Param::rows(paths.into_iter().map(row))
 }
 
 /// Whether so much is missing that it is likelier to be the wrong storage than so many accidents.

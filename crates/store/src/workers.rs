@@ -123,7 +123,7 @@ impl Store {
     /// One statement that says whether there is anything to do: the whole cost of an idle worker.
     pub async fn look(&self, lanes: &[Lane]) -> Result<Look, Error> {
         let lanes: Vec<Value> = lanes.iter().map(|lane| json!({ "lane": lane })).collect();
-        let rows = self.db().read(LOOK, &[Param::Rows(Value::Array(lanes).to_string())]).await?;
+        let rows = self.db().read(LOOK, &[Param::rows(lanes)]).await?;
         let mut look = Look::default();
         for row in &rows {
             match row.text("what")?.as_str() {
@@ -255,8 +255,8 @@ fn tell_rescued(lost: &[Row], rescued: &[JobId]) -> Result<(), Error> {
 }
 
 fn fences<'a>(leases: impl Iterator<Item = &'a (JobId, i64)>) -> Param {
-    let rows = leases.map(|(id, fence)| json!({ "id": id, "fence": fence })).collect();
-    Param::Rows(Value::Array(rows).to_string())
+    let rows = leases.map(|(id, fence)| json!({ "id": id, "fence": fence }));
+    Param::rows(rows)
 }
 
 fn renewed(rows: &[Row]) -> Result<Renewed, Error> {

@@ -54,7 +54,7 @@ async function draw() {
   const rows = next.querySelector("tbody");
   if (table && rows) {
     exchange(table, rows);
-    for (const part of [".head", ".pages"]) swap(now.querySelector(part), next.querySelector(part));
+    for (const part of [".head", ".waits", ".pages"]) swap(now.querySelector(part), next.querySelector(part));
     now.dataset.active = next.dataset.active;
   } else {
     now.replaceWith(document.adoptNode(next));

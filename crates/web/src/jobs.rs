@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use ode_job::{JobId, JobRecord, JobRef, Phase, State as JobState};
-use ode_store::{OwnedFilter, OwnedJob, OwnedPage};
+use ode_store::{Converting, OwnedFilter, OwnedJob, OwnedPage};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -81,6 +81,8 @@ pub(crate) struct JobList {
     active_count: i64,
     /// Where the next part begins, if there is one.
     next_cursor: Option<String>,
+    /// What keeps all that wait from being converted, where something does.
+    notice: Option<&'static str>,
     /// When this was so: give it as `since` next time. A few seconds early, so that nothing can fall in between.
     #[schema(value_type = String, format = "date-time")]
     #[serde(serialize_with = "crate::view::moment")]
@@ -125,11 +127,13 @@ pub(crate) async fn list(
 
 async fn read_list(app: &App, filter: &OwnedFilter) -> Result<Listed, Problem> {
     let page = app.store.owned_jobs(filter).await?;
-    let etag = etag(&page);
+    let notice = notice(app, page.active_count).await?;
+    let etag = etag(&page, notice);
     let list = JobList {
         jobs: views(app, &page.jobs).await?,
         active_count: page.active_count,
         next_cursor: page.next_cursor.map(|id| id.to_string()),
+        notice,
         as_of: page.as_of.checked_sub(COMMIT_LAG).unwrap_or(page.as_of),
     };
     let body = serde_json::to_vec(&list).map_err(|_| Problem::our_fault())?;
@@ -144,9 +148,24 @@ pub(crate) async fn views(app: &App, jobs: &[OwnedJob]) -> Result<Vec<JobView>, 
     Ok(jobs.iter().map(|job| JobView::new(job, left.get(&job.record.id).copied())).collect())
 }
 
+/// What keeps documents from being converted, where some wait.
+pub(crate) async fn notice(app: &App, active_count: i64) -> Result<Option<&'static str>, Problem> {
+    if active_count == 0 {
+        return Ok(None);
+    }
+    Ok(match app.store.converting().await? {
+        Converting::Works => None,
+        Converting::Away => Some("The converter is not answering. Your files wait and go on by themselves."),
+        Converting::Nobody => {
+            Some("Nothing is converted at the moment. Your files wait and go on by themselves.")
+        }
+    })
+}
+
 /// Weak, since the clock and the time left differ from one reading to the next, and nobody need read a list for those.
-fn etag(page: &OwnedPage) -> HeaderValue {
+fn etag(page: &OwnedPage, notice: Option<&str>) -> HeaderValue {
     let mut hash = Sha256::new();
+    hash.update(notice.unwrap_or_default());
     hash.update(page.active_count.to_be_bytes());
     hash.update([u8::from(page.next_cursor.is_some())]);
     for job in &page.jobs {
@@ -194,7 +213,7 @@ pub(crate) async fn shown(app: &App, job: JobRecord) -> Result<JobView, Problem>
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct History {
     /// What happened, oldest first.
-    events: Vec<EventView>,
+    pub(crate) events: Vec<EventView>,
 }
 
 /// What happened to a job.

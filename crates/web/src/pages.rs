@@ -7,12 +7,15 @@ mod assets;
 mod job;
 mod queue;
 mod row;
+mod values;
 mod words;
 
 use crate::App;
 use crate::problem::Problem;
+use crate::review;
 use askama::Template;
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{Html, Response};
 use axum::routing::{get, post};
@@ -22,9 +25,10 @@ use std::sync::Arc;
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(queue::show))
-        .route("/upload", post(queue::upload))
+        .route("/upload", get(queue::after_upload).post(queue::upload))
         .route("/jobs/{id}", get(job::show))
-        .route("/jobs/{id}/{deed}", post(job::act))
+        .route("/jobs/{id}/revisions", post(job::revise).layer(DefaultBodyLimit::max(review::BODY_BYTES_MAX)))
+        .route("/jobs/{id}/{deed}", get(job::ask).post(job::act))
 }
 
 /// Files that belong to the pages, the same for everybody.

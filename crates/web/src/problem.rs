@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use ode_job::{ErrorCode, Event, Failure, Refused};
+use ode_job::{ErrorCode, Event, Failure, JobId, Refused};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub(crate) struct Problem {
     /// Where in what was sent.
     path: Option<String>,
     retry_after: Option<Duration>,
+    /// The job it is about, where that helps.
+    job_id: Option<JobId>,
 }
 
 /// When whoever is told that we are busy should come back: about as long as a few conversions take.
@@ -47,6 +49,10 @@ pub(crate) struct ProblemDocument {
     /// Seconds after which it may be tried again, where that helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
+    /// The job it is about, where that helps.
+    #[schema(value_type = Option<String>, format = "uuid")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<JobId>,
 }
 
 /// Documents the problems of several routes at once.
@@ -82,7 +88,7 @@ impl Problem {
 
     pub(crate) fn with_status(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(BUSY_FOR);
-        Problem { status, code, title: None, detail: detail.into(), path: None, retry_after }
+        Problem { status, code, title: None, detail: detail.into(), path: None, retry_after, job_id: None }
     }
 
     pub(crate) fn not_found() -> Self {
@@ -146,6 +152,12 @@ impl Problem {
         self
     }
 
+    /// The same about this job.
+    pub(crate) fn about(mut self, job: JobId) -> Self {
+        self.job_id = Some(job);
+        self
+    }
+
     /// What it is called, also in counts.
     pub(crate) fn code(&self) -> ErrorCode {
         self.code
@@ -169,6 +181,7 @@ impl Problem {
             detail: self.detail.clone(),
             path: self.path.clone(),
             retry_after: self.retry_after_seconds(),
+            job_id: self.job_id,
         }
     }
 }
@@ -189,9 +202,13 @@ impl From<ode_store::Error> for Problem {
             Error::NoMap(_) => Problem::no_map(),
             Error::MapChanged(_) => Problem::new(error.code(), error.to_string()),
             Error::Refused { refused } => Problem::new(ErrorCode::Conflict, refusal(refused)),
-            Error::Invalid(_) | Error::Duplicate { .. } | Error::Repeated(_) | Error::KeyReused => {
-                Problem::new(error.code(), error.to_string())
-            }
+            Error::SpendCap(limit) => Problem::new(error.code(), limit.clone()),
+            Error::Invalid(_)
+            | Error::Duplicate { .. }
+            | Error::Repeated(_)
+            | Error::KeyReused
+            | Error::Order(_)
+            | Error::OrderExists(_) => Problem::new(error.code(), error.to_string()),
             Error::Busy(_) => Problem::new(ErrorCode::Conflict, sentence(ErrorCode::Conflict.sentence())),
             Error::DiskFull(_) => {
                 tracing::error!(%error, "there is no space left");
@@ -221,6 +238,7 @@ fn refusal(refused: &Refused) -> String {
         Event::Retried => "Only a job that failed can be tried again",
         Event::Cancelled => "Only a job that has not started can be cancelled",
         Event::Stopped => "Only a job that is running can be stopped",
+        Event::Advanced => "Only a print that is not ordered yet can be ordered",
         Event::Expired => "Only a job that has ended can be removed; cancel or stop it first",
         _ => "The job's state does not allow this",
     };
@@ -248,7 +266,7 @@ fn status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::Invalid => StatusCode::BAD_REQUEST,
         ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
-        ErrorCode::Forbidden | ErrorCode::CrossSite => StatusCode::FORBIDDEN,
+        ErrorCode::Forbidden | ErrorCode::CrossSite | ErrorCode::SpendCap => StatusCode::FORBIDDEN,
         // What was removed is not there: who asks for it learns why from the code.
         ErrorCode::NotFound | ErrorCode::Expired => StatusCode::NOT_FOUND,
         ErrorCode::NotReady
@@ -279,6 +297,14 @@ fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::GatewayUnavailable
         | ErrorCode::TimedOut
         | ErrorCode::Poison
+        | ErrorCode::OrderUnclear
+        | ErrorCode::OrderFailed
+        | ErrorCode::OrderRefused
+        | ErrorCode::OrderMismatch
+        | ErrorCode::OrderCancelled
+        | ErrorCode::CostAboveCap
+        | ErrorCode::FileRefused
+        | ErrorCode::ProviderAway
         | ErrorCode::SchemaMismatch => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

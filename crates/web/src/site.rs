@@ -7,9 +7,13 @@ use crate::limits::{Limits, WebLimits};
 use crate::lists::Lists;
 use crate::live::{self, Hub};
 use crate::problem::Problem;
+use crate::service::ServiceSettings;
 use crate::session::Signer;
 use crate::watch::Watcher;
-use crate::{caller, download, exports, health, jobs, maps, openapi, pages, print, requests, upload};
+use crate::{
+    caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, review, service,
+    upload,
+};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -67,6 +71,10 @@ pub struct WebSettings {
     pub grace: Duration,
     /// Whoever checks and draws maps.
     pub maps: Option<Arc<dyn DrawMaps>>,
+    /// The html service.
+    pub service: ServiceSettings,
+    /// The key under which Printful signs its events; none are taken without.
+    pub printful_hook_secret: Option<Vec<u8>>,
 }
 
 impl Default for WebSettings {
@@ -87,6 +95,8 @@ impl Default for WebSettings {
             connections: 8192,
             grace: Duration::from_secs(30),
             maps: None,
+            service: ServiceSettings::default(),
+            printful_hook_secret: None,
         }
     }
 }
@@ -213,6 +223,8 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/jobs", get(jobs::list))
         .route("/api/jobs/{id}", get(jobs::detail).delete(jobs::delete))
         .route("/api/jobs/{id}/events", get(jobs::events))
+        .route("/api/jobs/{id}/checks", get(review::checks))
+        .route("/api/jobs/{id}/revisions", get(review::revisions).post(review::revise))
         .route("/api/jobs/{id}/download", get(download::download))
         .route("/api/jobs/{id}/link", post(download::link))
         .route("/api/jobs/{id}/retry", post(jobs::retry))
@@ -220,10 +232,14 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/jobs/{id}/stop", post(jobs::stop))
         .route("/api/stream", get(live::stream))
         .merge(printing())
+        .merge(orders::routes())
         .merge(pages::routes())
         // Files have a limit of their own, which is kept while they come.
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know));
+    let keyed = service::routes()
+        .layer(DefaultBodyLimit::disable())
+        .route_layer(middleware::from_fn_with_state(app.clone(), caller::know_key));
     let open = Router::new()
         .route("/api/files/{id}", get(download::by_link))
         .route("/exports/{file}", get(exports::fetch))
@@ -232,8 +248,11 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/healthz/ready", get(health::ready))
         .route("/api/openapi.json", get(openapi::document))
         .route("/api/docs", get(openapi::page))
-        .merge(pages::assets());
+        .merge(orders::hooks())
+        .merge(pages::assets())
+        .merge(service::open_routes());
     known
+        .merge(keyed)
         .merge(open)
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })

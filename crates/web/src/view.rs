@@ -49,6 +49,8 @@ pub(crate) struct JobView {
     pub(crate) is_overdue: bool,
     /// Why it failed.
     pub(crate) error: Option<ErrorView>,
+    /// Why its last attempt failed, while it waits for the next one; `retry_at` says when that is.
+    pub(crate) last_error: Option<ErrorView>,
     /// What was found out on the way: the mapping that was used, pages, findings.
     #[schema(value_type = Option<Object>)]
     pub(crate) result: Option<Value>,
@@ -132,6 +134,12 @@ pub(crate) struct Links {
     job: String,
     /// Its history.
     events: String,
+    /// What was found out about its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checks: Option<String>,
+    /// What people corrected in its result, and where to correct it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revisions: Option<String>,
     /// Its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     download: Option<String>,
@@ -195,6 +203,11 @@ impl JobView {
         self.links.retry.is_some()
     }
 
+    /// Whether it can be removed now.
+    pub(crate) fn can_delete(&self) -> bool {
+        self.links.delete.is_some()
+    }
+
     /// Where it is found.
     pub(crate) fn address(&self) -> &str {
         &self.links.job
@@ -227,6 +240,10 @@ impl JobView {
             seconds_left: left.and_then(seconds_left),
             is_overdue: left == Some(TimeLeft::Overdue),
             error: error(record),
+            last_error: job
+                .setback
+                .as_ref()
+                .map(|setback| ErrorView { code: setback.code.clone(), message: setback.message.clone() }),
             result: record.result.clone(),
             is_downloadable: record.phase == Phase::Done && has_result,
             is_expired: record.phase == Phase::Done && !has_result,
@@ -268,6 +285,8 @@ fn links(job: &OwnedJob) -> Links {
     Links {
         job: of(""),
         events: of("/events"),
+        checks: when(record.phase == Phase::Done, "/checks"),
+        revisions: when(record.phase == Phase::Done, "/revisions"),
         download: when(record.phase == Phase::Done && job.has_result(), "/download"),
         retry: when(record.phase == Phase::Failed && why_no_retry(job).is_none(), "/retry"),
         cancel: when(is_waiting, "/cancel"),

@@ -5,11 +5,13 @@ use crate::lane::{Interrupt, LaneState};
 use crate::report::{self, Over};
 use async_trait::async_trait;
 use bytes::Bytes;
+use ode_job::order::{Effects, Order, OrderStep};
 use ode_job::pipeline::{File, Source};
 use ode_job::{
-    Artifact, Check, Claimed, Context, Ended, ErrorCode, Failure, JobId, Lease, Limits, LogLevel, Progress,
+    Artifact, Check, Claimed, Context, Ended, ErrorCode, Event, Failure, JobId, Lease, Limits, LogLevel,
+    Owner, Progress,
 };
-use ode_store::{Blobs, Finish, Store, crash};
+use ode_store::{Blobs, Destination, Finish, Places, Store, crash};
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -42,8 +44,10 @@ pub(crate) struct Line {
 struct Telling<'a> {
     lease: &'a Lease,
     attempt: u32,
+    owner: Owner,
     store: &'a Store,
     blobs: Option<&'a Blobs>,
+    places: &'a Places,
     told: &'a Told,
     logs: &'a mpsc::Sender<Line>,
     gathered: Mutex<Gathered>,
@@ -52,6 +56,8 @@ struct Telling<'a> {
 /// What an attempt has to show when it ends.
 #[derive(Debug, Default)]
 struct Gathered {
+    /// Files that were begun: each has a number of its own.
+    files_begun: usize,
     files: Vec<Artifact>,
     checks: Vec<Check>,
     notes: Map<String, Value>,
@@ -67,6 +73,22 @@ impl Telling<'_> {
     }
 }
 
+impl Telling<'_> {
+    /// Why a job has no document: it was removed, or nobody ever gave it one.
+    async fn why_no_source(&self) -> Failure {
+        match self.store.events(self.lease.job()).await {
+            Ok(events) if events.iter().any(|event| event.event == Event::Expired) => {
+                ErrorCode::Expired.into()
+            }
+            Ok(_) => Failure::rejected(ErrorCode::Invalid, NO_DOCUMENT),
+            Err(error) => unreached(&error),
+        }
+    }
+}
+
+const NO_DOCUMENT: &str = "This job was made without a document. Upload the file instead, on the page or with POST /api/upload: \
+    that makes the job too";
+
 /// A file or the database could not be reached; the next try may find them.
 fn unreached(error: &ode_store::Error) -> Failure {
     Failure::retryable(ErrorCode::IoError, ErrorCode::IoError.sentence()).with_detail(error.to_string())
@@ -78,7 +100,7 @@ impl Context for Telling<'_> {
         let blobs = self.blobs()?;
         let found = self.store.source(self.lease).await.map_err(|error| unreached(&error))?;
         // A lease that is lost looks the same; whatever is said then reaches nobody.
-        let Some(file) = found else { return Err(ErrorCode::Expired.into()) };
+        let Some(file) = found else { return Err(self.why_no_source().await) };
         let content = blobs.get(&file.path, &file.sha256).await.map_err(|error| unreached(&error))?;
         Ok(Source { name: file.name, content })
     }
@@ -87,6 +109,10 @@ impl Context for Telling<'_> {
         let found = self.store.held_map(self.lease).await.map_err(|error| unreached(&error))?;
         let none = "This job names no map. Make it with `ode print export`, or by POST /api/export";
         found.map(Bytes::from).ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))
+    }
+
+    async fn fetch(&self, address: &str, bytes_max: u64) -> Result<Bytes, Failure> {
+        self.places.fetch(self.owner, address, bytes_max).await
     }
 
     fn note(&self, name: &'static str, value: Value) {
@@ -111,7 +137,11 @@ impl Context for Telling<'_> {
     }
 
     async fn keep(&self, file: File) -> Result<Artifact, Failure> {
-        let number = self.gathered().files.len();
+        let number = {
+            let mut gathered = self.gathered();
+            gathered.files_begun += 1;
+            gathered.files_begun - 1
+        };
         let stored = self.blobs()?.put(self.lease.job(), self.lease.fence(), number, file.content).await;
         let stored = stored.map_err(|error| unreached(&error))?;
         let artifact = Artifact {
@@ -126,6 +156,46 @@ impl Context for Telling<'_> {
         self.gathered().files.push(artifact.clone());
         Ok(artifact)
     }
+
+    async fn publish(&self, address: &str, files: &[File]) -> Result<(), Failure> {
+        let (job, fence) = (self.lease.job(), self.lease.fence());
+        self.places.publish(Destination { owner: self.owner, job, fence, address }, files).await
+    }
+
+    fn effects(&self) -> Option<&dyn Effects> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Effects for Telling<'_> {
+    async fn order(&self) -> Result<Order, Failure> {
+        let found = self.store.held_order(self.lease).await.map_err(|error| unreached(&error))?;
+        // A lease that is lost looks the same; whatever is said then reaches nobody.
+        let none = "No order was asked for with this print. Ask for one with `ode print order`";
+        found.ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))
+    }
+
+    async fn record(&self, step: OrderStep) -> Result<(), Failure> {
+        self.store.record_order(self.lease, &step).await.map_err(|error| unrecorded(&error))
+    }
+
+    async fn turn(&self, provider: &str, calls_a_minute: u32) -> Result<Option<Duration>, Failure> {
+        self.store.take_turn(provider, calls_a_minute).await.map_err(|error| unrecorded(&error))
+    }
+
+    fn point(&self, name: &str) {
+        crash::point(name);
+    }
+}
+
+/// How long an order waits for the database before its record is read again.
+const RECORD_PAUSE: Duration = Duration::from_secs(5);
+
+/// A step was not recorded, or perhaps was: the order goes on from what the record says the next time.
+fn unrecorded(error: &ode_store::Error) -> Failure {
+    Failure::away(ErrorCode::IoError, ErrorCode::IoError.sentence(), RECORD_PAUSE)
+        .with_detail(error.to_string())
 }
 
 /// Makes one attempt and says how it ended.
@@ -141,8 +211,10 @@ pub(crate) async fn run(
     let context = Telling {
         lease: &job.lease,
         attempt: job.attempt,
+        owner: job.owner,
         store: &shared.store,
         blobs: shared.blobs.as_ref(),
+        places: &shared.config.places,
         told: &told,
         logs: &shared.logs,
         gathered: Mutex::default(),
@@ -164,7 +236,7 @@ pub(crate) async fn run(
         Ok(Ok(Ok(result))) => (Ended::Succeeded, Some(result)),
         Ok(Ok(Err(failure))) => (Ended::Failed(failure), None),
     };
-    let Gathered { files: artifacts, checks, notes } = shown;
+    let Gathered { files: artifacts, checks, notes, .. } = shown;
     let end = Finish { artifacts, checks, notes, result, ..ending(&lane.limits, job, ended) };
     let took = began.elapsed();
     lane.pace.learn(took);

@@ -193,7 +193,7 @@ async fn give_up(shared: &Shared) -> Result<(), Error> {
 }
 
 async fn promote(shared: &Shared) -> Result<(), Error> {
-    if shared.store.promote_due().await? > 0 {
+    while shared.store.promote_due().await? > 0 {
         shared.lanes.wake(&shared.lanes.names());
     }
     Ok(())

@@ -159,7 +159,9 @@ impl Memo {
             Ended::Stopped => Some(ErrorCode::Stopped.as_str()),
             _ => failure.map(|failure| failure.code.as_str()),
         };
-        let is_told = !is_brisk || outcome != Outcome::Done || tracing::enabled!(tracing::Level::DEBUG);
+        let is_long = took.is_some_and(|took| took >= SHORT);
+        let is_told =
+            !is_brisk || is_long || outcome != Outcome::Done || tracing::enabled!(tracing::Level::DEBUG);
         Memo {
             id: end.job.lease.job(),
             lane: end.job.lane,

@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use futures_util::StreamExt as _;
 use ode_child::Sandbox;
 use ode_job::Failure;
-use ode_pipelines::xml::{Ask, Converter, Finding, Options, Output, To, too_large};
+use ode_pipelines::xml::{Ask, Converter, Finding, Options, Output, Places, To, too_large};
 use plan::{Plan, Task};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -204,7 +204,7 @@ impl Convert {
                 Some(Form::Cii) => Output::Cii,
             },
             page_only: self.page_only,
-            provenance: self.provenance.is_some(),
+            places: if self.provenance.is_some() { Places::Within } else { Places::Untold },
         }
     }
 
@@ -263,7 +263,7 @@ async fn one(engine: &Engine, task: &Task, existing: Existing) -> Result<News, T
     if let (Some(place), Some(provenance)) = (&task.provenance, &converted.provenance) {
         files::write(place, provenance, existing).map_err(Trouble::Io)?;
     }
-    let is_placeless = ask.provenance && converted.summary.source.starts_with("embedded:");
+    let is_placeless = ask.places != Places::Untold && converted.summary.source.starts_with("embedded:");
     Ok(News { findings: converted.summary.findings, is_placeless })
 }
 
@@ -272,6 +272,9 @@ fn tell_outcome(file: &Path, outcome: Result<News, Trouble>) {
         Ok(news) => {
             for finding in findings::worth_telling(&news.findings) {
                 let said = format!("{}: {} ({})", finding.severity, finding.message, finding.code);
+                tell_about(file, &said);
+            }
+            if let Some(said) = findings::worked_out(&news.findings) {
                 tell_about(file, &said);
             }
             if news.is_placeless {

@@ -11,7 +11,7 @@ use ode_child::Sandbox;
 use ode_extract::mapping::file::Status;
 use ode_extract::{ExtractError, Mapping, Registry};
 use ode_job::{ErrorCode, Failure};
-use ode_pipelines::xml::{self, Ask, Converted, Converter, Engine, Options, To};
+use ode_pipelines::xml::{self, Ask, Converted, Converter, Engine, Options, Places, To};
 use ode_web::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, Shadow};
 use std::io::Read as _;
 use std::net::SocketAddr;
@@ -375,7 +375,7 @@ fn ask(registry: &Registry, order: Order) -> Result<(Ask, Bytes), Failure> {
         mapping,
         output: output.unwrap_or_default(),
         page_only: false,
-        provenance: order.provenance,
+        places: if order.provenance { Places::Within } else { Places::Untold },
     };
     Ok((ask, order.document))
 }

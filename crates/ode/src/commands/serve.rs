@@ -3,11 +3,12 @@
 use super::drawing::{Drawing, drawer};
 use super::gateway;
 use super::opinions::Asking;
+use super::orders::Following;
 use super::site::SiteArgs;
 use super::watch::{Watched, Watching};
 use super::work::Work;
 use crate::config::{Schema, Settings};
-use crate::output;
+use crate::output::{self, WrongUse};
 use anyhow::Context as _;
 use clap::Args;
 use ode_child::Sandbox;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// How to serve.
 #[derive(Debug, Args)]
@@ -80,6 +82,10 @@ struct Working {
     worker: Worker,
     /// Shows results to a language model, where that is wanted.
     asking: Option<Asking>,
+    /// Tells owners of jobs that ended.
+    telling: JoinHandle<()>,
+    /// Asks how placed orders stand, where there are orders.
+    following: Option<Following>,
 }
 
 impl Working {
@@ -87,7 +93,13 @@ impl Working {
         if let Some(asking) = self.asking {
             asking.stop().await;
         }
-        Ok(self.worker.stop().await?)
+        if let Some(following) = self.following {
+            following.stop().await;
+        }
+        let stopped = self.worker.stop().await;
+        // What was under way is sent again by whoever comes next.
+        self.telling.abort();
+        Ok(stopped?)
     }
 }
 
@@ -199,15 +211,19 @@ pub(super) fn announce(text: String) {
 
 /// Listens where this option says.
 pub(super) async fn listen(address: &str, option: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
-            "Another program listens on {address}; perhaps ODE is running already. Stop it, or choose another \
-             address with {option}{}.",
-            if option == "--gateway" { ", or go without a gateway with --gateway off" } else { "" }
-        ),
-        _ => anyhow::anyhow!(
+    TcpListener::bind(address).await.map_err(|error| {
+        let refused = format!(
             "Cannot listen on {address}: {error}. Give {option} an address of this machine, such as 127.0.0.1:8080."
-        ),
+        );
+        match error.kind() {
+            std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
+                "Another program listens on {address}; perhaps ODE is running already. Stop it, or choose another \
+                 address with {option}{}.",
+                if option == "--gateway" { ", or go without a gateway with --gateway off" } else { "" }
+            ),
+            std::io::ErrorKind::InvalidInput => WrongUse(refused).into(),
+            _ => anyhow::anyhow!(refused),
+        }
     })
 }
 
@@ -227,11 +243,15 @@ async fn start_worker(
         grace: drain.grace(),
         away_max: work.away_max(),
         chores: Some(chores),
+        places: settings.places()?,
+        beat_every: settings.beat_every(),
         ..ode_worker::Config::default()
     };
     let asking = work.opinions.start(store.clone(), blobs.clone(), work.conversions()).await?;
-    let worker = Worker::start(store, Some(blobs), work.registry().await?, config).await?;
-    Ok(Working { worker, asking })
+    let telling = work.webhooks(store.clone())?;
+    let (registry, following) = work.registry(&store).await?;
+    let worker = Worker::start(store, Some(blobs), registry, config).await?;
+    Ok(Working { worker, asking, telling: tokio::spawn(telling.run()), following })
 }
 
 /// Stopping for longer than this asks for a word.

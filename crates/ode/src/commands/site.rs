@@ -2,7 +2,8 @@
 
 use crate::config::Settings;
 use clap::{Args, ValueEnum};
-use ode_web::{Dedupe, WebLimits, WebSettings};
+use ode_pipelines::html::read_config;
+use ode_web::{Dedupe, ServiceSettings, WebLimits, WebSettings};
 use std::time::Duration;
 
 /// How the web side behaves.
@@ -34,6 +35,9 @@ pub(crate) struct SiteArgs {
     #[arg(long, env = "ODE_LINK_MINUTES", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u64).range(..=10_080))]
     link_minutes: u64,
+    /// Where converted documents are shown, such as https://views.example, if they are to have an origin of their own
+    #[arg(long, env = "ODE_VIEW_ORIGIN", value_name = "URL", value_parser = public_url, hide_short_help = true)]
+    view_origin: Option<String>,
     /// Mapping of documents for which none is named
     #[arg(long, env = "ODE_MAPPING", value_name = "NAME", default_value = "pt_simon_invoice_v1")]
     mapping: String,
@@ -76,10 +80,40 @@ impl SiteArgs {
             public_url: self.public_url.clone(),
             is_behind_proxy: self.behind_proxy,
             link_ttl: Duration::from_secs(self.link_minutes * 60),
+            printful_hook_secret: hook_secret()?,
             grace,
+            service: self.service(settings)?,
             ..WebSettings::default()
         })
     }
+}
+
+impl SiteArgs {
+    fn service(&self, settings: &Settings) -> anyhow::Result<ServiceSettings> {
+        Ok(ServiceSettings {
+            places: settings.places()?,
+            check_config: |config| read_config(config).map(drop).map_err(|error| error.to_string()),
+            check_webhook: ode_webhooks::check_url,
+            view_origin: self.view_origin.clone(),
+        })
+    }
+}
+
+/// The key under which Printful signs its events. Never an argument: other users of the machine could read it.
+const HOOK_SECRET: &str = "ODE_PRINTFUL_WEBHOOK_SECRET";
+
+fn hook_secret() -> anyhow::Result<Option<Vec<u8>>> {
+    let text = std::env::var(HOOK_SECRET).ok().filter(|text| !text.is_empty());
+    let read = |text: String| {
+        let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+        (0..text.len()).step_by(2).map(pair).collect::<Option<Vec<u8>>>()
+    };
+    text.map(|text| {
+        read(text).ok_or_else(|| {
+            anyhow::anyhow!("{HOOK_SECRET} is not hexadecimal. Copy what `ode print webhook` printed.")
+        })
+    })
+    .transpose()
 }
 
 /// An origin as browsers send it: scheme, host, perhaps a port, and nothing after them.

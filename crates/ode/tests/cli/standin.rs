@@ -13,6 +13,8 @@ pub(crate) enum Mood {
     Well,
     /// Converts after this long.
     Slow(Duration),
+    /// Converts after this long, and that much longer for each megabyte.
+    BySize(Duration, Duration),
     /// Answers this status.
     Says(u16),
     /// Answers with more than anybody should read.
@@ -68,7 +70,7 @@ impl StandIn {
     }
 
     fn serve(&self, mut stream: TcpStream) {
-        read_request(&mut stream);
+        let bytes = read_request(&mut stream);
         let (mood, number) = {
             let mut state = self.state.lock().unwrap();
             state.calls.push(Instant::now());
@@ -77,8 +79,17 @@ impl StandIn {
             (state.mood, state.calls.len())
         };
         // The other side may have hung up.
-        let _ = answer(&mut stream, mood, number);
+        let _ = answer(&mut stream, mood.for_a_request_of(bytes), number);
         self.state.lock().unwrap().running -= 1;
+    }
+}
+
+impl Mood {
+    fn for_a_request_of(self, bytes: usize) -> Self {
+        match self {
+            Mood::BySize(each, a_megabyte) => Mood::Slow(each + a_megabyte.mul_f64(bytes as f64 / 1e6)),
+            other => other,
+        }
     }
 }
 
@@ -86,7 +97,7 @@ fn answer(stream: &mut TcpStream, mood: Mood, number: usize) -> std::io::Result<
     const XML: &str = "<?xml version=\"1.0\"?><invoice><total>1.00</total></invoice>";
     match mood {
         Mood::Well => say(stream, 200, XML),
-        Mood::Slow(wait) => {
+        Mood::Slow(wait) | Mood::BySize(wait, _) => {
             std::thread::sleep(wait);
             say(stream, 200, XML)
         }
@@ -118,8 +129,8 @@ fn say(stream: &mut TcpStream, status: u16, body: &str) -> std::io::Result<()> {
     write!(stream, "HTTP/1.1 {status} Word\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}")
 }
 
-/// Reads the request to its end, by its length.
-fn read_request(stream: &mut TcpStream) {
+/// Reads the request to its end, by its length; answers how much it was.
+fn read_request(stream: &mut TcpStream) -> usize {
     let mut request = Vec::new();
     let mut room = [0; 65_536];
     loop {
@@ -128,11 +139,11 @@ fn read_request(stream: &mut TcpStream) {
             let text = String::from_utf8_lossy(&request[..head]).to_lowercase();
             let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
             if request.len() >= head + 4 + length.unwrap_or(0_usize) {
-                return;
+                return request.len();
             }
         }
         match stream.read(&mut room) {
-            Ok(0) | Err(_) => return,
+            Ok(0) | Err(_) => return request.len(),
             Ok(count) => request.extend_from_slice(&room[..count]),
         }
     }

@@ -1,10 +1,11 @@
-//! Maps to print: the child process that draws them, the drawer that starts it, and the handler of exports.
+//! Maps to print: the child process that draws them, the drawer that starts it, the handler of exports, and orders.
 //!
 //! Drawing itself is `ode_atlas`. Nobody but the child reads a specification or GeoJSON that came from outside.
 
 mod drawer;
 mod drawing;
 mod export;
+pub mod order;
 
 pub use drawer::{Drawer, DrawerOptions, Drawn, Features, Frozen, Undrawn};
 pub use drawing::serve;

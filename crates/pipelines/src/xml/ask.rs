@@ -129,7 +129,20 @@ pub struct Ask {
     /// Whether embedded XML is left aside and only the pages are read.
     pub page_only: bool,
     /// Whether to say where each value stands.
-    pub provenance: bool,
+    pub places: Places,
+}
+
+/// Where it is said on which page and where on it each value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Places {
+    /// Nowhere.
+    #[default]
+    Untold,
+    /// In a file beside the document that is made.
+    Beside,
+    /// There, and in our own XML at each value.
+    Within,
 }
 
 /// What a conversion says about itself.

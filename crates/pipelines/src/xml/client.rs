@@ -360,7 +360,7 @@ fn check_xml(bytes: &[u8]) -> Result<(), &'static str> {
 }
 
 /// An error and what caused it, without the address, which may hold a password.
-fn chain(error: &reqwest::Error) -> String {
+pub(crate) fn chain(error: &reqwest::Error) -> String {
     let mut told = Vec::new();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

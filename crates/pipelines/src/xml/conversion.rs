@@ -1,6 +1,6 @@
 //! The conversion itself, and the child process around it.
 
-use super::ask::{Answer, Ask, Converted, Finding, Output, Scans, Shadow, Summary, Task, To, Work};
+use super::ask::{Answer, Ask, Converted, Finding, Output, Places, Scans, Shadow, Summary, Task, To, Work};
 use super::scans::{self, Reading};
 use super::study::study;
 use ode_child::Failure;
@@ -75,7 +75,11 @@ fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converte
 fn told(document: &Document, ask: &Ask, record: &Record, written: Vec<u8>) -> Converted {
     let summary =
         Summary { source: record.source.clone(), pages: document.pages.len(), ..Summary::default() };
-    Converted { document: written, provenance: ask.provenance.then(|| provenance(record)), summary }
+    Converted {
+        document: written,
+        provenance: (ask.places != Places::Untold).then(|| provenance(record)),
+        summary,
+    }
 }
 
 fn with_findings(
@@ -126,7 +130,10 @@ fn format(ask: &Ask) -> Format {
 }
 
 fn shown(ask: &Ask) -> Provenance {
-    if ask.provenance { Provenance::Shown } else { Provenance::Left }
+    match ask.places {
+        Places::Within => Provenance::Shown,
+        Places::Untold | Places::Beside => Provenance::Left,
+    }
 }
 
 /// How other versions of the mapping came out.
@@ -161,7 +168,7 @@ pub(super) fn unmapped(error: ExtractError, reading: &Reading) -> Failure {
         ExtractError::UnknownMapping { .. } | ExtractError::RetiredMapping { .. } => {
             ErrorCode::UnknownMapping
         }
-        ExtractError::NoMapping { .. } => ErrorCode::NoMapping,
+        ExtractError::NoMapping { .. } | ExtractError::NotAnInvoice => ErrorCode::NoMapping,
         ExtractError::NoText => ErrorCode::NoText,
         ExtractError::NothingLearned { .. } => ErrorCode::Invalid,
         ExtractError::BadMapping(_) => ErrorCode::Unknown,
@@ -176,6 +183,7 @@ fn mapping_exists(error: ExtractError, reading: &Reading) -> Result<(), Failure>
             Err(unmapped(error, reading))
         }
         ExtractError::NoMapping { .. }
+        | ExtractError::NotAnInvoice
         | ExtractError::NoText
         | ExtractError::BadMapping(_)
         | ExtractError::NothingLearned { .. } => Ok(()),

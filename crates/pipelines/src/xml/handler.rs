@@ -3,7 +3,7 @@
 //! The conversion happens here, in a child process, or at a gateway elsewhere. Either way a document that cannot be
 //! converted ends the job, and everything else is tried again.
 
-use super::ask::{Ask, Converted, Finding, Output, To};
+use super::ask::{Ask, Converted, Finding, Output, Places, To};
 use super::converter::Converter;
 use super::gateways::Gateways;
 use async_trait::async_trait;
@@ -118,6 +118,9 @@ impl Handler for XmlHandler {
             content: made.xml,
         };
         context.keep(file).await?;
+        if let Some(places) = made.places {
+            context.keep(places_file(places)).await?;
+        }
         made.findings.iter().for_each(|finding| context.check(check(finding)));
         Ok(json!({
             "mapping": made.mapping, "output": order.output.to_string(), "pages": made.pages,
@@ -150,7 +153,8 @@ impl Order {
             mapping: (self.mapping != "auto").then(|| self.mapping.clone()),
             output: self.output,
             page_only: false,
-            provenance: false,
+            // For whoever looks at the result later: what is kept beside it does not change it.
+            places: Places::Beside,
         }
     }
 }
@@ -163,6 +167,8 @@ struct Made {
     mapping: Option<String>,
     pages: Option<usize>,
     findings: Vec<Finding>,
+    /// Where each value stands, where that is known: JSON.
+    places: Option<Vec<u8>>,
     gateway: String,
 }
 
@@ -172,13 +178,14 @@ const BUILT_IN: &str = "built-in";
 async fn here(engine: &dyn Engine, order: &Order, context: &dyn Context) -> Result<Made, Failure> {
     context.note("gateway", BUILT_IN.into());
     let source = fetch(context).await?;
-    let Converted { document, summary, .. } = engine.convert(&order.ask(), source.content).await?;
+    let Converted { document, provenance, summary } = engine.convert(&order.ask(), source.content).await?;
     Ok(Made {
         name: source.name,
         xml: document,
         mapping: Some(summary.source),
         pages: Some(summary.pages),
         findings: summary.findings,
+        places: provenance,
         gateway: BUILT_IN.to_owned(),
     })
 }
@@ -208,6 +215,7 @@ async fn elsewhere(gateways: &Gateways, order: &Order, context: &dyn Context) ->
                     mapping: processed.mapping,
                     pages: processed.pages,
                     findings: processed.findings,
+                    places: None,
                     gateway: called.address,
                 });
             }
@@ -236,7 +244,7 @@ async fn fetch(context: &dyn Context) -> Result<Source, Failure> {
     Ok(source)
 }
 
-fn tell(context: &dyn Context, percent: u8, message: &str) {
+pub(crate) fn tell(context: &dyn Context, percent: u8, message: &str) {
     context.progress(Progress { percent, message: Some(message.to_owned()), step: 0, steps: 0 });
 }
 
@@ -261,6 +269,16 @@ fn result_name(name: &str) -> String {
     let stem: String = stem.chars().filter(|c| !c.is_control()).take(STEM_CHARS_MAX).collect();
     let stem = stem.trim().trim_start_matches('.');
     format!("{}.xml", if stem.is_empty() { "document" } else { stem })
+}
+
+/// The file that says where each value stands.
+fn places_file(content: Vec<u8>) -> File {
+    File {
+        role: "asset".into(),
+        name: "places.json".into(),
+        content_type: "application/json".into(),
+        content,
+    }
 }
 
 fn check(finding: &Finding) -> Check {

@@ -18,13 +18,15 @@ mod ocr;
 mod scans;
 mod study;
 
-pub use ask::{Ask, Converted, Finding, Output, Shadow, Summary, To};
+pub use ask::{Ask, Converted, Finding, Output, Places, Shadow, Summary, To};
+pub(crate) use client::chain;
 pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
 pub use conversion::serve;
 pub(crate) use conversion::{failed, refused};
 pub use converter::{Converter, Options, too_large};
 pub(crate) use converter::{broken, finished, this_program};
 pub use gateways::{BREAKER, Gateways, METRICS};
+pub(crate) use handler::tell;
 pub use handler::{Engine, Route, XmlHandler};
 pub use model::{Model, ModelError, ModelSettings};
 pub use ocr::OcrOptions;

@@ -108,6 +108,11 @@ CREATE DOMAIN ode_live_rules AS ode_live_facts
             THEN num_nulls((VALUE).worker, (VALUE).lease_until, (VALUE).started_at, (VALUE).lane) = 0
         ELSE num_nonnulls((VALUE).worker, (VALUE).lease_until) = 0
             AND ((VALUE).lane IS NULL OR (VALUE).state NOT IN ('uploaded', 'ordered')) END)
+    CONSTRAINT job_live_lane_of_pipeline CHECK (CASE (VALUE).pipeline
+        WHEN 'html' THEN (VALUE).lane = 'html'
+        WHEN 'xml' THEN (VALUE).lane = 'xml'
+        WHEN 'script' THEN (VALUE).lane = 'script'
+        ELSE (VALUE).lane IN ('print.export', 'print.order') END)
     CONSTRAINT job_live_one_owner CHECK (num_nonnulls((VALUE).session_id, (VALUE).organisation_id) <= 1)
     CONSTRAINT job_live_counts CHECK ((VALUE).least_count >= 0);
 CREATE TYPE ode_past_facts AS (
@@ -187,7 +192,8 @@ CREATE INDEX job_live_organisation ON job_live (organisation_id, id) WITH (dedup
     WHERE organisation_id IS NOT NULL;
 CREATE UNIQUE INDEX job_live_script_reference ON job_live (ode_reference(id)) WHERE pipeline = 'script';
 CREATE TRIGGER job_live_touch AFTER UPDATE ON job_live FOR EACH ROW
-    WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at AND NEW.started_at IS NOT DISTINCT FROM OLD.started_at)
+    WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at AND NEW.started_at IS NOT DISTINCT FROM OLD.started_at
+        OR NEW.updated_at IS DISTINCT FROM OLD.updated_at AND NOT NEW.updated_at BETWEEN now() AND clock_timestamp())
     EXECUTE FUNCTION ode_touch();
 
 CREATE TABLE job_past (
@@ -230,7 +236,12 @@ CREATE INDEX job_past_organisation ON job_past (organisation_id, id) WITH (dedup
     WHERE organisation_id IS NOT NULL;
 CREATE INDEX job_past_failed ON job_past (id) WHERE error_code IS NOT NULL;
 CREATE TRIGGER job_past_touch AFTER UPDATE ON job_past FOR EACH ROW
-    WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at) EXECUTE FUNCTION ode_touch();
+    WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at
+        OR NOT NEW.updated_at BETWEEN now() AND clock_timestamp()) EXECUTE FUNCTION ode_touch();
+
+-- What was told of a job stays told: a history only grows.
+CREATE TRIGGER job_past_history AFTER UPDATE ON job_past FOR EACH ROW
+    WHEN (substring(NEW.history FOR octet_length(OLD.history)) <> OLD.history) EXECUTE FUNCTION ode_refuse();
 
 -- What happened. One entry tells one step of every job that took it together, so that a batch of a thousand
 -- jobs costs one row; each job keeps the numbers of its own entries in `history`.

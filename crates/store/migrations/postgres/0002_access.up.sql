@@ -27,24 +27,21 @@ CREATE FUNCTION ode_organisation() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAF
     SELECT nullif(current_setting('ode.organisation', true), '')::uuid
 $$;
 
-CREATE FUNCTION ode_is_history(history bytea) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT history IS NULL OR octet_length(history) > 0 AND octet_length(history) % 7 = 0
-$$;
+-- Whether the caller is one of those who see only their organisation's rows. Asked of the one who called, also while a
+-- function lends it the owner's rights. Here as below the body is bound to these tables when it is made: a temporary
+-- table of the same name cannot come between.
+CREATE FUNCTION ode_is_guest() RETURNS boolean LANGUAGE sql STABLE BEGIN ATOMIC
+    SELECT pg_has_role(caller.name, 'ode_api', 'member') AND NOT pg_has_role(caller.name, c.relowner, 'member')
+    FROM pg_class c, (SELECT CASE current_setting('role') WHEN 'none' THEN session_user
+        ELSE current_setting('role')::name END) AS caller (name)
+    WHERE c.oid = 'job_live'::regclass;
+END;
 
 -- Whether a job belongs to the organisation that asks.
-CREATE FUNCTION ode_is_own(id uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
+CREATE FUNCTION ode_is_own(id uuid) RETURNS boolean LANGUAGE sql STABLE BEGIN ATOMIC
     SELECT EXISTS (SELECT 1 FROM job_live l WHERE l.id = ode_is_own.id AND l.organisation_id = ode_organisation())
-        OR EXISTS (SELECT 1 FROM job_past p WHERE p.id = ode_is_own.id AND p.organisation_id = ode_organisation())
-$$;
-
--- Whether it belongs to somebody else: asked with the owner's eyes, since the role itself would not see it.
-CREATE FUNCTION ode_is_anothers(id uuid) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path FROM CURRENT AS $$
-    SELECT EXISTS (SELECT 1 FROM job_live l
-            WHERE l.id = ode_is_anothers.id AND l.organisation_id IS DISTINCT FROM ode_organisation())
-        OR EXISTS (SELECT 1 FROM job_past p
-            WHERE p.id = ode_is_anothers.id AND p.organisation_id IS DISTINCT FROM ode_organisation())
-$$;
+        OR EXISTS (SELECT 1 FROM job_past p WHERE p.id = ode_is_own.id AND p.organisation_id = ode_organisation());
+END;
 
 ALTER TABLE job_past ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_live ENABLE ROW LEVEL SECURITY;
@@ -58,70 +55,49 @@ ALTER TABLE worker ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY see_own ON job_past FOR SELECT TO ode_api USING (organisation_id = ode_organisation());
 CREATE POLICY see_own ON job_live FOR SELECT TO ode_api USING (organisation_id = ode_organisation());
--- A job of one's own that waits for its first attempt, in the line of its pipeline.
-CREATE POLICY create_own ON job_live FOR INSERT TO ode_api WITH CHECK (
-    organisation_id = ode_organisation() AND owner = organisation_id AND user_id IS NULL
-    AND worker IS NULL AND fence = 0 AND attempts = 0 AND retries = 0 AND crashes = 0
-    AND ode_is_history(history)
-    AND ((pipeline, state, lane) IN (('xml', 'queued', 'xml'), ('html', 'pending', 'html'),
-            ('print', 'pending_export', 'print.export'), ('script', 'queued', 'script'))
-        OR lane IS NULL AND (pipeline, state) IN (('xml', 'queued'), ('html', 'pending'), ('print', 'pending_export'),
-            ('script', 'pending')))
-    AND NOT ode_is_anothers(id) AND NOT EXISTS (SELECT 1 FROM job_past WHERE job_past.id = job_live.id));
--- Taking a job of one's own out of the line calls it off. A worker that was quicker keeps it.
-CREATE POLICY cancel_own ON job_live FOR DELETE TO ode_api
-    USING (organisation_id = ode_organisation() AND worker IS NULL AND state IN ('pending', 'queued'));
 CREATE POLICY see_own ON job_artifact FOR SELECT TO ode_api USING (ode_is_own(job_id));
 CREATE POLICY see_own ON job_log FOR SELECT TO ode_api USING (ode_is_own(job_id));
 CREATE POLICY see_own ON job_key FOR SELECT TO ode_api USING (owner = ode_organisation());
-CREATE POLICY create_own ON job_key FOR INSERT TO ode_api WITH CHECK (owner = ode_organisation());
--- An entry may tell of many owners' jobs, so the role reads none directly: `ode_history` picks out one job's.
-CREATE POLICY tell_own ON job_journal FOR INSERT TO ode_api
-    WITH CHECK (NOT EXISTS (SELECT 1 FROM unnest(jobs) AS told (id) WHERE ode_is_anothers(told.id)));
+-- An entry may tell of many owners' jobs, so the role reads none directly: `ode_history` picks out one job's, for those
+-- who may see the job.
+CREATE FUNCTION ode_history(job_id uuid)
+RETURNS TABLE (seq bigint, event_type text, from_state text, to_state text, actor text, meta jsonb, at timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER BEGIN ATOMIC
+    SELECT e.seq, e.event_type, e.from_state, e.to_state, e.actor, e.meta, e.at
+    FROM job_events e
+    WHERE e.job_id = ode_history.job_id AND (NOT ode_is_guest() OR ode_is_own(e.job_id))
+    ORDER BY e.place;
+END;
 
--- A job that an organisation takes out of the line in SQL has ended. The engine, which names no organisation, moves
--- its jobs itself.
-CREATE FUNCTION ode_cancelled() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+GRANT SELECT ON job_live, job_key, job_past, job_artifact, job_log TO ode_api;
+
+-- Calls off a job that waits. Answers whether it did: not what runs, has ended or is another organisation's.
+CREATE FUNCTION ode_cancel(job_id uuid) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$
+#variable_conflict use_variable
 DECLARE
-    ended text := CASE OLD.pipeline WHEN 'script' THEN 'cancelled' ELSE 'failed' END;
-    seq bigint := ode_tell('cancelled', OLD.state, ended, OLD.id, 0);
-    is_failure boolean := ended = 'failed';
+    old job_live;
+    ended text;
+    is_failure boolean;
 BEGIN
+    DELETE FROM job_live l WHERE l.id = job_id AND l.worker IS NULL AND l.state IN ('pending', 'queued')
+        AND (NOT ode_is_guest() OR l.organisation_id = ode_organisation())
+    RETURNING * INTO old;
+    IF NOT FOUND THEN
+        RETURN FALSE;
+    END IF;
+    ended := CASE old.pipeline WHEN 'script' THEN 'cancelled' ELSE 'failed' END;
+    is_failure := ended = 'failed';
     INSERT INTO job_past (id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries,
         retries_max, pipeline, kind, state, session_id, user_id, organisation_id, created_by, external_id, advance,
         history, input, config, metadata, error_code, error_message)
-    VALUES (OLD.id, OLD.created_at, OLD.queued_at, OLD.started_at, OLD.timeout_ms, OLD.fence, OLD.priority,
-        OLD.attempts, OLD.retries, OLD.retries_max, OLD.pipeline, OLD.kind, ended, OLD.session_id, OLD.user_id,
-        OLD.organisation_id, OLD.created_by, OLD.external_id, OLD.advance, OLD.history || ode_entry(seq), OLD.input,
-        OLD.config, OLD.metadata, CASE WHEN is_failure THEN 'CANCELLED' END,
+    VALUES (old.id, old.created_at, old.queued_at, old.started_at, old.timeout_ms, old.fence, old.priority,
+        old.attempts, old.retries, old.retries_max, old.pipeline, old.kind, ended, old.session_id, old.user_id,
+        old.organisation_id, old.created_by, old.external_id, old.advance,
+        old.history || ode_entry(ode_tell('cancelled', old.state, ended, old.id, 0)), old.input, old.config,
+        old.metadata, CASE WHEN is_failure THEN 'CANCELLED' END,
         CASE WHEN is_failure THEN 'The job was cancelled before it started. Submit it again if you still need it' END);
-    RETURN NULL;
+    RETURN TRUE;
 END $$;
-CREATE TRIGGER job_live_cancelled AFTER DELETE ON job_live FOR EACH ROW
-    WHEN (current_setting('ode.organisation', true) <> '') EXECUTE FUNCTION ode_cancelled();
-
--- The history of one job, for those who may see the job.
-CREATE FUNCTION ode_history(job_id uuid)
-RETURNS TABLE (seq bigint, event_type text, from_state text, to_state text, actor text, meta jsonb, at timestamptz)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT e.seq, e.event_type, e.from_state, e.to_state, e.actor, e.meta, e.at
-    FROM job_events e
-    WHERE e.job_id = ode_history.job_id
-        -- A history that was written in SQL may name any entry; it is told only where the entry names the job.
-        AND EXISTS (SELECT 1 FROM job_journal g WHERE g.seq = e.seq AND ode_history.job_id = ANY (g.jobs))
-        AND (
-        ode_is_own(e.job_id) OR NOT pg_has_role(session_user, 'ode_api', 'member')
-        OR pg_has_role(session_user, (SELECT tableowner FROM pg_tables
-            WHERE schemaname = current_schema() AND tablename = 'job_live'), 'member'))
-    ORDER BY e.place
-$$;
-REVOKE ALL ON FUNCTION ode_history(uuid) FROM PUBLIC;
-
-GRANT SELECT, INSERT ON job_live, job_key TO ode_api;
-GRANT DELETE ON job_live TO ode_api;
-GRANT SELECT ON job_past, job_artifact, job_log TO ode_api;
-GRANT INSERT ON job_journal TO ode_api;
-GRANT EXECUTE ON FUNCTION ode_history(uuid) TO ode_api;
 
 -- Creates a job in the caller's own transaction: it exists when that transaction commits, and not otherwise.
 -- Answers the job's id. A second call with the same external_id for the same organisation is a unique violation.
@@ -130,7 +106,7 @@ CREATE FUNCTION ode_enqueue(
     external_id text DEFAULT NULL, priority integer DEFAULT 0, run_at timestamptz DEFAULT NULL,
     config jsonb DEFAULT NULL, metadata jsonb DEFAULT NULL, max_retries integer DEFAULT NULL,
     created_by uuid DEFAULT NULL, timeout_ms bigint DEFAULT NULL)
-RETURNS uuid LANGUAGE plpgsql AS $$
+RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER AS $$
 #variable_conflict use_variable
 DECLARE
     new_id uuid := ode_new_id();
@@ -139,8 +115,14 @@ DECLARE
     born text;
     waiting text;
     line text;
+    refusal text;
     is_due boolean := coalesce(run_at <= now(), TRUE);
+    owner uuid := coalesce(organisation_id, '00000000-0000-0000-0000-000000000000');
 BEGIN
+    IF ode_is_guest() AND organisation_id IS DISTINCT FROM ode_organisation() THEN
+        RAISE EXCEPTION 'A job is made for the organisation of this transaction: pass it as organisation_id, and name it with SET LOCAL ode.organisation.'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
     SELECT m.born, m.waiting, m.line INTO born, waiting, line FROM (VALUES
         ('xml', 'uploaded', 'queued', 'xml'), ('html', 'pending', 'pending', 'html'),
         ('print', 'pending_export', 'pending_export', 'print.export'), ('script', 'pending', 'queued', 'script')
@@ -149,9 +131,31 @@ BEGIN
         RAISE EXCEPTION 'There is no pipeline called "%". Use one of: xml, html, print, script.', pipeline
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF octet_length(input::text) > 1048576 THEN
-        RAISE EXCEPTION 'The input has % bytes and the limit is 1048576. Store the content as a file and refer to it.',
-            octet_length(input::text) USING ERRCODE = 'program_limit_exceeded';
+    refusal := CASE
+        WHEN coalesce(length(type), 0) NOT BETWEEN 1 AND 255 THEN 'The type is a name of 1 to 255 characters.'
+        WHEN length(external_id) NOT BETWEEN 1 AND 255 THEN 'The external_id is a name of 1 to 255 characters.'
+        WHEN coalesce(priority, 5000) NOT BETWEEN -1000 AND 1000 THEN
+            format('Priority %s is out of range; use -1000 to 1000.', priority)
+        WHEN max_retries NOT BETWEEN 0 AND 100 THEN format('%s retries are out of range; use 0 to 100.', max_retries)
+        WHEN timeout_ms NOT BETWEEN 1 AND 604800000 THEN 'The timeout_ms must be between 1 millisecond and 7 days.'
+        WHEN input IS NULL THEN 'The input is null; give it a value.'
+        END;
+    IF refusal IS NOT NULL THEN
+        RAISE EXCEPTION '%', refusal USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT format('The %s has %s bytes and the limit is %s. Store the content as a file and refer to it.', d.name,
+        octet_length(d.document::text), d.bytes_max) INTO refusal
+    FROM (VALUES ('input', input, 1048576), ('config', config, 102400), ('metadata', metadata, 65536))
+        AS d (name, document, bytes_max) WHERE octet_length(d.document::text) > d.bytes_max;
+    IF FOUND THEN
+        RAISE EXCEPTION '%', refusal USING ERRCODE = 'program_limit_exceeded';
+    END IF;
+    IF external_id IS NOT NULL THEN
+        SELECT format('The external_id "%s" is taken by job %s.', external_id, k.job_id) INTO refusal
+        FROM job_key k WHERE k.kind = 'external' AND k.owner = owner AND k.key = external_id;
+        IF FOUND THEN
+            RAISE EXCEPTION '%', refusal USING ERRCODE = 'unique_violation';
+        END IF;
     END IF;
     -- A script whose time has not come stays as it was born.
     IF pipeline = 'script' AND NOT is_due THEN
@@ -164,7 +168,7 @@ BEGIN
     END IF;
     INSERT INTO job_live (id, owner, priority, retries_max, pipeline, kind, lane, organisation_id, created_by,
         external_id, timeout_ms, input, config, metadata, state, history, run_at)
-    VALUES (new_id, coalesce(organisation_id, '00000000-0000-0000-0000-000000000000'), priority, max_retries,
+    VALUES (new_id, owner, priority, max_retries,
         pipeline, type, CASE WHEN is_due THEN line::ode_lane END, organisation_id, created_by, external_id, timeout_ms, input,
         config, metadata, waiting, history, CASE WHEN NOT is_due THEN run_at END);
     IF is_due THEN
@@ -196,6 +200,21 @@ BEGIN
         END IF;
     END LOOP;
     RAISE EXCEPTION 'The journal has no free number at this moment. Try again.' USING ERRCODE = 'serialization_failure';
+END $$;
+
+-- What acts with the owner's rights looks for its tables here, and last of all among the caller's temporary ones; and
+-- it is for those only to whom the owner gives it.
+DO $$
+DECLARE
+    lent regprocedure;
+BEGIN
+    FOR lent IN SELECT oid FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
+        AND proname IN ('ode_enqueue', 'ode_cancel', 'ode_history')
+    LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', lent);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO ode_api', lent);
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', lent, current_schema());
+    END LOOP;
 END $$;
 
 -- The names under which earlier systems know these relations.

@@ -66,6 +66,8 @@ CREATE TABLE job_live (
         OR (pipeline = 'xml' AND state IN ('uploaded', 'queued', 'processing'))
         OR (pipeline = 'script' AND state IN ('pending', 'queued', 'in_progress'))
         OR (pipeline = 'print' AND state IN ('pending_export', 'exporting', 'export_complete', 'ordering', 'ordered'))),
+    CONSTRAINT job_live_lane_of_pipeline CHECK (
+        lane = pipeline OR pipeline = 'print' AND lane IN ('print.export', 'print.order')),
     CONSTRAINT job_live_running_is_leased CHECK (
         (state IN ('processing', 'exporting', 'ordering', 'in_progress')) = (worker IS NOT NULL)
         AND (worker IS NULL) = (lease_until IS NULL)
@@ -80,7 +82,10 @@ CREATE INDEX job_live_due ON job_live (run_at) WHERE lane IS NULL AND run_at IS 
 CREATE INDEX job_live_session ON job_live (session_id, id) WHERE session_id IS NOT NULL;
 CREATE INDEX job_live_user ON job_live (user_id, id) WHERE user_id IS NOT NULL;
 CREATE INDEX job_live_organisation ON job_live (organisation_id, id) WHERE organisation_id IS NOT NULL;
-CREATE TRIGGER job_live_touch AFTER UPDATE ON job_live FOR EACH ROW WHEN NEW.updated_at IS OLD.updated_at AND NEW.started_at IS OLD.started_at BEGIN
+CREATE TRIGGER job_live_touch AFTER UPDATE ON job_live FOR EACH ROW
+    WHEN NEW.updated_at IS OLD.updated_at AND NEW.started_at IS OLD.started_at
+    OR NEW.updated_at IS NOT OLD.updated_at
+        AND NEW.updated_at NOT BETWEEN coalesce(OLD.updated_at, OLD.created_at) AND CAST(unixepoch('subsec') * 1000000 AS INTEGER) BEGIN
     UPDATE job_live SET updated_at = max(CAST(unixepoch('subsec') * 1000000 AS INTEGER), coalesce(OLD.updated_at, 0) + 1) WHERE id = NEW.id;
 END;
 
@@ -130,8 +135,15 @@ CREATE INDEX job_past_session ON job_past (session_id, id) WHERE session_id IS N
 CREATE INDEX job_past_user ON job_past (user_id, id) WHERE user_id IS NOT NULL;
 CREATE INDEX job_past_organisation ON job_past (organisation_id, id) WHERE organisation_id IS NOT NULL;
 CREATE INDEX job_past_failed ON job_past (id) WHERE error_code IS NOT NULL;
-CREATE TRIGGER job_past_touch AFTER UPDATE ON job_past FOR EACH ROW WHEN NEW.updated_at IS OLD.updated_at BEGIN
+CREATE TRIGGER job_past_touch AFTER UPDATE ON job_past FOR EACH ROW WHEN NEW.updated_at IS OLD.updated_at
+    OR NEW.updated_at NOT BETWEEN coalesce(OLD.updated_at, OLD.created_at) AND CAST(unixepoch('subsec') * 1000000 AS INTEGER) BEGIN
     UPDATE job_past SET updated_at = max(CAST(unixepoch('subsec') * 1000000 AS INTEGER), coalesce(OLD.updated_at, 0) + 1) WHERE id = NEW.id;
+END;
+
+-- What was told of a job stays told: a history only grows.
+CREATE TRIGGER job_past_history BEFORE UPDATE OF history ON job_past
+    WHEN substr(NEW.history, 1, length(OLD.history)) <> OLD.history AND NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'job_past is append-only: only retention may change or remove what it holds');
 END;
 
 -- What happened. One entry tells one step of every job that took it together; each job keeps the numbers of

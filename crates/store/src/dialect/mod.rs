@@ -10,6 +10,7 @@
 //! | `{after $2}` | that many microseconds from now |
 //! | `{rows $1: id uuid, n int, at moment, doc json, name text}` | a JSON array as a table `r` |
 //! | `{told history}` | whether a history holds the entry `$2` |
+//! | `{last history}` | the number of its last entry |
 //! | `{lane $2}` | a text as a lane, and `{text lane}` the other way |
 //! | `{json $3}` | a text as JSON |
 //! | `{tail id}` | the last eight hexadecimal digits of an id |
@@ -71,6 +72,10 @@ fn word(dialect: Dialect, word: &str) -> String {
         ("after", Sqlite) => format!("({} + {rest})", sqlite::NOW),
         ("told", Postgres) => format!("position($2 IN {rest}) > 0"),
         ("told", Sqlite) => format!("instr(',' || {rest} || ',', $2 || ',') > 0"),
+        ("last", Postgres) => format!("ode_seq({rest}, octet_length({rest}) / 7)"),
+        ("last", Sqlite) => {
+            format!("CAST(substr({rest}, length(rtrim({rest}, '0123456789')) + 1) AS INTEGER)")
+        }
         ("tail", Postgres) => format!("right({rest}::text, 8)"),
         ("tail", Sqlite) => format!("lower(substr(hex({rest}), 25))"),
         ("lane", Postgres) => format!("{rest}::ode_lane"),

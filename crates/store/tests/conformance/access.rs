@@ -51,10 +51,12 @@ mod postgres_only {
         let query = sqlx::query(AssertSqlSafe(sql.to_owned()));
         let query = ids.iter().fold(query, |query, id| query.bind(*id));
         let done = query.execute(connection).await;
-        done.map(|done| done.rows_affected()).map_err(|error| {
-            let error = error.into_database_error().expect("the server answers");
-            (error.code().unwrap_or_default().into_owned(), error.message().to_owned())
-        })
+        done.map(|done| done.rows_affected()).map_err(refusal)
+    }
+
+    fn refusal(error: sqlx::Error) -> (String, String) {
+        let error = error.into_database_error().expect("the server answers");
+        (error.code().unwrap_or_default().into_owned(), error.message().to_owned())
     }
 
     async fn number(connection: &mut PgConnection, sql: &str, ids: &[Uuid]) -> i64 {
@@ -223,8 +225,20 @@ mod postgres_only {
         let ours = organisation();
         let ids = furnish(&database.store, ours).await;
         let guest = Guest::new(&mut database, 1).await;
-        let closed =
-            ["job_journal", "job_events", "worker", "api_key", "owner", "ode_schema", "blob_trash", "chore"];
+        let closed = [
+            "job_journal",
+            "job_events",
+            "worker",
+            "api_key",
+            "owner",
+            "ode_schema",
+            "blob_trash",
+            "chore",
+            "spend_caps",
+            "provider_events",
+            "provider_turns",
+            "print_order_steps",
+        ];
         for relation in closed {
             let mut tx = guest.of(id_of(ours)).await;
             assert_denied(run(&mut tx, &format!("SELECT 1 FROM {relation}"), &[]).await);
@@ -239,12 +253,18 @@ mod postgres_only {
             "DELETE FROM job_log WHERE job_id = $1",
             "UPDATE job_key SET job_id = NULL WHERE job_id = $1",
             "UPDATE job_journal SET actor = 'me' WHERE $1 = ANY (jobs)",
+            "DELETE FROM job_live WHERE id = $1",
+            "INSERT INTO job_live SELECT * FROM job_live WHERE id <> $1",
+            "INSERT INTO job_key (kind, owner, key, job_id) VALUES ('dedupe', ode_organisation(), 'k', $1)",
+            "INSERT INTO job_journal (seq, event, to_state, actor, jobs) VALUES (9, 'failed', 'failed', 'me', ARRAY[$1])",
             "DELETE FROM worker WHERE id = $1",
             "DELETE FROM checks WHERE job_id = $1",
             "UPDATE revisions SET after_value = 'c' WHERE job_id = $1",
             "DELETE FROM training_samples WHERE job_id = $1",
             "UPDATE retention_policy SET source_micros = 1 WHERE $1 IS NOT NULL",
             "INSERT INTO worker (id, host, pid, version, alive_until) VALUES ($1, '', 1, '', now())",
+            "UPDATE print_orders SET cost_max_cents = 1 WHERE job_id = $1",
+            "UPDATE spend_caps SET month_cents = 1 WHERE organisation_id = $1",
             "UPDATE printable_maps SET user_id = $1",
             "DELETE FROM printable_maps WHERE id <> $1",
             "DELETE FROM user_maps WHERE id <> $1",
@@ -288,10 +308,7 @@ mod postgres_only {
     async fn enqueue(connection: &mut PgConnection, arguments: &str) -> Result<JobId, (String, String)> {
         let sql = AssertSqlSafe(format!("SELECT ode_enqueue({arguments})"));
         let made = sqlx::query_scalar(sql).fetch_one(connection).await;
-        made.map(JobId).map_err(|error| {
-            let error = error.into_database_error().expect("the server answers");
-            (error.code().unwrap_or_default().into_owned(), error.message().to_owned())
-        })
+        made.map(JobId).map_err(refusal)
     }
 
     #[tokio::test]
@@ -348,87 +365,49 @@ mod postgres_only {
     }
 
     #[tokio::test]
-    async fn a_job_row_cannot_be_smuggled_into_the_line() {
-        let mut database = postgres_database().await;
-        let (ours, theirs) = (organisation(), organisation());
-        let own = furnish(&database.store, ours).await;
-        let foreign = furnish(&database.store, theirs).await;
-        let guest = Guest::new(&mut database, 1).await;
-        // A live row for a job that has ended, ours or theirs, would have it done again.
-        let live =
-            "INSERT INTO job_live (id, owner, organisation_id, pipeline, kind, input, lane, state, history)
-            VALUES ($1, $2, $2, 'script', 'plain', '{}', 'script', 'queued', ode_entry(1))";
-        for id in [own[1], foreign[1]] {
-            let mut tx = guest.of(id_of(ours)).await;
-            assert_denied(run(&mut tx, live, &[id.0, id_of(ours)]).await);
-        }
-        // Each but the first would be ahead of its turn, or stop a lane for everyone when it is claimed.
-        for (number, (columns, values)) in [
-            ("priority", "7"),
-            ("attempts", "32767"),
-            ("retries", "1"),
-            ("crashes", "2"),
-            ("fence", "7"),
-            ("lane", "'xml'"),
-            ("state", "'pending'"),
-            ("history", "'\\x01'"),
-            ("owner", "gen_random_uuid()"),
-            ("worker, lease_until, started_at", "gen_random_uuid(), now(), now()"),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let mut tx = guest.of(id_of(ours)).await;
-            let ids = [Uuid::now_v7(), id_of(ours)];
-            let mut live = vec![
-                ("lane", "'script'"),
-                ("state", "'queued'"),
-                ("history", "ode_entry(1)"),
-                ("owner", "$2"),
-                ("organisation_id", "$2"),
-            ];
-            live.retain(|(name, _)| *name != columns);
-            live.push((columns, values));
-            let (names, values): (Vec<_>, Vec<_>) = live.into_iter().unzip();
-            let (names, values) = (names.join(", "), values.join(", "));
-            let live = format!(
-                "INSERT INTO job_live (id, pipeline, kind, input, {names})
-                VALUES ($1, 'script', 'plain', '{{}}', {values})"
-            );
-            match run(&mut tx, &live, &ids).await {
-                Ok(_) => assert_eq!(number, 0, "{columns} was accepted"),
-                Err(refusal) if number == 0 => panic!("a plain row was refused: {refusal:?}"),
-                Err(refusal) => assert_denied(Err::<(), _>(refusal)),
-            }
-        }
-        guest.leave(&mut database).await;
-    }
-
-    #[tokio::test]
-    async fn others_entries_cannot_be_read_through_a_history_of_ones_own() {
+    async fn tables_of_the_callers_own_do_not_stand_in_for_the_engines() {
         let mut database = postgres_database().await;
         let (ours, theirs) = (organisation(), organisation());
         let foreign = furnish(&database.store, theirs).await;
-        let entry = database.store.events(foreign[2]).await.unwrap()[3].seq;
         let guest = Guest::new(&mut database, 1).await;
         let mut tx = guest.of(id_of(ours)).await;
-        let own = JobId(Uuid::now_v7());
-        let claimed = format!(
-            "INSERT INTO job_live (id, owner, organisation_id, pipeline, kind, input, lane, state, history)
-            VALUES ($1, $2, $2, 'script', 'plain', '{{}}', 'script', 'queued', ode_entry({entry}))"
-        );
-        assert_eq!(run(&mut tx, &claimed, &[own.0, id_of(ours)]).await, Ok(1));
-        assert_eq!(number(&mut tx, WORDS, &[own.0]).await, 0, "somebody else's entry was told");
-        let tell = "INSERT INTO job_journal (seq, event, to_state, actor, jobs)
-            VALUES (ode_new_seq(), 'failed', 'failed', 'me', ARRAY[$1])";
-        assert_denied(run(&mut tx, tell, &[foreign[2].0]).await);
+        for table in ["job_live", "job_past"] {
+            let shadow = format!(
+                "CREATE TEMP TABLE {table} (id uuid, organisation_id uuid, worker uuid, state text) ON COMMIT DROP"
+            );
+            run(&mut tx, &shadow, &[]).await.unwrap();
+            run(&mut tx, &format!("GRANT ALL ON {table} TO PUBLIC"), &[]).await.unwrap();
+            let pretend = format!("INSERT INTO {table} VALUES ($1, $2, NULL, 'queued')");
+            run(&mut tx, &pretend, &[foreign[1].0, id_of(ours)]).await.unwrap();
+        }
+        for relation in ["job_artifact", "job_log", "checks", "revisions"] {
+            assert_eq!(number(&mut tx, &format!("SELECT count(*) FROM {relation}"), &[]).await, 0);
+        }
+        assert_eq!(number(&mut tx, WORDS, &[foreign[1].0]).await, 0);
+        assert_eq!(cancel(&mut tx, foreign[1]).await, Ok(false));
         drop(tx);
         guest.leave(&mut database).await;
     }
 
+    #[tokio::test]
+    async fn whoever_takes_the_role_on_sees_no_more_than_its_members() {
+        let mut database = postgres_database().await;
+        let (ours, theirs) = (organisation(), organisation());
+        let foreign = furnish(&database.store, theirs).await;
+        let name = format!("SET LOCAL ode.organisation = '{}'", id_of(ours));
+        let mut tx = owner(&mut database).begin().await.unwrap();
+        for statement in ["SET LOCAL ROLE ode_api", name.as_str()] {
+            run(&mut tx, statement, &[]).await.unwrap();
+        }
+        assert_eq!(number(&mut tx, WORDS, &[foreign[1].0]).await, 0);
+        let theirs = format!("'xml', 'plain', organisation_id => '{}'", id_of(theirs));
+        assert_denied(enqueue(&mut tx, &theirs).await);
+    }
+
     /// The way an organisation calls off a job in SQL.
-    async fn cancel(tx: &mut PgConnection, id: JobId) -> Result<u64, (String, String)> {
-        run(tx, "DELETE FROM job_live WHERE id = $1", &[id.0]).await
+    async fn cancel(tx: &mut PgConnection, id: JobId) -> Result<bool, (String, String)> {
+        let done = sqlx::query_scalar("SELECT ode_cancel($1)").bind(id.0).fetch_one(tx).await;
+        done.map_err(refusal)
     }
 
     #[tokio::test]
@@ -445,7 +424,7 @@ mod postgres_only {
             [(queued, &["created", "queued", "cancelled"][..]), (pending, &["created", "cancelled"])]
         {
             let mut tx = guest.of(id_of(ours)).await;
-            assert_eq!(cancel(&mut tx, id).await, Ok(1));
+            assert_eq!(cancel(&mut tx, id).await, Ok(true));
             assert_eq!(number(&mut tx, WORDS, &[id.0]).await, words.len() as i64);
             tx.commit().await.unwrap();
             let record = record(store, id).await;
@@ -470,13 +449,13 @@ mod postgres_only {
         for id in [running, done, failed, cancelled, foreign[0], foreign[1], waiting] {
             let before = record(&database.store, id).await;
             let mut tx = guest.of(id_of(ours)).await;
-            assert_eq!(cancel(&mut tx, id).await, Ok(0), "{} {}", before.state, id);
+            assert_eq!(cancel(&mut tx, id).await, Ok(false), "{} {}", before.state, id);
             tx.commit().await.unwrap();
             assert_eq!(record(&database.store, id).await, before);
         }
         // Only a script knows the state; the others have failed, as when they are called off in any other way.
         let mut tx = guest.of(id_of(ours)).await;
-        assert_eq!(cancel(&mut tx, own[4]).await, Ok(1));
+        assert_eq!(cancel(&mut tx, own[4]).await, Ok(true));
         tx.commit().await.unwrap();
         let called_off = record(&database.store, own[4]).await;
         assert_eq!(called_off.state, State::Failed);
@@ -493,7 +472,7 @@ mod postgres_only {
         let guest = Guest::new(&mut database, 1).await;
         let mut tx = guest.of(id_of(ours)).await;
         run(&mut tx, "SET LOCAL ode.organisation = ''", &[]).await.unwrap();
-        assert_eq!(cancel(&mut tx, waiting).await, Ok(0));
+        assert_eq!(cancel(&mut tx, waiting).await, Ok(false));
         tx.commit().await.unwrap();
         assert_eq!(record(&database.store, waiting).await.phase, Phase::Ready);
         guest.leave(&mut database).await;
@@ -618,9 +597,13 @@ mod postgres_only {
         let cases = [
             ("'fax', 'plain'", "There is no pipeline called \"fax\". Use one of: xml, html, print, script."),
             ("NULL, 'plain'", "There is no pipeline called"),
-            ("'xml', ''", "ode_kind"),
-            ("'xml', 'plain', priority => 5000", "priority"),
-            ("'xml', 'plain', timeout_ms => 9223372036854775807", "timeout_ms"),
+            ("'xml', ''", "The type is a name of 1 to 255 characters."),
+            ("'xml', 'plain', external_id => ''", "The external_id is a name"),
+            ("'xml', 'plain', priority => 5000", "Priority 5000 is out of range; use -1000 to 1000."),
+            ("'xml', 'plain', max_retries => 70000", "70000 retries are out of range"),
+            ("'xml', 'plain', timeout_ms => 9223372036854775807", "between 1 millisecond and 7 days"),
+            ("'xml', 'plain', NULL", "The input is null"),
+            ("'xml', 'plain', config => to_jsonb(repeat('x', 102400))", "The config has 102402 bytes"),
             ("'xml', 'plain', to_jsonb(repeat('x', 1048576))", "The input has 1048578 bytes"),
         ];
         for (arguments, message) in cases {
@@ -630,6 +613,18 @@ mod postgres_only {
         assert_eq!(number(owner(&mut database), "SELECT count(*) FROM jobs", &[]).await, 0);
         let look = database.store.look(Lane::ALL).await.unwrap();
         assert_eq!((look.due_at, look.ready), (None, vec![]));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_is_taken_is_refused_with_the_job_that_has_it() {
+        let mut database = postgres_database().await;
+        let first = enqueue(owner(&mut database), "'xml', 'plain', external_id => 'a'").await.unwrap();
+        let away = "SET search_path = pg_catalog";
+        run(owner(&mut database), away, &[]).await.unwrap();
+        let again = "SELECT public.ode_enqueue('xml', 'plain', external_id => 'a')";
+        let (code, message) = run(owner(&mut database), again, &[]).await.unwrap_err();
+        assert_eq!(code, "23505");
+        assert_eq!(message, format!("The external_id \"a\" is taken by job {first}."));
     }
 
     #[tokio::test]
@@ -667,7 +662,8 @@ mod postgres_only {
         (
             "print_jobs",
             "id printable_map_id state export_file_path export_started_at export_completed_at export_error
-            export_retry_count created_at updated_at",
+            export_retry_count printful_order_id order_started_at order_completed_at order_error order_retry_count
+            order_phase needs_attention shipped_at delivered_at created_at updated_at",
         ),
         ("print_job_events", "id print_job_id from_state to_state metadata occurred_at"),
     ];

@@ -1,6 +1,6 @@
 //! Documents beside their jobs: sources under a lease, checks, downloads, corrections, deletion, and the time left.
 
-use crate::harness::{claim_one, ending, finish, history, job, on_both, record, until, worker};
+use crate::harness::{Database, claim_one, ending, finish, history, job, on_both, record, until, worker};
 use ode_job::check::Opinion;
 use ode_job::estimate::TimeLeft;
 use ode_job::record::About;
@@ -14,6 +14,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
 
+on_both!(
+    sqlite_file, postgres_database:
+    people_read_the_same_of_a_document_in_sql,
+);
 on_both!(
     a_source_is_read_by_its_lease_and_by_no_other,
     what_an_attempt_notes_stands_with_the_event_that_ends_it,
@@ -215,6 +219,27 @@ async fn downloads_are_counted_and_told(store: Store) {
     assert_eq!(history(&store, id).await[3..], ["complete", "downloaded", "downloaded"]);
 }
 
+async fn people_read_the_same_of_a_document_in_sql(mut database: Database) {
+    let (_directory, blobs) = blobs();
+    let store = &database.store;
+    let id = converted(store, &blobs).await;
+    store.record_download(id).await.unwrap();
+    let document = store.document(id).await.unwrap().unwrap();
+    let sql = |value: &Option<String>| format!("'{}'", value.as_deref().unwrap());
+    let same = format!(
+        "SELECT count(*) FROM documents WHERE id = $1 AND upload_path = {} AND result_path = {} AND sha256 = {}
+            AND original_filename = {} AND bytes = {} AND download_count = {} AND mapping = 'plain_v1'
+            AND first_downloaded_at IS NOT NULL AND expires_at > {{now}}",
+        sql(&document.upload_path),
+        sql(&document.result_path),
+        sql(&document.sha256),
+        sql(&document.original_filename),
+        document.bytes.unwrap(),
+        document.download_count,
+    );
+    assert_eq!(database.sql.number(&same, &[id.0]).await, 1, "{same}");
+}
+
 async fn a_result_that_goes_with_its_first_download_is_gone_for_the_second(store: Store) {
     let (directory, blobs) = blobs();
     store.set_retention(&Retention { delete_on_download: true, ..Retention::default() }).await.unwrap();
@@ -267,7 +292,8 @@ async fn a_correction_is_kept_with_its_place_and_becomes_an_example(store: Store
     let (_directory, blobs) = blobs();
     let id = converted(&store, &blobs).await;
     store.revise(id, &correction()).await.unwrap();
-    assert_eq!(store.revisions(id).await.unwrap(), [correction()]);
+    let revised = store.revisions(id).await.unwrap();
+    assert_eq!(revised.iter().map(|revised| &revised.revision).collect::<Vec<_>>(), [&correction()]);
     let samples = store.training_samples(Uuid::nil()).await.unwrap();
     assert_eq!(samples.len(), 1);
     let sample: Value = serde_json::to_value(&samples[0]).unwrap();

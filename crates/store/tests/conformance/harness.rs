@@ -1,7 +1,11 @@
 //! Fresh stores for tests, and the few steps that nearly every test takes.
 
-use ode_job::{Artifact, Claimed, Ended, JobId, JobRecord, JobRef, Lane, NewJob, Owner, Pipeline, WorkerId};
-use ode_store::{ClaimRequest, Config, Finish, Finished, Store};
+use ode_job::order::{Money, OrderAsk};
+use ode_job::{
+    Artifact, Claimed, Ended, JobId, JobRecord, JobRef, Lane, Lease, NewJob, OrderStep, Owner, Pipeline,
+    WorkerId,
+};
+use ode_store::{ClaimRequest, Config, Error, Finish, Finished, Store};
 use serde_json::json;
 use sqlx::postgres::PgConnection;
 use sqlx::sqlite::SqliteConnection;
@@ -187,7 +191,52 @@ pub(crate) fn export(path: &str) -> Artifact {
     Artifact { role: "export".into(), name: "map.png".into(), content_type: "image/png".into(), ..file(path) }
 }
 
+/// An order that could be delivered.
+pub(crate) fn order_ask() -> OrderAsk {
+    let order = json!({
+        "recipient": { "name": "Ada", "address1": "Main St 1", "city": "Springfield", "country_code": "US" },
+        "variant_id": 1,
+    });
+    serde_json::from_value(order).unwrap()
+}
+
+/// An organisation that may order.
+pub(crate) async fn spender(store: &Store) -> Uuid {
+    let organisation = Uuid::new_v4();
+    store.set_spend_cap(organisation, "USD", Money(100_00), Money(1_000_00)).await.unwrap();
+    organisation
+}
+
+/// Everything that is recorded of an order on its way to being placed.
+pub(crate) fn order_steps(job: JobId) -> [OrderStep; 5] {
+    let provider_order_id = (job.0.as_u128() as i64 & i64::MAX).max(1);
+    [
+        OrderStep::Freeze { request: json!({ "external_id": job.0.simple().to_string() }) },
+        OrderStep::CreateSent,
+        OrderStep::Draft { provider_order_id, cost_cents: Some(18_49) },
+        OrderStep::ConfirmSent,
+        OrderStep::Confirmed { status: "pending".into() },
+    ]
+}
+
+/// Records what the handler of orders would have, where the lease still holds: a job is ordered only with its order.
+pub(crate) async fn place(store: &Store, lease: &Lease) {
+    if store.order_of(lease.job()).await.unwrap().is_none() {
+        let organisation = spender(store).await;
+        store.ask_order(lease.job(), organisation, &order_ask()).await.unwrap();
+    }
+    for step in order_steps(lease.job()) {
+        match store.record_order(lease, &step).await {
+            Ok(()) | Err(Error::LeaseLost(_)) => {}
+            Err(error) => panic!("{}: {error}", step.name()),
+        }
+    }
+}
+
 pub(crate) async fn finish(store: &Store, job: Claimed, ended: Ended) -> Finished {
+    if job.lane == Lane::PrintOrder && ended == Ended::Succeeded {
+        place(store, &job.lease).await;
+    }
     store.finish(vec![ending(job, ended)]).await.unwrap().remove(0)
 }
 

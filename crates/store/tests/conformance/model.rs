@@ -3,7 +3,7 @@
 //!
 //! A counterexample is printed as commands; it stays here as a plain test through [`replay`].
 
-use crate::harness::{ending, postgres_url, silence, until};
+use crate::harness::{ending, place, postgres_url, silence, until};
 use futures_util::future::join;
 use jiff::Timestamp;
 use ode_job::settle::Spent;
@@ -564,6 +564,9 @@ impl Side {
             timeout: None,
         };
         let (ended, retry) = (end.ended(), policy(is_soon));
+        if lane == Lane::PrintOrder && ended == Ended::Succeeded {
+            place(&self.store, &job.lease).await;
+        }
         let result = Some(json!({ "pages": 1 }));
         let finish = Finish { result, retry, ..ending(job, ended) };
         Ok(match self.store.finish(vec![finish]).await?.remove(0) {

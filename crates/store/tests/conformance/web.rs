@@ -2,7 +2,7 @@
 
 use crate::harness::{claim_one, ending, file, job, on_both, record, worker};
 use jiff::Timestamp;
-use ode_job::{Artifact, Ended, Event, JobId, Lane, NewJob, Owner, Pipeline};
+use ode_job::{Artifact, Ended, ErrorCode, Event, Failure, JobId, Lane, NewJob, Owner, Pipeline};
 use ode_store::{Enqueued, Finish, KeyText, OwnedFilter, OwnerKind, Principal, Store, Twin};
 use std::time::Duration;
 use uuid::Uuid;
@@ -13,6 +13,7 @@ on_both!(
     a_finished_twin_stands_while_its_result_is_there,
     a_job_that_is_born_done_is_whole,
     an_owners_list_holds_what_the_owner_has,
+    a_job_that_waits_for_its_next_try_comes_with_its_setback,
     a_key_speaks_for_its_owner_until_it_is_revoked,
     a_sessions_jobs_are_seen_by_the_user_who_takes_them_over,
     a_shared_secret_is_the_same_for_everyone,
@@ -104,6 +105,33 @@ async fn a_job_that_is_born_done_is_whole(store: Store) {
     assert_eq!(events[0].meta.as_ref().unwrap()["duplicate_of"], first.to_string());
     let again = store.enqueue_done(document(two, "a"), &twin, &[]).await.unwrap();
     assert_eq!(again, Enqueued::Existing(made.id()));
+}
+
+async fn a_job_that_waits_for_its_next_try_comes_with_its_setback(store: Store) {
+    let owner = session();
+    let id = store.enqueue_file(document(owner, "a"), source()).await.unwrap().id();
+    store.enqueue_file(document(owner, "b"), source()).await.unwrap();
+    let setbacks = async || {
+        let page = store.owned_jobs(&of(owner)).await.unwrap();
+        page.jobs.into_iter().filter_map(|job| Some((job.record.id, job.setback?.code))).collect::<Vec<_>>()
+    };
+    assert_eq!(setbacks().await, [], "nothing was tried yet");
+    let worker = worker(&store).await;
+    let claimed = claim_one(&store, Lane::Xml, worker).await;
+    assert_eq!((claimed.lease.job(), setbacks().await), (id, vec![]), "it is being tried");
+    let failure = Failure::retryable(ErrorCode::GwTimeout, "It took too long");
+    store.finish(vec![ending(claimed, Ended::Failed(failure))]).await.unwrap();
+    assert_eq!(setbacks().await, [(id, "GW_TIMEOUT".to_owned())]);
+    let job = store.jobs_by_id(std::iter::once(id)).await.unwrap().remove(0);
+    assert_eq!(job.setback.unwrap().message, "It took too long");
+    // One that found nobody there has used up nothing, and says so too.
+    let claimed = claim_one(&store, Lane::Xml, worker).await;
+    let other = claimed.lease.job();
+    let away = Failure::away(ErrorCode::Gw5xx, "away", Duration::ZERO);
+    store.finish(vec![ending(claimed, Ended::Failed(away))]).await.unwrap();
+    assert_eq!(setbacks().await, [(other, "GW_5XX".to_owned()), (id, "GW_TIMEOUT".to_owned())]);
+    store.cancel(id).await.unwrap();
+    assert_eq!(setbacks().await, [(other, "GW_5XX".to_owned())], "what has ended says why by itself");
 }
 
 fn of(owner: Owner) -> OwnedFilter {

@@ -1,19 +1,24 @@
-//! A job's own page: what it is, what is to be looked at, and everything that happened to it.
+//! A job's own page: what it is, what is to be looked at, what was read and corrected, and everything that happened.
 
 use super::row::Row;
+use super::values::{self, Value};
 use super::words;
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs;
 use crate::problem::Problem;
+use crate::review::{self, NewRevision};
 use crate::view::JobView;
 use askama::Template;
+use axum::Form;
+use axum::extract::rejection::FormRejection;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, header};
-use axum::response::{Html, Redirect};
+use axum::response::{Html, IntoResponse as _, Redirect, Response};
 use jiff::Timestamp;
-use ode_job::{EventRecord, Phase};
-use serde_json::Value;
+use ode_job::{Check, EventRecord, Phase};
+use ode_store::Revised;
+use serde::Deserialize;
 use std::sync::Arc;
 
 #[derive(Template)]
@@ -24,6 +29,9 @@ struct Page {
     code: Option<String>,
     facts: Vec<Fact>,
     findings: Vec<Finding>,
+    values: Vec<Value>,
+    can_correct: bool,
+    corrections: Vec<Correction>,
     events: Vec<Line>,
 }
 
@@ -41,8 +49,21 @@ enum Kind {
 }
 
 struct Finding {
+    severity: &'static str,
     code: String,
     sentence: String,
+    /// Who says so, where that is a language model.
+    by: Option<String>,
+}
+
+/// What somebody corrected.
+struct Correction {
+    at: String,
+    at_iso: String,
+    field: String,
+    before: Option<String>,
+    after: Option<String>,
+    place: Option<String>,
 }
 
 struct Line {
@@ -58,17 +79,93 @@ pub(super) async fn show(
     Path(id): Path<String>,
 ) -> Result<Html<String>, Problem> {
     let job = jobs::find(&app, &caller, &id).await?;
-    let events = app.store.events(job.id).await?;
+    let (events, checks) = (app.store.events(job.id).await?, app.store.checks(job.id).await?);
+    let revised = app.store.revisions(job.id).await?;
+    let values = match job.phase {
+        Phase::Done => values::of(&app, job.id, &revised).await?,
+        Phase::Held | Phase::Ready | Phase::Running | Phase::Failed | Phase::Cancelled => Vec::new(),
+    };
     let view = jobs::shown(&app, job).await?;
     super::draw(&Page {
         // This is where one reviews it.
         row: Row { can_review: false, ..Row::new(&view) },
         is_live: !matches!(view.phase, Phase::Done | Phase::Failed | Phase::Cancelled),
-        code: view.error.as_ref().map(|error| error.code.clone()),
+        code: view.error.as_ref().or(view.last_error.as_ref()).map(|error| error.code.clone()),
         facts: facts(&view),
-        findings: findings(view.result.as_ref()),
+        findings: checks.into_iter().map(Finding::from).collect(),
+        values,
+        can_correct: view.phase == Phase::Done,
+        corrections: revised.into_iter().map(Correction::from).collect(),
         events: events.into_iter().map(Line::from).collect(),
     })
+}
+
+/// Asks before something that cannot be undone; everything else is asked for on the job's own page.
+pub(super) async fn ask(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path((id, deed)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    #[derive(Template)]
+    #[template(path = "ask.html")]
+    struct Ask {
+        id: String,
+        name: String,
+    }
+    let job = jobs::find(&app, &caller, &id).await?;
+    let view = jobs::shown(&app, job).await?;
+    let id = view.id.to_string();
+    if deed != "delete" || !view.can_delete() {
+        return Ok(Redirect::to(&format!("/jobs/{id}")).into_response());
+    }
+    Ok(super::draw(&Ask { id, name: Row::new(&view).name })?.into_response())
+}
+
+/// A correction as a form has it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Corrected {
+    field: String,
+    #[serde(default)]
+    before: String,
+    #[serde(default)]
+    after: String,
+    #[serde(default)]
+    page: String,
+    /// Left, top, right and bottom.
+    #[serde(default, rename = "box")]
+    area: String,
+}
+
+impl Corrected {
+    fn revision(self) -> Result<NewRevision, Problem> {
+        let odd =
+            |what| Problem::invalid(format!("{what} Go back, and leave both places empty if in doubt."));
+        let page = (!self.page.trim().is_empty()).then(|| self.page.trim().parse());
+        let page = page.transpose().map_err(|_| odd("The page is not a number."))?;
+        let sides = self.area.split([' ', ',']).filter(|side| !side.is_empty());
+        let sides: Vec<f64> = sides.map(str::parse).collect::<Result<_, _>>().unwrap_or_default();
+        let area = match (self.area.trim(), <[f64; 4]>::try_from(sides)) {
+            ("", _) => None,
+            (_, Ok(sides)) if sides.iter().all(|side| side.is_finite()) => Some(sides),
+            _ => return Err(odd("The place on the page is not four numbers.")),
+        };
+        let (before, after) = (Some(self.before), Some(self.after));
+        Ok(NewRevision { field: self.field, before, after, page, area })
+    }
+}
+
+/// Records what somebody corrected, and shows it.
+pub(super) async fn revise(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    form: Result<Form<Corrected>, FormRejection>,
+) -> Result<Redirect, Problem> {
+    let job = jobs::find(&app, &caller, &id).await?;
+    let Form(form) =
+        form.map_err(|_| Problem::invalid("The form is not understood. Go back and send it again."))?;
+    review::correct(&app, &caller, &job, form.revision()?).await?;
+    Ok(Redirect::to(&format!("/jobs/{}#values", job.id)))
 }
 
 /// Does what a form asked for, and goes back to where it was asked.
@@ -127,11 +224,27 @@ fn read_by(job: &JobView) -> Option<String> {
     (used != job.mapping).then(|| used.to_owned())
 }
 
-fn findings(result: Option<&Value>) -> Vec<Finding> {
-    let found =
-        result.and_then(|result| result["findings"].as_array()).map(Vec::as_slice).unwrap_or_default();
-    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
-    found.iter().map(|one| Finding { code: text(one, "code"), sentence: text(one, "message") }).collect()
+impl From<Check> for Finding {
+    fn from(Check { severity, code, message, opinion, .. }: Check) -> Self {
+        let by = opinion.map(|opinion| opinion.model);
+        Finding { severity: severity.as_str(), code, sentence: message, by }
+    }
+}
+
+impl From<Revised> for Correction {
+    fn from(Revised { revision, created_at, .. }: Revised) -> Self {
+        Correction {
+            at: words::moment(created_at),
+            at_iso: created_at.to_string(),
+            field: values::label(&revision.field),
+            before: revision.before,
+            after: revision.after,
+            place: revision.page.map(|page| match revision.area {
+                Some(area) => format!("page {page}, {}", area.map(|side| format!("{side:.0}")).join(" ")),
+                None => format!("page {page}"),
+            }),
+        }
+    }
 }
 
 impl From<EventRecord> for Line {

@@ -1,6 +1,7 @@
 //! The queue: send files, see what becomes of them, fetch what they became.
 
 use super::row::Row;
+use super::words;
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs;
@@ -10,7 +11,7 @@ use askama::Template;
 use axum::extract::{Extension, Query, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use ode_job::{JobRef, State as JobState};
+use ode_job::{ErrorCode, JobRef, State as JobState};
 use ode_store::OwnedFilter;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ const ROWS_MAX: usize = 100;
 #[template(path = "queue.html")]
 struct Queue {
     notices: Vec<Notice>,
+    paused: Option<String>,
+    waits: Option<&'static str>,
     limit: String,
     mappings: Vec<Mapping>,
     active: i64,
@@ -101,6 +104,11 @@ pub(super) async fn upload(
     Ok((StatusCode::OK, super::draw(&page)?).into_response())
 }
 
+/// Whoever reloads the page that answered their form.
+pub(super) async fn after_upload() -> Redirect {
+    Redirect::to("/")
+}
+
 async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> Result<Queue, Problem> {
     let show = part.show.as_deref().unwrap_or_default();
     let (_, _, state) = FILTERS.into_iter().find(|(_, word, _)| *word == show).unwrap_or(FILTERS[0]);
@@ -112,9 +120,12 @@ async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> 
     app.hub.attend();
     let page = app.store.owned_jobs(&filter).await?;
     let rows = jobs::views(app, &page.jobs).await?.iter().map(Row::new).collect();
+    let paused = (!app.disk.allows_uploads()).then(|| Problem::from(ErrorCode::DiskFull).document().detail);
     Ok(Queue {
         notices,
-        limit: format!("{} MB", app.settings.upload_bytes_max >> 20),
+        paused,
+        waits: jobs::notice(app, page.active_count).await?,
+        limit: words::size(i64::try_from(app.settings.upload_bytes_max).unwrap_or(i64::MAX)),
         mappings: mappings(app),
         active: page.active_count,
         filters: filters(show),

@@ -17,6 +17,8 @@ pub(super) struct Row {
     pub(super) label: &'static str,
     pub(super) percent: Option<u8>,
     pub(super) told: Option<String>,
+    /// What went wrong with the last attempt, while it waits for the next.
+    pub(super) setback: Option<String>,
     /// When it will be tried again: for programs, and for people.
     pub(super) retry_at: Option<(String, String)>,
     /// How many findings want to be looked at.
@@ -51,6 +53,7 @@ impl Row {
             label: if job.is_expired { "Removed" } else { job.label },
             percent: (job.phase == Phase::Running).then_some(job.progress.percent),
             told: told(job),
+            setback: job.last_error.as_ref().map(|error| error.message.clone()),
             retry_at: retry_at(job),
             findings: findings(job),
             why: why(job),
@@ -69,9 +72,7 @@ fn told(job: &JobView) -> Option<String> {
     let overdue = job.is_overdue.then(|| "taking longer than usual".to_owned());
     let left = job.seconds_left.map(words::left).or(overdue);
     match job.phase {
-        Phase::Held | Phase::Ready => {
-            job.retry_at.map(|at| format!("Tried again at {}", words::moment(at))).or(left)
-        }
+        Phase::Held | Phase::Ready => left.filter(|_| job.retry_at.is_none()),
         Phase::Running => match (job.progress.message.clone(), left) {
             (Some(message), Some(left)) => Some(format!("{message}, {left}")),
             (message, left) => message.or(left),

@@ -42,14 +42,27 @@ impl Postgres {
         postgres
     }
 
-    /// Starts the server, again if it was killed.
+    /// Starts the server, again if it was killed. One that finds processes of the one before gives up at once, and is
+    /// started anew until they have noticed that their parent is gone.
     pub(crate) fn run(&mut self) {
+        let began = Instant::now();
+        let mut server = self.spawn();
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(began.elapsed() < START_MAX, "the server on port {} does not answer", self.port);
+            std::thread::sleep(Duration::from_millis(20));
+            if server.try_wait().unwrap().is_some() {
+                server = self.spawn();
+            }
+        }
+        self.server = Some(server);
+    }
+
+    fn spawn(&self) -> Child {
         let data = self.directory.path().join("data");
         let mut server = program("postgres");
         server.arg("-D").arg(data).args(["-p", &self.port.to_string(), "-h", "127.0.0.1", "-k"]);
         server.arg(self.directory.path()).process_group(0);
-        self.server = Some(server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        wait_for_port(self.port);
+        server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// Kills the server and all its processes at once.
@@ -58,8 +71,6 @@ impl Postgres {
         let group = rustix::process::Pid::from_child(&server);
         rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
         server.wait().unwrap();
-        // Its processes are in the group or have lost their parent, and notice; the next start waits for them.
-        std::thread::sleep(Duration::from_millis(200));
     }
 
     pub(crate) fn url(&self) -> String {

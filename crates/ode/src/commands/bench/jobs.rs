@@ -80,7 +80,17 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Opens the place to measure in. Whatever waits there would be done by workers that do nothing: there must be nothing.
 async fn open(place: Place, directory: &std::path::Path) -> anyhow::Result<Store> {
+    let store = connect(place, directory).await?;
+    anyhow::ensure!(
+        store.counts().await?.is_empty(),
+        "the database has jobs already, and a benchmark would end them: name an empty one in DATABASE_URL"
+    );
+    Ok(store)
+}
+
+async fn connect(place: Place, directory: &std::path::Path) -> anyhow::Result<Store> {
     let url = if place == Place::Sqlite {
         std::fs::create_dir_all(directory)?;
         format!("sqlite:{}", directory.join("bench.db").display())
@@ -266,7 +276,7 @@ fn spawn_worker(place: Place) -> anyhow::Result<std::process::Child> {
 }
 
 async fn latency_worker(place: Place, directory: &std::path::Path) -> anyhow::Result<ExitCode> {
-    let store = open(place, directory).await?;
+    let store = connect(place, directory).await?;
     let noop = Arc::new(Noop::default());
     let worker = start(&store, &noop).await?;
     tokio::task::spawn_blocking(|| std::io::stdin().lock().read_line(&mut String::new())).await??;

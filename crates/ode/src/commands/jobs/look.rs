@@ -4,8 +4,8 @@ use crate::names::named;
 use crate::output::{self, Cell, Table};
 use clap::Args;
 use jiff::Timestamp;
-use ode_job::{Artifact, JobRecord, JobRef, Phase, Pipeline, State};
-use ode_store::{ListFilter, Store};
+use ode_job::{Artifact, Check, JobRecord, JobRef, Phase, Pipeline, State};
+use ode_store::{ListFilter, Revised, Revision, Setback, Store};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -143,16 +143,31 @@ fn state(job: &JobRecord) -> String {
 pub(crate) async fn show(store: &Store, args: &One) -> anyhow::Result<ExitCode> {
     let job = store.job(args.job.job).await?;
     let artifacts = store.artifacts(job.id).await?;
+    let setback = store.jobs_by_id(std::iter::once(job.id)).await?.pop().and_then(|job| job.setback);
+    let (checks, revised) = (store.checks(job.id).await?, store.revisions(job.id).await?);
     if args.json {
         let mut json = json!(job);
         json["artifacts"] = json!(artifacts);
+        json["last_error"] = json!(setback);
+        json["checks"] = json!(checks);
+        json["revisions"] = json!(revised);
         output::json(&json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(["job", &job.id.to_string()]);
     describe(&job, |name, cell| table.row([name.into(), cell]));
+    if let Some(Setback { code, message }) = setback {
+        table.row(["last error".into(), format!("{message} ({code})").into()]);
+    }
     for Artifact { role, name, bytes, content_type, .. } in &artifacts {
         table.row(["file".into(), format!("{role} {name} ({bytes} bytes, {content_type})").into()]);
+    }
+    for Check { severity, code, message, .. } in &checks {
+        table.row(["check".into(), format!("{severity} {code}: {message}").into()]);
+    }
+    for Revised { revision: Revision { field, before, after, .. }, .. } in &revised {
+        let [before, after] = [before, after].map(|value| value.as_deref().unwrap_or("nothing"));
+        table.row(["corrected".into(), shortened(&format!("{field}: {before} → {after}")).into()]);
     }
     table.print()?;
     Ok(ExitCode::SUCCESS)

@@ -3,6 +3,10 @@
 mod act;
 mod add;
 mod look;
+mod status;
+
+pub(crate) use look::Name;
+pub(crate) use status::{JobStatus, run as job_status};
 
 use crate::config::{Schema, Settings};
 use act::Wish;

@@ -1,9 +1,12 @@
-//! `ode print` and `ode export:queue`: maps on their way to paper.
+//! `ode print`, `ode export:queue` and `ode print:queue`: maps on their way to paper.
 
 mod backfill;
 mod make;
+mod order;
+mod order_queue;
 mod queue;
 
+pub(crate) use order_queue::{EXAMPLES as PRINT_QUEUE_EXAMPLES, PrintQueue, run as print_queue};
 pub(crate) use queue::{EXAMPLES as QUEUE_EXAMPLES, ExportQueue, run as export_queue};
 
 use crate::config::{Schema, Settings};
@@ -19,6 +22,16 @@ pub(crate) enum Print {
     Reprint(make::Reprint),
     /// Ask for the export of every frozen map that has no job yet
     Backfill(backfill::Backfill),
+    /// Order a print, exactly once
+    Order(order::Order),
+    /// Show orders and how they stand
+    Status(order::Status),
+    /// Show and set what organisations may spend on prints
+    Cap(order::Cap),
+    /// Have Printful tell its events to an address, and print the key they are signed with
+    Webhook(order::Webhook),
+    /// Compare our orders with the provider's, in both directions
+    Reconcile(order::Reconcile),
 }
 
 /// Shown after the long help.
@@ -28,6 +41,10 @@ Examples:
   ode print export --user-map 0198c0de-…     one that draws the features of a map that is kept
   ode print reprint 0198c0de-…               the same frozen map once more
   ode print backfill --dry-run               which frozen maps no job prints
+  ode print cap acme --order 60 --month 600  what acme may spend
+  ode print order JOB_… --organisation acme --order order.json
+                                             order an exported map
+  ode print status --attention               which orders a person should look at
   ode export:queue --watch                   how far all exports are";
 
 pub(crate) async fn run(settings: &Settings, command: Print) -> anyhow::Result<ExitCode> {
@@ -37,5 +54,10 @@ pub(crate) async fn run(settings: &Settings, command: Print) -> anyhow::Result<E
         Print::Export(args) => make::export(&store, args).await,
         Print::Reprint(args) => make::reprint(&store, args).await,
         Print::Backfill(args) => backfill::backfill(&store, &args).await,
+        Print::Order(args) => order::order(&store, args).await,
+        Print::Status(args) => order::status(&store, &args).await,
+        Print::Cap(args) => order::cap(&store, &args).await,
+        Print::Webhook(args) => order::webhook(&args).await,
+        Print::Reconcile(args) => order::reconcile(store, &args).await,
     }
 }

@@ -16,9 +16,12 @@ on_both!(
 );
 
 /// Every address of the API that names a job.
-const OF_A_JOB: [(&str, &str); 8] = [
+const OF_A_JOB: [(&str, &str); 11] = [
     ("GET", ""),
     ("GET", "/events"),
+    ("GET", "/checks"),
+    ("GET", "/revisions"),
+    ("POST", "/revisions"),
     ("GET", "/download"),
     ("POST", "/retry"),
     ("POST", "/cancel"),

@@ -12,11 +12,11 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// The web side alone: what workers do is up to the test.
-pub(super) fn web(ode: &Ode) -> Serving {
+pub(crate) fn web(ode: &Ode) -> Serving {
     web_with(ode, &[])
 }
 
-pub(super) fn web_with(ode: &Ode, more: &[&str]) -> Serving {
+pub(crate) fn web_with(ode: &Ode, more: &[&str]) -> Serving {
     let mut args = vec!["web", "--listen", "127.0.0.1:0"];
     args.extend(more);
     Serving::start(&mut ode.command(args))
@@ -24,19 +24,19 @@ pub(super) fn web_with(ode: &Ode, more: &[&str]) -> Serving {
 
 /// Somebody who asks: a browser with its cookie, or a program with its key.
 #[derive(Clone)]
-pub(super) struct Client {
-    pub(super) address: SocketAddr,
-    pub(super) headers: Vec<(String, String)>,
+pub(crate) struct Client {
+    pub(crate) address: SocketAddr,
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 impl Client {
     /// One who brings nothing.
-    pub(super) fn stranger(serving: &Serving) -> Self {
+    pub(crate) fn stranger(serving: &Serving) -> Self {
         Client { address: serving.address(), headers: Vec::new() }
     }
 
     /// A browser that was here before.
-    pub(super) fn browser(serving: &Serving) -> Self {
+    pub(crate) fn browser(serving: &Serving) -> Self {
         let stranger = Client::stranger(serving);
         let answer = stranger.get("/api/jobs");
         let cookie = answer.header("set-cookie").split(';').next().unwrap().to_owned();
@@ -44,26 +44,26 @@ impl Client {
     }
 
     /// A program with this key.
-    pub(super) fn program(serving: &Serving, key: &str) -> Self {
+    pub(crate) fn program(serving: &Serving, key: &str) -> Self {
         Client::stranger(serving).with("Authorization", &format!("Bearer {key}"))
     }
 
     /// The same with one header more.
-    pub(super) fn with(&self, name: &str, value: &str) -> Self {
+    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         let mut client = self.clone();
         client.headers.push((name.to_owned(), value.to_owned()));
         client
     }
 
-    pub(super) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, "", b"")
     }
 
-    pub(super) fn post(&self, path: &str) -> Answer {
+    pub(crate) fn post(&self, path: &str) -> Answer {
         self.send("POST", path, "", b"")
     }
 
-    pub(super) fn send(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Answer {
+    pub(crate) fn send(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Answer {
         let mut stream = self.open(method, path, kind, body.len());
         // Who is refused early may close before all is sent; the answer says why.
         let _ = stream.write_all(body);
@@ -71,7 +71,7 @@ impl Client {
     }
 
     /// Sends the head of a request.
-    pub(super) fn open(&self, method: &str, path: &str, kind: &str, length: usize) -> TcpStream {
+    pub(crate) fn open(&self, method: &str, path: &str, kind: &str, length: usize) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.address);
@@ -91,28 +91,28 @@ impl Client {
         stream
     }
 
-    pub(super) fn upload(&self, files: &[(&str, &[u8])], fields: &[(&str, &str)]) -> Answer {
+    pub(crate) fn upload(&self, files: &[(&str, &[u8])], fields: &[(&str, &str)]) -> Answer {
         self.send("POST", "/api/upload", FORM, &form(files, fields))
     }
 
     /// Uploads one document and answers its job.
     #[track_caller]
-    pub(super) fn uploaded(&self, name: &str, content: &[u8]) -> Value {
+    pub(crate) fn uploaded(&self, name: &str, content: &[u8]) -> Value {
         let answer = self.upload(&[(name, content)], &[]);
         assert_eq!(answer.code(), 201, "{answer:?}");
         answer.json()["job"].clone()
     }
 
-    pub(super) fn list(&self) -> Value {
+    pub(crate) fn list(&self) -> Value {
         let answer = self.get("/api/jobs");
         assert_eq!(answer.code(), 200, "{answer:?}");
         answer.json()
     }
 }
 
-pub(super) const FORM: &str = "multipart/form-data; boundary=B";
+pub(crate) const FORM: &str = "multipart/form-data; boundary=B";
 
-pub(super) fn form(files: &[(&str, &[u8])], fields: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn form(files: &[(&str, &[u8])], fields: &[(&str, &str)]) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, content) in files {
         write!(body, "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n")
@@ -128,7 +128,7 @@ pub(super) fn form(files: &[(&str, &[u8])], fields: &[(&str, &str)]) -> Vec<u8> 
 }
 
 /// An answer to its end, or to where the other side broke off.
-pub(super) fn hear(mut stream: TcpStream) -> Answer {
+pub(crate) fn hear(mut stream: TcpStream) -> Answer {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer).into_owned();
@@ -138,19 +138,19 @@ pub(super) fn hear(mut stream: TcpStream) -> Answer {
 }
 
 impl Answer {
-    pub(super) fn code(&self) -> u16 {
+    pub(crate) fn code(&self) -> u16 {
         self.status.split(' ').nth(1).unwrap().parse().unwrap()
     }
 
     /// A header's value, or nothing.
-    pub(super) fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         let mut lines = self.headers.split("\r\n").filter_map(|line| line.split_once(": "));
         lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value)
     }
 
     /// It is a problem document with this status and code, in sentences.
     #[track_caller]
-    pub(super) fn assert_problem(&self, status: u16, code: &str) {
+    pub(crate) fn assert_problem(&self, status: u16, code: &str) {
         assert_eq!(self.code(), status, "{self:?}");
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
         let problem = self.json();
@@ -162,12 +162,12 @@ impl Answer {
 }
 
 /// A document that differs from others by its number.
-pub(super) fn pdf(number: usize) -> Vec<u8> {
+pub(crate) fn pdf(number: usize) -> Vec<u8> {
     invoice(&format!("INV-{number}"))
 }
 
 /// One of this size.
-pub(super) fn large_pdf(bytes: usize) -> Vec<u8> {
+pub(crate) fn large_pdf(bytes: usize) -> Vec<u8> {
     let mut file = b"%PDF-1.7\n".to_vec();
     let end = b"\nstartxref\n9\n%%EOF\n";
     file.resize(bytes - end.len(), b' ');
@@ -176,14 +176,16 @@ pub(super) fn large_pdf(bytes: usize) -> Vec<u8> {
 }
 
 /// What a worker makes of the oldest job that waits.
-pub(super) enum Makes {
+pub(crate) enum Makes {
     Xml(&'static str),
     Failure(ErrorCode),
+    /// A failure that passes.
+    Setback(ErrorCode),
     /// It takes it, and is still at it.
     Nothing,
 }
 
-pub(super) fn work(ode: &Ode, makes: Makes) {
+pub(crate) fn work(ode: &Ode, makes: Makes) {
     ode.with_store(async |store| {
         let (worker, silence) = (WorkerId(Uuid::new_v4()), Duration::from_secs(3600));
         store.register(worker, "test", "0").await.unwrap();
@@ -194,6 +196,7 @@ pub(super) fn work(ode: &Ode, makes: Makes) {
         let (ended, artifacts) = match makes {
             Makes::Nothing => return,
             Makes::Failure(code) => (Ended::Failed(Failure::rejected(code, code.sentence())), Vec::new()),
+            Makes::Setback(code) => (Ended::Failed(Failure::retryable(code, code.sentence())), Vec::new()),
             Makes::Xml(xml) => (Ended::Succeeded, vec![stored(ode, &job, xml).await]),
         };
         let result = (ended == Ended::Succeeded).then(|| json!({ "pages": 1 }));
@@ -216,7 +219,7 @@ async fn stored(ode: &Ode, job: &Claimed, xml: &str) -> Artifact {
 }
 
 /// Every file in the file store.
-pub(super) fn files(ode: &Ode) -> Vec<std::path::PathBuf> {
+pub(crate) fn files(ode: &Ode) -> Vec<std::path::PathBuf> {
     fn walk(directory: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -229,13 +232,13 @@ pub(super) fn files(ode: &Ode) -> Vec<std::path::PathBuf> {
 }
 
 /// All jobs, as the operator sees them.
-pub(super) fn all_jobs(ode: &Ode) -> Vec<Value> {
+pub(crate) fn all_jobs(ode: &Ode) -> Vec<Value> {
     ode.json(["jobs", "list", "--limit", "1000"])["jobs"].as_array().unwrap().clone()
 }
 
 /// Waits until it is so.
 #[track_caller]
-pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = std::time::Instant::now() + PATIENCE;
     while !is_so() {
         assert!(std::time::Instant::now() < deadline, "waited in vain: {what}");

@@ -4,6 +4,7 @@ use super::client::{
     Client, FORM, Makes, all_jobs, files, form, hear, large_pdf, pdf, until, web, web_with, work,
 };
 use crate::harness::{Ode, on_both};
+use crate::serve::Serving;
 use ode_job::ErrorCode;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -18,6 +19,7 @@ on_both!(
     where_results_are_shared_a_document_is_converted_once_for_all,
     many_files_are_each_told_what_became_of_them,
     what_is_refused_leaves_nothing,
+    the_five_fixtures_are_answered_as_promised,
     a_failed_job_is_told_in_friendly_words,
 );
 
@@ -193,6 +195,34 @@ fn what_is_refused_leaves_nothing(ode: &Ode) {
     until("no file is left", || files(ode).is_empty());
     // As large as may be, to the byte, is not too large.
     assert_eq!(one(&large_pdf(1_000_000)).code(), 201);
+}
+
+fn the_five_fixtures_are_answered_as_promised(ode: &Ode) {
+    let serving = Serving::start(&mut ode.command(["serve", "--listen", "127.0.0.1:0", "--mapping", "auto"]));
+    let browser = Client::browser(&serving);
+    let send = |name: &str, content: &[u8]| browser.upload(&[(name, content)], &[]);
+    let (valid, whole) = (crate::upload::sized(1, 1_000_000), pdf(2));
+    send("invalid.pdf", b"Dear Sir or Madam, this is a letter.").assert_problem(415, "NOT_PDF");
+    let oversized = send("oversized.pdf", &large_pdf(51_000_000));
+    oversized.assert_problem(413, "TOO_LARGE");
+    assert_eq!(oversized.json()["title"], "File exceeds 50 MB limit");
+    send("corrupt.pdf", &whole[..whole.len() / 2]).assert_problem(422, "TRUNCATED");
+    assert!(all_jobs(ode).is_empty(), "what is refused at the door is no job");
+    let empty = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[]/Count 0>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF";
+    let (valid, empty) = (browser.uploaded("valid.pdf", &valid), browser.uploaded("empty.pdf", empty));
+    let shown = |job: &Value| browser.get(&format!("/api/jobs/{}", job["id"].as_str().unwrap())).json();
+    until("both have ended", || {
+        [&valid, &empty]
+            .iter()
+            .all(|job| ["complete", "failed"].contains(&shown(job)["status"].as_str().unwrap()))
+    });
+    let (valid, empty) = (shown(&valid), shown(&empty));
+    assert_eq!((&valid["status"], &valid["is_downloadable"]), (&json!("complete"), &json!(true)), "{valid}");
+    assert_eq!(
+        (&empty["status"], &empty["error"]["code"]),
+        (&json!("failed"), &json!("NO_PAGES")),
+        "{empty}"
+    );
 }
 
 fn a_failed_job_is_told_in_friendly_words(ode: &Ode) {

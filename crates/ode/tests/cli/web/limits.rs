@@ -3,7 +3,7 @@
 use super::client::{Client, pdf, web, web_with};
 use crate::harness::{Ode, on_both};
 
-on_both!(the_eleventh_upload_in_a_minute_is_told_to_wait);
+on_both!(the_eleventh_upload_in_a_minute_is_told_to_wait, mode_5_who_polls_in_a_loop_is_told_to_wait);
 
 fn the_eleventh_upload_in_a_minute_is_told_to_wait(ode: &Ode) {
     let serving = web(ode);
@@ -52,10 +52,8 @@ fn who_brings_no_cookie_is_counted_by_address() {
     elsewhere.upload(&[("a.pdf", &pdf(2))], &[]).assert_problem(429, "RATE_LIMITED");
 }
 
-#[test]
-fn who_asks_too_often_is_told_to_wait() {
-    let ode = Ode::new();
-    let serving = web_with(&ode, &["--polls-a-minute", "20"]);
+fn mode_5_who_polls_in_a_loop_is_told_to_wait(ode: &Ode) {
+    let serving = web_with(ode, &["--polls-a-minute", "20"]);
     let browser = Client::browser(&serving);
     for _ in 0..20 {
         assert_eq!(browser.get("/api/jobs").code(), 200);

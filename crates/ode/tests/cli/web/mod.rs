@@ -1,10 +1,12 @@
 //! The upload service over HTTP, as browsers and programs meet it: the real binary on both databases.
 
 mod access;
-mod client;
+pub(crate) mod client;
 mod documents;
 mod limits;
 mod live;
 mod maps;
+mod orders;
 mod results;
+mod review;
 mod watch;

@@ -32,6 +32,9 @@ impl Context for Notebook {
     async fn printable_map(&self) -> Result<Bytes, Failure> {
         Err(ErrorCode::Expired.into())
     }
+    async fn fetch(&self, _address: &str, _bytes_max: u64) -> Result<Bytes, Failure> {
+        Err(ErrorCode::NotFound.into())
+    }
     fn progress(&self, _progress: Progress) {}
     fn log(&self, _level: LogLevel, _message: &str) {}
     fn note(&self, name: &'static str, value: Value) {
@@ -52,6 +55,9 @@ impl Context for Notebook {
         };
         self.files.lock().unwrap().push(file);
         Ok(artifact)
+    }
+    async fn publish(&self, _address: &str, _files: &[File]) -> Result<(), Failure> {
+        Err(ErrorCode::Forbidden.into())
     }
 }
 
@@ -84,7 +90,8 @@ impl Engine for Says {
             findings: self.0.clone()?,
             shadows: Default::default(),
         };
-        Ok(Converted { document: b"<a/>".to_vec(), provenance: None, summary })
+        let provenance = (ask.places == Places::Beside).then(|| b"{}".to_vec());
+        Ok(Converted { document: b"<a/>".to_vec(), provenance, summary })
     }
 }
 
@@ -107,9 +114,10 @@ async fn a_document_becomes_a_result_with_its_findings_and_particulars() {
     );
     assert_eq!(result["findings"][0]["code"], "TOTAL_MISMATCH");
     let files = context.files.into_inner().unwrap();
-    assert_eq!(files.len(), 1);
+    assert_eq!(files.len(), 2);
     assert_eq!((files[0].role.as_str(), files[0].name.as_str()), ("result", "März.xml"));
     assert_eq!(files[0].content_type, "application/xml");
+    assert_eq!((files[1].role.as_str(), files[1].name.as_str()), ("asset", "places.json"));
     let checks = context.checks.into_inner().unwrap();
     let kinds: Vec<_> = checks.iter().map(|check| (check.kind, check.severity)).collect();
     assert_eq!(kinds, [(CheckKind::Arithmetic, Severity::Error), (CheckKind::Schema, Severity::Review)]);

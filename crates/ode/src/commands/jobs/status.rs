@@ -1,0 +1,91 @@
+//! `ode job:status`: where one job stands, in a line or two, and until it has ended if that is wanted.
+
+use super::look::Name;
+use crate::config::{Schema, Settings};
+use crate::output::{self, Cell, Table};
+use clap::Args;
+use ode_job::{JobRecord, JobRef, Phase, Pipeline, State};
+use ode_store::{OrderRecord, Store};
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Which job.
+#[derive(Debug, Args)]
+pub(crate) struct JobStatus {
+    /// Its reference (JOB_…) or id
+    job: Name,
+    /// Stay until it has ended (or is ordered), and tell each change
+    #[arg(long)]
+    watch: bool,
+    /// Print JSON, for programs: with --watch, a line for each change
+    #[arg(long)]
+    json: bool,
+}
+
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+pub(crate) async fn run(settings: &Settings, args: &JobStatus) -> anyhow::Result<ExitCode> {
+    let store = settings.store("cli", Schema::Check).await?;
+    let id = store.resolve(args.job.job).await?;
+    let mut told = None;
+    loop {
+        let job = store.job(JobRef::Id(id)).await?;
+        let order = store.order_of(id).await?;
+        let is_over = matches!(job.phase, Phase::Done | Phase::Failed | Phase::Cancelled);
+        let is_over = is_over || job.state == State::Ordered;
+        let now = (job.state, order.as_ref().map(|order| order.phase));
+        if told != Some(now) {
+            tell(&store, &job, order.as_ref(), args).await?;
+            told = Some(now);
+        }
+        if !args.watch || is_over {
+            return Ok(if job.phase == Phase::Failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+async fn tell(
+    store: &Store,
+    job: &JobRecord,
+    order: Option<&OrderRecord>,
+    args: &JobStatus,
+) -> anyhow::Result<()> {
+    let files = store.artifacts(job.id).await?;
+    let export = files.iter().find(|file| file.role == "export");
+    let status = json!({
+        "id": job.id, "reference": job.reference, "state": job.state,
+        "export_file_path": export.map(|file| &file.path),
+        "printful_order_id": order.and_then(|order| order.provider_order_id),
+        "order": order, "error_code": job.error_code, "error_message": job.error_message,
+    });
+    if args.json && args.watch {
+        return output::line(status);
+    }
+    if args.json {
+        return output::json(&status);
+    }
+    if args.watch {
+        let phase = order.map(|order| format!(", order {}", order.phase)).unwrap_or_default();
+        return output::line(format!("{}  {}{phase}", job.reference, job.state));
+    }
+    let mut table = Table::new(["job", &job.reference]);
+    table.row(["state".into(), Cell::state(job.state.as_str(), job.phase)]);
+    let mut line = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            table.row([name.into(), value.into()]);
+        }
+    };
+    line("export", export.map(|file| file.path.clone()));
+    line("order", order.and_then(|order| order.provider_order_id).map(|id| id.to_string()));
+    line("order phase", order.map(|order| order.phase.to_string()));
+    line("shipped", order.and_then(|order| order.shipped_at).map(output::moment));
+    line("attention", order.and_then(|order| order.attention_message.clone()));
+    line("error", job.error_message.clone());
+    if job.pipeline == Pipeline::Print && order.is_none() && job.state == State::ExportComplete {
+        line("next", Some("order it with `ode print order`".into()));
+    }
+    table.print()
+}

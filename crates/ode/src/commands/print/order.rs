@@ -1,0 +1,294 @@
+//! `ode print order`, `status`, `cap`, `webhook` and `reconcile`: orders of prints, seen to by the operator.
+
+use crate::commands::jobs::Name;
+use crate::commands::orders::{Follower, PrintfulArgs};
+use crate::output::{self, Table};
+use anyhow::Context as _;
+use clap::Args;
+use ode_job::order::{Money, OrderAsk};
+use ode_pipelines::print::order::{Outcome, Pace};
+use ode_store::{Asked, OrderRecord, SpendCap, Store};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use uuid::Uuid;
+
+/// Which print, for whom, and where it goes.
+#[derive(Debug, Args)]
+pub(crate) struct Order {
+    /// The print's reference (JOB_…) or id
+    job: Name,
+    /// The organisation that pays
+    #[arg(long, value_name = "NAME", required_unless_present = "cost_max")]
+    organisation: Option<String>,
+    /// The order as JSON: recipient, variant_id, quantity; docs/orders.md shows one
+    #[arg(long, value_name = "FILE", requires = "organisation")]
+    order: Option<PathBuf>,
+    /// What it may cost at most. Alone, it raises the limit of an order that was too dear, and tries it again
+    #[arg(long, value_name = "AMOUNT")]
+    cost_max: Option<Money>,
+    /// Only check the order, and ask what it would cost
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    printful: PrintfulArgs,
+}
+
+/// Which orders to show.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// One print's reference (JOB_…) or id; all of them without
+    job: Option<Name>,
+    /// Only those that a person should look at
+    #[arg(long, conflicts_with = "job")]
+    attention: bool,
+    /// Print JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+/// What an organisation may spend.
+#[derive(Debug, Args)]
+pub(crate) struct Cap {
+    /// The organisation; all of them are shown without
+    organisation: Option<String>,
+    /// On one order at most
+    #[arg(long, value_name = "AMOUNT", requires_all = ["organisation", "month"])]
+    order: Option<Money>,
+    /// In 30 days at most
+    #[arg(long, value_name = "AMOUNT", requires = "order")]
+    month: Option<Money>,
+    /// The currency, as the provider charges it
+    #[arg(long, value_name = "CODE", default_value = "USD")]
+    currency: String,
+    /// Print JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where events go.
+#[derive(Debug, Args)]
+pub(crate) struct Webhook {
+    /// The address as Printful reaches it, such as https://ode.example/webhooks/printful
+    url: String,
+    #[command(flatten)]
+    printful: PrintfulArgs,
+}
+
+/// How both sides are compared.
+#[derive(Debug, Args)]
+pub(crate) struct Reconcile {
+    /// Print JSON, for programs
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    printful: PrintfulArgs,
+}
+
+/// Orders that are listed.
+const LIST_MAX: u16 = 100;
+/// An order is an address and a few numbers.
+const ORDER_BYTES_MAX: u64 = 64 << 10;
+
+pub(crate) async fn order(store: &Store, args: Order) -> anyhow::Result<ExitCode> {
+    let job = store.resolve(args.job.job).await?;
+    let Some(organisation) = &args.organisation else {
+        let cost_max = args.cost_max.context("Say which organisation pays, with --organisation.")?;
+        store.raise_cost(job, cost_max).await?;
+        let state = store.retry(job).await?;
+        output::line(format!("{}  {state}, may cost {cost_max}", job.reference()))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let organisation = organisation_id(store, organisation).await?;
+    let path = args.order.as_ref().context("Say what to order, with --order FILE.")?;
+    let mut ask = read(path)?;
+    ask.cost_max = args.cost_max.or(ask.cost_max);
+    ask.check().map_err(|reason| anyhow::anyhow!("{} cannot be ordered: {reason}", path.display()))?;
+    if args.dry_run {
+        return estimate(&ask, &args.printful).await;
+    }
+    let asked = store.ask_order(job, organisation, &ask).await?;
+    let word = if asked == Asked::New { "will be ordered" } else { "was asked for before; nothing changed" };
+    output::line(format!("{}  {word}", job.reference()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &PathBuf) -> anyhow::Result<OrderAsk> {
+    let unreadable = || format!("{} cannot be read. Check the path", path.display());
+    let length = std::fs::metadata(path).with_context(unreadable)?.len();
+    anyhow::ensure!(length <= ORDER_BYTES_MAX, "{} is too long for an order.", path.display());
+    let text = std::fs::read(path).with_context(unreadable)?;
+    serde_json::from_slice(&text).with_context(|| format!("{} is no order", path.display()))
+}
+
+async fn estimate(ask: &OrderAsk, printful: &PrintfulArgs) -> anyhow::Result<ExitCode> {
+    let Some(provider) = printful.provider(Pace::default())? else {
+        output::tell(
+            "The order is well formed. What it costs is known to Printful, for which there is no token here.",
+        );
+        return Ok(ExitCode::SUCCESS);
+    };
+    // Any picture will do: posters cost what their size costs.
+    let files = json!([{ "type": "default", "url": "https://example.com/map.png" }]);
+    let request = json!({
+        "shipping": ask.shipping, "recipient": ask.recipient,
+        "items": [{ "variant_id": ask.variant_id, "quantity": ask.quantity, "files": files }],
+    });
+    match provider.client.estimate(&request).await {
+        Outcome::Done(cost) => {
+            output::line(format!("It would cost {cost}. Nothing was ordered."))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Outcome::Refused(refusal) => anyhow::bail!("Printful would refuse it: {refusal}."),
+        Outcome::NotExecuted { why, .. } | Outcome::Unknown { why } => {
+            anyhow::bail!("Printful does not say what it costs: {why}.")
+        }
+    }
+}
+
+async fn organisation_id(store: &Store, name: &str) -> anyhow::Result<Uuid> {
+    let known = store.organisation(name).await?;
+    known.with_context(|| {
+        format!("There is no organisation {name}. `ode keys create --organisation {name}` makes one.")
+    })
+}
+
+pub(crate) async fn status(store: &Store, args: &Status) -> anyhow::Result<ExitCode> {
+    if let Some(name) = &args.job {
+        return one(store, name, args.json).await;
+    }
+    let orders = if args.attention {
+        store.orders_to_look_at(LIST_MAX).await?
+    } else {
+        store.orders(LIST_MAX).await?
+    };
+    if args.json {
+        output::json(&orders)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if orders.is_empty() {
+        output::tell(if args.attention { "Nothing needs attention." } else { "No orders yet." });
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(["REFERENCE", "STATE", "PHASE", "ORDER", "COST", "ASKED FOR", "ATTENTION"]);
+    for order in &orders {
+        table.row([
+            order.job_id.reference().into(),
+            order.state.as_str().into(),
+            order.phase.as_str().into(),
+            order.provider_order_id.map(|id| id.to_string()).unwrap_or_default().into(),
+            cost(order).into(),
+            output::ago(order.created_at).into(),
+            order.attention_message.clone().unwrap_or_default().into(),
+        ]);
+    }
+    table.print()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cost(order: &OrderRecord) -> String {
+    match order.cost {
+        Some(cost) => format!("{cost} {}", order.currency),
+        None => format!("up to {} {}", order.cost_max, order.currency),
+    }
+}
+
+async fn one(store: &Store, name: &Name, is_json: bool) -> anyhow::Result<ExitCode> {
+    let job = store.resolve(name.job).await?;
+    let order = store.order_of(job).await?;
+    let order = order.context("No order was asked for with this print. `ode print order` asks for one.")?;
+    let steps = store.order_steps(job).await?;
+    if is_json {
+        let mut told = json!(order);
+        told["steps"] = json!(steps);
+        output::json(&told)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(["job", &job.to_string()]);
+    let mut line = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            table.row([name.into(), value.into()]);
+        }
+    };
+    line("state", Some(order.state.to_string()));
+    line("phase", Some(order.phase.to_string()));
+    line("external id", Some(order.external_id.clone()));
+    line("order", order.provider_order_id.map(|id| id.to_string()));
+    line("provider says", order.provider_status.clone());
+    line("cost", Some(cost(&order)));
+    line("attention", order.attention_message.clone());
+    line("asked for", Some(output::moment(order.created_at)));
+    line("placed", order.placed_at.map(output::moment));
+    line("shipped", order.shipped_at.map(output::moment));
+    line("delivered", order.delivered_at.map(output::moment));
+    for step in &steps {
+        let details = step.details.as_ref().map(ToString::to_string).unwrap_or_default();
+        line("step", Some(format!("{}  {} {details}", output::moment(step.at), step.step)));
+    }
+    table.print()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn cap(store: &Store, args: &Cap) -> anyhow::Result<ExitCode> {
+    if let (Some(name), Some(order), Some(month)) = (&args.organisation, args.order, args.month) {
+        let organisation = organisation_id(store, name).await?;
+        store.set_spend_cap(organisation, &args.currency, order, month).await?;
+    }
+    let mut caps = store.spend_caps().await?;
+    if let Some(name) = &args.organisation {
+        let organisation = organisation_id(store, name).await?;
+        caps.retain(|cap| cap.organisation_id == organisation);
+    }
+    if args.json {
+        output::json(&caps)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if caps.is_empty() {
+        output::tell(
+            "No limit is set, so nothing can be ordered. `ode print cap NAME --order 60.00 --month 600.00` sets one.",
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(["ORGANISATION", "ONE ORDER", "30 DAYS", "SPENT"]);
+    for SpendCap { organisation_id, currency, order, month, spent } in &caps {
+        let amount = |money: &Money| format!("{money} {currency}");
+        table.row([
+            organisation_id.to_string().into(),
+            amount(order).into(),
+            amount(month).into(),
+            amount(spent).into(),
+        ]);
+    }
+    table.print()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn webhook(args: &Webhook) -> anyhow::Result<ExitCode> {
+    let provider = args.printful.needed()?;
+    match provider.client.set_webhook(&args.url).await {
+        Outcome::Done(secret) => {
+            output::line(secret)?;
+            output::tell("Set this in ODE_PRINTFUL_WEBHOOK_SECRET of the web side; it is shown this once.");
+            Ok(ExitCode::SUCCESS)
+        }
+        Outcome::Refused(refusal) => anyhow::bail!("Printful refuses: {refusal}."),
+        Outcome::NotExecuted { why, .. } | Outcome::Unknown { why } => {
+            anyhow::bail!(
+                "Printful did not answer clearly: {why}. Run it again; the last key is the one that counts."
+            )
+        }
+    }
+}
+
+pub(crate) async fn reconcile(store: Store, args: &Reconcile) -> anyhow::Result<ExitCode> {
+    let follower = Follower::new(store, args.printful.needed()?);
+    let found = follower.reconcile().await?;
+    if args.json {
+        output::json(&found)?;
+    } else if found.is_empty() {
+        output::tell("Both sides agree.");
+    } else {
+        found.iter().try_for_each(output::line)?;
+    }
+    Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

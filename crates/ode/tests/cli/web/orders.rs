@@ -1,0 +1,323 @@
+//! Orders over HTTP and on the command line, against a simulated provider in a process of its own.
+
+use super::client::{Client, until};
+use crate::harness::{Ode, bare, on_both};
+use crate::serve::{Answer, Serving};
+use ode_job::{Artifact, Ended, JobId, Lane, NewJob, Pipeline, WorkerId};
+use ode_store::{ClaimRequest, Finish};
+use serde_json::{Value, json};
+use std::net::TcpListener;
+use std::process::Command;
+use std::time::Duration;
+use uuid::Uuid;
+
+on_both!(
+    a_print_is_ordered_once_shipped_and_delivered,
+    only_an_organisation_orders_and_only_within_its_limit,
+    an_order_that_is_not_what_was_asked_for_is_never_confirmed,
+    an_order_that_was_too_dear_goes_on_with_a_higher_limit,
+    what_events_miss_is_found_by_asking,
+    a_refused_token_makes_orders_wait_and_fails_none,
+    the_queue_of_orders_is_seen_to_twice_at_once,
+    both_sides_are_compared,
+);
+
+const JSON: &str = "application/json";
+
+/// An installation with a provider.
+struct Shop<'a> {
+    ode: &'a Ode,
+    sim: Serving,
+}
+
+impl<'a> Shop<'a> {
+    fn open(ode: &'a Ode, more: &[&str]) -> Self {
+        let mut command = bare();
+        command.args(["printful-sim", "--listen", "127.0.0.1:0", "--rate", "0", "--file-delay", "0.01"]);
+        let sim = Serving::start(command.args(more));
+        ode.json(["keys", "create", "--organisation", "acme"]);
+        ode.ok(["print", "cap", "acme", "--order", "60.00", "--month", "6000.00"]);
+        Shop { ode, sim }
+    }
+
+    fn sim(&self) -> Client {
+        Client::stranger(&self.sim)
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.sim.address())
+    }
+
+    fn fault(&self, fault: &str) {
+        let answer = self.sim().send("POST", "/sim/faults", "text/plain", fault.as_bytes());
+        assert_eq!(answer.code(), 204, "{answer:?}");
+    }
+
+    fn act(&self, job: JobId, what: &str) {
+        let answer = self.sim().post(&format!("/sim/orders/@{}/{what}", job.0.simple()));
+        assert_eq!(answer.code(), 204, "{answer:?}");
+    }
+
+    /// How often the ledger tells this of a job.
+    fn told(&self, job: JobId, entry: &str) -> usize {
+        let ledger = self.sim().get("/sim/ledger").json();
+        let name = job.0.simple().to_string();
+        let is_it = |line: &&Value| line["external_id"] == name.as_str() && line["entry"] == entry;
+        ledger.as_array().unwrap().iter().filter(is_it).count()
+    }
+
+    /// A command that knows the provider.
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.ode.command(args);
+        command.env("ODE_PRINTFUL_TOKEN", "token").env("ODE_PRINTFUL_URL", self.url());
+        command
+    }
+
+    fn worker(&self, base: &str, more: &[&str]) -> Serving {
+        let mut args = vec!["worker", "--export-base", base, "--retry-base", "0.1", "--order-look", "3600"];
+        args.extend(more);
+        Serving::start(self.command(&args).env("ODE_LOG", "error"))
+    }
+
+    /// A print that was exported, by nobody in particular.
+    fn exported(&self) -> JobId {
+        self.ode.with_store(async |store| {
+            let id = store.enqueue(NewJob::new(Pipeline::Print, "map", json!({}))).await.unwrap().id();
+            let worker = WorkerId(Uuid::new_v4());
+            store.register(worker, "test", "0").await.unwrap();
+            let (lane, lease) = (Lane::PrintExport, Duration::from_secs(60));
+            let request =
+                ClaimRequest { lane, worker, count: 1, after: Uuid::nil(), lease, attempt_timeout: lease };
+            let job = store.claim(request).await.unwrap().remove(0);
+            let artifact = Artifact {
+                role: "export".into(),
+                name: "map.png".into(),
+                storage: "local".into(),
+                path: format!("{id}.png"),
+                content_type: "image/png".into(),
+                bytes: 1,
+                sha256: format!("{:064x}", id.0.as_u128()),
+            };
+            let finish = Finish { artifacts: vec![artifact], ..Finish::new(job, Ended::Succeeded) };
+            store.finish(vec![finish]).await.unwrap();
+            store.leave(worker).await.unwrap();
+            id
+        })
+    }
+
+    /// Asks for the order of a print on the command line.
+    fn order(&self, job: JobId) {
+        let path = self.ode.path("order.json");
+        std::fs::write(&path, order().to_string()).unwrap();
+        let path = path.to_str().unwrap();
+        self.ode.ok(["print", "order", &job.to_string(), "--organisation", "acme", "--order", path]);
+    }
+
+    fn status(&self, job: JobId) -> Value {
+        crate::harness::Ran::of(self.ode.command(["job:status", &job.to_string()]).arg("--json")).json()
+    }
+
+    #[track_caller]
+    fn until(&self, job: JobId, state: &str) -> Value {
+        until(&format!("{job} to be {state}"), || {
+            let status = self.status(job);
+            let is_over = status["state"] == "order_failed" && state != "order_failed";
+            assert!(!is_over, "{status}");
+            status["state"] == state
+        });
+        self.status(job)
+    }
+}
+
+fn order() -> Value {
+    json!({
+        "recipient": { "name": "Ada Lovelace", "address1": "12 Main St", "city": "Springfield",
+            "state_code": "IL", "country_code": "US", "zip": "62701" },
+        "variant_id": 1,
+    })
+}
+
+fn post(client: &Client, path: &str, body: &Value) -> Answer {
+    client.send("POST", path, JSON, body.to_string().as_bytes())
+}
+
+/// An address nobody listens on yet.
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+fn a_print_is_ordered_once_shipped_and_delivered(ode: &Ode) {
+    let shop = Shop::open(ode, &[]);
+    let listen = free_address();
+    let base = format!("http://{listen}");
+    let hook = format!("{base}/webhooks/printful");
+    let secret = crate::harness::Ran::of(&mut shop.command(&["print", "webhook", &hook]));
+    assert_eq!(secret.code, Some(0), "{secret:?}");
+    let mut web = ode.command(["web", "--listen", &listen, "--uploads-a-minute", "1000"]);
+    let web = Serving::start(web.env("ODE_PRINTFUL_WEBHOOK_SECRET", secret.stdout.trim()));
+    let _worker = shop.worker(&base, &[]);
+    let key = ode.json(["keys", "create", "--organisation", "acme"])["key"].as_str().unwrap().to_owned();
+    let client = Client::program(&web, &key);
+    let spec =
+        json!({ "data": { "schema": 1, "page": { "size": "A6", "dpi": 72 }, "base": { "detail": "110m" } } });
+    let exported = post(&client, "/api/export", &spec).json();
+    let id = exported["printJobId"].as_str().unwrap();
+    let job = JobId(id.parse().unwrap());
+    // Asked for before the map is drawn, twice, and then for another one.
+    let path = format!("/api/print-jobs/{id}/order");
+    client.get(&path).assert_problem(404, "NOT_FOUND");
+    let asked = post(&client, &path, &order());
+    assert_eq!((asked.code(), &asked.json()["phase"]), (201, &json!("none")), "{asked:?}");
+    assert_eq!(post(&client, &path, &order()).code(), 200);
+    let mut other = order();
+    other["quantity"] = 2.into();
+    post(&client, &path, &other).assert_problem(409, "CONFLICT");
+    shop.until(job, "ordered");
+    assert_eq!((shop.told(job, "create"), shop.told(job, "charge")), (1, 1));
+    let placed = client.get(&path).json();
+    assert_eq!((&placed["phase"], &placed["cost"]), (&json!("confirmed"), &json!("18.49")), "{placed}");
+    assert!(placed["provider_order_id"].as_i64().is_some(), "{placed}");
+    // An event that nobody signed changes nothing; those that Printful signs make it look.
+    let forged = client.with("x-pf-webhook-signature", &"0".repeat(64));
+    forged.send("POST", "/webhooks/printful", JSON, b"{}").assert_problem(401, "UNAUTHORIZED");
+    shop.act(job, "ship");
+    until("the shipment to be seen", || client.get(&path).json()["shipped_at"].is_string());
+    assert_eq!(shop.status(job)["state"], "ordered", "sent is not delivered");
+    shop.act(job, "deliver");
+    shop.until(job, "fulfilled");
+    assert_eq!((shop.told(job, "create"), shop.told(job, "charge")), (1, 1));
+}
+
+fn only_an_organisation_orders_and_only_within_its_limit(ode: &Ode) {
+    let shop = Shop::open(ode, &[]);
+    let web = super::client::web(ode);
+    let spec = json!({ "data": { "schema": 1, "page": { "size": "A6", "dpi": 72 } } });
+    let of = |client: &Client| {
+        let exported = post(client, "/api/export", &spec).json();
+        format!("/api/print-jobs/{}/order", exported["printJobId"].as_str().unwrap())
+    };
+    let browser = Client::browser(&web);
+    post(&browser, &of(&browser), &order()).assert_problem(403, "FORBIDDEN");
+    let key = |kind: &str, name: &str| {
+        let key = ode.json(["keys", "create", kind, name])["key"].as_str().unwrap().to_owned();
+        Client::program(&web, &key)
+    };
+    let (user, poor, rich) =
+        (key("--user", "ada"), key("--organisation", "poor"), key("--organisation", "acme"));
+    post(&user, &of(&user), &order()).assert_problem(403, "FORBIDDEN");
+    post(&poor, &of(&poor), &order()).assert_problem(403, "SPEND_CAP");
+    post(&rich, &of(&poor), &order()).assert_problem(404, "NOT_FOUND");
+    post(&rich, &of(&rich), &json!({ "variant_id": 1 })).assert_problem(400, "INVALID");
+    ode.ok(["print", "cap", "poor", "--order", "20.00", "--month", "30.00"]);
+    assert_eq!(post(&poor, &of(&poor), &order()).code(), 201);
+    post(&poor, &of(&poor), &order()).assert_problem(403, "SPEND_CAP");
+    drop(shop);
+}
+
+fn an_order_that_is_not_what_was_asked_for_is_never_confirmed(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    let cases = [
+        ("foreign", "ORDER_MISMATCH"),
+        ("dear", "COST_ABOVE_CAP"),
+        ("cancelled", "ORDER_CANCELLED"),
+        ("file-failed@0.1", "FILE_REFUSED"),
+    ];
+    for (fault, code) in cases {
+        let job = shop.exported();
+        shop.fault(fault);
+        shop.order(job);
+        let status = shop.until(job, "order_failed");
+        assert_eq!(status["error_code"], code, "{status}");
+        assert_eq!(shop.told(job, "charge"), 0, "{fault}");
+        assert_eq!(shop.told(job, "create"), 1, "{fault}");
+    }
+    let listed = ode.json(["print", "status", "--attention"]);
+    assert_eq!(listed.as_array().unwrap().len(), cases.len(), "{listed}");
+}
+
+fn an_order_that_was_too_dear_goes_on_with_a_higher_limit(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch", "--fault", "dear"]);
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    let job = shop.exported();
+    shop.order(job);
+    shop.until(job, "order_failed");
+    ode.run(["print", "order", &job.to_string(), "--cost-max", "2000"]).assert_refused(&["60.00"]);
+    ode.ok(["print", "cap", "acme", "--order", "2000", "--month", "6000"]);
+    ode.ok(["print", "order", &job.to_string(), "--cost-max", "2000"]);
+    until("the order", || shop.status(job)["state"] == "ordered");
+    assert_eq!((shop.told(job, "create"), shop.told(job, "charge")), (1, 1), "the same draft");
+}
+
+fn what_events_miss_is_found_by_asking(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let _worker = shop.worker("http://127.0.0.1:9", &["--order-look", "0.2"]);
+    let job = shop.exported();
+    shop.order(job);
+    shop.until(job, "ordered");
+    shop.act(job, "cancel");
+    until("the cancellation to be seen", || {
+        ode.json(["print", "status", "--attention"]).as_array().is_some_and(|orders| orders.len() == 1)
+    });
+    let other = shop.exported();
+    shop.order(other);
+    shop.until(other, "ordered");
+    shop.act(other, "ship");
+    shop.act(other, "deliver");
+    shop.until(other, "fulfilled");
+}
+
+fn a_refused_token_makes_orders_wait_and_fails_none(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch", "--fault", "401:any:2", "--fault", "403"]);
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    let jobs = [shop.exported(), shop.exported()];
+    jobs.iter().for_each(|job| shop.order(*job));
+    for job in jobs {
+        shop.until(job, "ordered");
+        assert_eq!((shop.told(job, "create"), shop.told(job, "charge")), (1, 1));
+    }
+}
+
+fn the_queue_of_orders_is_seen_to_twice_at_once(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let (job, bare) = (shop.exported(), shop.exported());
+    shop.order(job);
+    let dry = ode.json(["print:queue", "--dry-run"]);
+    assert_eq!(dry.as_array().unwrap().len(), 2, "{dry}");
+    let start = || shop.command(&["print:queue", "--json"]).spawn().unwrap();
+    let mut both = [start(), start()];
+    both.iter_mut().for_each(|one| assert!(one.wait().unwrap().success()));
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    let watched = ode.ok(["print:queue", "--watch"]);
+    assert!(watched.contains("no order asked for"), "{watched}");
+    shop.until(job, "ordered");
+    assert_eq!((shop.told(job, "create"), shop.told(job, "charge")), (1, 1));
+    assert_eq!(shop.status(bare)["state"], "export_complete");
+    let line = ode.ok(["job:status", &job.to_string(), "--watch"]);
+    assert!(line.contains("ordered, order confirmed"), "{line}");
+}
+
+fn both_sides_are_compared(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    let job = shop.exported();
+    shop.order(job);
+    shop.until(job, "ordered");
+    let reconcile = || crate::harness::Ran::of(shop.command(&["print", "reconcile"]).arg("--json"));
+    let agreed = reconcile();
+    assert_eq!((agreed.code, agreed.json()), (Some(0), json!([])), "{agreed:?}");
+    // One that nobody here knows of, and one that is gone there.
+    let mut foreign = order();
+    foreign["external_id"] = "somebody-elses".into();
+    foreign["items"] =
+        json!([{ "variant_id": 1, "quantity": 1, "files": [{ "url": "https://example.com/a.png" }] }]);
+    let token = shop.sim().with("Authorization", "Bearer token");
+    assert_eq!(post(&token, "/orders", &foreign).code(), 200);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(post(&token, "/orders/@somebody-elses/confirm", &json!({})).code(), 200);
+    shop.act(job, "cancel");
+    let found = reconcile();
+    assert_eq!(found.code, Some(1), "{found:?}");
+    let told = found.json().to_string();
+    assert!(told.contains("somebody-elses") && told.contains(&job.to_string()), "{told}");
+}

@@ -1,0 +1,393 @@
+//! Places the order of a print job: the protocol, step by step.
+//!
+//! Two rules carry it. Nothing is sent before the record says that it may have been, and nothing but the order's one
+//! external id is ever sent. So whoever takes the job over, and whenever, finds what there is by looking it up.
+
+use super::printful::{Outcome, Refusal};
+use super::provider::{PROVIDER, Provider};
+use super::remote::{FileStanding, RemoteOrder, Status};
+use async_trait::async_trait;
+use jiff::Timestamp;
+use ode_job::breaker::Standing;
+use ode_job::order::{Attention, Effects, Money, Order, OrderPhase, OrderStep};
+use ode_job::{Claimed, Context, ErrorCode, Failure, Handler, Limits, Progress, Readiness, RetryPolicy};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// When to look again, and when to call for a person.
+#[derive(Debug, Clone, Copy)]
+pub struct OrderPolicy {
+    /// After the first doubt; each later one in a row waits twice as long.
+    pub doubt_base: Duration,
+    /// But never longer than this.
+    pub doubt_max: Duration,
+    /// While the provider still fetches the file or adds up the cost.
+    pub provider_pause: Duration,
+    /// A doubt that lasts this long is shown to people.
+    pub attention_after: Duration,
+    /// Tries after the provider gave an order up.
+    pub retry: RetryPolicy,
+}
+
+impl Default for OrderPolicy {
+    fn default() -> Self {
+        OrderPolicy {
+            doubt_base: Duration::from_secs(5),
+            doubt_max: Duration::from_mins(10),
+            provider_pause: Duration::from_secs(10),
+            attention_after: Duration::from_hours(1),
+            retry: RetryPolicy::default(),
+        }
+    }
+}
+
+/// Orders at a time in one process; the rate limit allows no more to be useful.
+const AT_ONCE: usize = 4;
+/// More than all calls of an attempt together may take.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(10);
+/// How often one attempt confirms an order that comes back as a draft.
+const CONFIRMS_MAX: usize = 2;
+/// A turn that comes sooner is waited for within the attempt.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How often it is asked for before the order makes room for others.
+const TURNS_MAX: usize = 10;
+
+/// Makes the address of an export from its digest: content-addressed, and good for as long as a provider may need.
+pub type ExportUrl = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
+/// The handler of the lane in which prints are ordered.
+#[derive(Clone)]
+pub struct OrderHandler {
+    provider: Arc<Provider>,
+    export_url: ExportUrl,
+    policy: OrderPolicy,
+}
+
+impl OrderHandler {
+    /// Orders at this provider, of files at these addresses.
+    #[must_use]
+    pub fn new(provider: Arc<Provider>, export_url: ExportUrl, policy: OrderPolicy) -> Self {
+        OrderHandler { provider, export_url, policy }
+    }
+}
+
+#[async_trait]
+impl Handler for OrderHandler {
+    fn limits(&self) -> Limits {
+        Limits { concurrency: AT_ONCE, attempt_timeout: ATTEMPT_TIMEOUT, retry: self.policy.retry }
+    }
+
+    fn readiness(&self, now: Timestamp) -> Readiness {
+        self.provider.readiness(now)
+    }
+
+    fn breakers(&self, now: Timestamp) -> Vec<Standing> {
+        vec![self.provider.standing(now)]
+    }
+
+    async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure> {
+        let effects = context.effects().ok_or_else(|| {
+            Failure::rejected(ErrorCode::Invalid, "This worker keeps no record of orders, so it places none")
+        })?;
+        let order = effects.order().await?;
+        let is_last_try = job.retries >= job.retries_max.unwrap_or(self.policy.retry.retries_max);
+        let placing = Placing { handler: self, effects, context, order, is_last_try };
+        placing.place().await
+    }
+}
+
+/// One attempt at placing one order.
+struct Placing<'a> {
+    handler: &'a OrderHandler,
+    effects: &'a dyn Effects,
+    context: &'a dyn Context,
+    /// The record as it was when the attempt began.
+    order: Order,
+    is_last_try: bool,
+}
+
+impl Placing<'_> {
+    async fn place(&self) -> Result<Value, Failure> {
+        let request = self.frozen_request().await?;
+        let known = match self.order.phase {
+            // Nothing was ever sent, so there is nothing to find.
+            OrderPhase::None => None,
+            _ => self.look_up().await?,
+        };
+        let mut found = match known {
+            Some(found) => found,
+            None if self.order.provider_order_id.is_some() => {
+                return Err(self.doubt("The provider has had this order and does not find it").await);
+            }
+            None => self.create(&request).await?,
+        };
+        for _ in 0..CONFIRMS_MAX {
+            self.check(&request, &found).await?;
+            found = match found.status {
+                Status::Placed => return self.placed(&found).await,
+                Status::Draft | Status::Failed => self.confirm(&found).await?,
+                Status::Cancelled => return Err(self.cancelled(&found).await?),
+                Status::Other => {
+                    let word = &found.status_word;
+                    return Err(self.doubt(&format!("The provider's word {word:?} is not known")).await);
+                }
+            };
+        }
+        match found.status {
+            Status::Placed => {
+                self.check(&request, &found).await?;
+                self.placed(&found).await
+            }
+            Status::Failed => Err(self.gave_up(&found).await?),
+            _ => Err(self.wait("The provider took the order back to a draft. It is confirmed again")),
+        }
+    }
+
+    /// What is sent for the order, fixed for good the first time.
+    async fn frozen_request(&self) -> Result<Value, Failure> {
+        if let Some(request) = &self.order.request {
+            return Ok(request.clone());
+        }
+        let Some(sha256) = &self.order.export_sha256 else {
+            return Err(Failure::rejected(
+                ErrorCode::FileRefused,
+                "The exported map is gone. Reprint the map",
+            ));
+        };
+        let (ask, external_id) = (&self.order.ask, &self.order.external_id);
+        let url = (self.handler.export_url)(sha256);
+        let request = json!({
+            "external_id": external_id, "shipping": ask.shipping, "recipient": ask.recipient,
+            "items": [{
+                "external_id": external_id, "variant_id": ask.variant_id, "quantity": ask.quantity,
+                "files": [{ "type": "default", "url": url, "filename": format!("{sha256}.png") }],
+            }],
+        });
+        self.effects.record(OrderStep::Freeze { request: request.clone() }).await?;
+        self.effects.point("order-frozen");
+        Ok(request)
+    }
+
+    /// The order as the provider has it, if it does. That it does not have it now is no proof that it never will: a
+    /// request may still be on its way, and only the provider's uniqueness of external ids stands against that.
+    async fn look_up(&self) -> Result<Option<RemoteOrder>, Failure> {
+        self.tell(20, "Looking the order up");
+        self.turn().await?;
+        let outcome = self.handler.provider.client.find(&self.order.external_id).await;
+        self.handler.provider.learn(&outcome);
+        match outcome {
+            Outcome::Done(found) => Ok(Some(found)),
+            Outcome::Refused(refusal) if refusal.is_missing() => Ok(None),
+            Outcome::Refused(refusal) if refusal.is_unauthorised() => Err(self.refused(&refusal).await?),
+            // A look that is refused says nothing about the order.
+            Outcome::Refused(refusal) => Err(self.doubt(&refusal.to_string()).await),
+            Outcome::NotExecuted { after, why } => Err(self.away(after, &why)),
+            Outcome::Unknown { why } => Err(self.doubt(&why).await),
+        }
+    }
+
+    async fn create(&self, request: &Value) -> Result<RemoteOrder, Failure> {
+        self.tell(40, "Asking for a draft");
+        self.turn().await?;
+        self.effects.point("order-before-intent");
+        self.effects.record(OrderStep::CreateSent).await?;
+        self.effects.point("order-intent");
+        let outcome = self.handler.provider.client.create(request).await;
+        self.effects.point("order-answered");
+        self.handler.provider.learn(&outcome);
+        match outcome {
+            Outcome::Done(made) => Ok(made),
+            Outcome::Refused(refusal) if refusal.is_id_taken() => match self.look_up().await? {
+                Some(found) => Ok(found),
+                None => Err(self.doubt("The provider has the order and does not show it yet").await),
+            },
+            Outcome::Refused(refusal) => Err(self.refused(&refusal).await?),
+            Outcome::NotExecuted { after, why } => Err(self.away(after, &why)),
+            Outcome::Unknown { why } => Err(self.doubt(&why).await),
+        }
+    }
+
+    /// Whether the provider's order is the one that was asked for; one that is not is never confirmed.
+    async fn check(&self, request: &Value, found: &RemoteOrder) -> Result<(), Failure> {
+        let is_renumbered = self.order.provider_order_id.is_some_and(|known| known != found.id);
+        let difference = if is_renumbered { Some("number") } else { found.difference(request) };
+        let Some(difference) = difference else { return Ok(()) };
+        let message = format!(
+            "The provider's order {} differs from what was asked for in its {difference}, so it was not confirmed",
+            found.id
+        );
+        Err(self.call_for_help(Attention::Mismatch, ErrorCode::OrderMismatch, message).await?)
+    }
+
+    /// Confirms a draft that may be confirmed; answers the order as it is after that.
+    async fn confirm(&self, found: &RemoteOrder) -> Result<RemoteOrder, Failure> {
+        self.record_draft(found).await?;
+        self.effects.point("order-recorded");
+        match found.file {
+            FileStanding::Fine => {}
+            FileStanding::Waiting => return Err(self.wait("The provider has not fetched the file yet")),
+            FileStanding::Failed => {
+                let message =
+                    "The provider could not use the file. Check that it can be reached, and reprint the map";
+                return Err(self
+                    .call_for_help(Attention::FileRefused, ErrorCode::FileRefused, message)
+                    .await?);
+            }
+        }
+        let Some(cost) = found.cost else {
+            return Err(self.wait("The provider has not added up the cost yet"));
+        };
+        if cost.0 > self.order.cost_max_cents {
+            let message = format!(
+                "The order costs {cost} and may cost {}, so it was not confirmed",
+                Money(self.order.cost_max_cents)
+            );
+            return Err(self
+                .call_for_help(Attention::CostAboveCap, ErrorCode::CostAboveCap, message)
+                .await?);
+        }
+        self.tell(70, "Confirming");
+        self.turn().await?;
+        self.effects.record(OrderStep::ConfirmSent).await?;
+        self.effects.point("order-confirm-intent");
+        let outcome = self.handler.provider.client.confirm(&self.order.external_id).await;
+        self.effects.point("order-confirmed");
+        self.handler.provider.learn(&outcome);
+        match outcome {
+            Outcome::Done(after) => Ok(after),
+            Outcome::Refused(refusal) if refusal.is_unauthorised() => Err(self.refused(&refusal).await?),
+            Outcome::NotExecuted { after, why } => Err(self.away(after, &why)),
+            // That it cannot be confirmed may mean that it is: only a look says.
+            Outcome::Refused(_) => match self.look_up().await? {
+                Some(after) => Ok(after),
+                None => {
+                    Err(self.doubt("The provider refuses to confirm the order and does not find it").await)
+                }
+            },
+            Outcome::Unknown { why } => Err(self.doubt(&why).await),
+        }
+    }
+
+    async fn record_draft(&self, found: &RemoteOrder) -> Result<(), Failure> {
+        let cost_cents = found.cost.map(|cost| cost.0);
+        self.effects.record(OrderStep::Draft { provider_order_id: found.id, cost_cents }).await
+    }
+
+    async fn placed(&self, found: &RemoteOrder) -> Result<Value, Failure> {
+        let Some(cost) = found.cost.filter(|cost| cost.0 <= self.order.cost_max_cents) else {
+            let message = format!(
+                "Order {} is confirmed at a cost that was not allowed. Look at it in the provider's dashboard",
+                found.id
+            );
+            return Err(self
+                .call_for_help(Attention::CostAboveCap, ErrorCode::CostAboveCap, message)
+                .await?);
+        };
+        self.record_draft(found).await?;
+        self.effects.record(OrderStep::Confirmed { status: found.status_word.clone() }).await?;
+        self.effects.point("order-placed");
+        self.context.note("provider_order_id", found.id.into());
+        self.context.note("cost", cost.to_string().into());
+        Ok(json!({ "provider_order_id": found.id, "status": found.status_word, "cost": cost }))
+    }
+
+    async fn cancelled(&self, found: &RemoteOrder) -> Result<Failure, Failure> {
+        let message =
+            format!("Order {} was cancelled at the provider. Reprint the map if you still want it", found.id);
+        self.call_for_help(Attention::Cancelled, ErrorCode::OrderCancelled, message).await
+    }
+
+    /// The provider gave the order up after it was confirmed. Nothing is lost: the same order is confirmed again.
+    async fn gave_up(&self, found: &RemoteOrder) -> Result<Failure, Failure> {
+        let message = format!("The provider gave order {} up", found.id);
+        if self.is_last_try {
+            let message = format!("{message}. Read why in its dashboard, then retry");
+            self.effects.record(OrderStep::Attention { reason: Attention::Failed, message }).await?;
+        }
+        Ok(Failure::retryable(ErrorCode::OrderFailed, message))
+    }
+
+    async fn refused(&self, refusal: &Refusal) -> Result<Failure, Failure> {
+        if refusal.is_unauthorised() {
+            return Ok(self.away(None, "the provider does not know our token"));
+        }
+        let message = format!("The provider refuses the order: {}", refusal.message);
+        let failure = self.call_for_help(Attention::Refused, ErrorCode::OrderRefused, message).await?;
+        Ok(failure.with_detail(refusal.to_string()))
+    }
+
+    /// Records what a person should look at, and ends the job with it.
+    async fn call_for_help(
+        &self,
+        reason: Attention,
+        code: ErrorCode,
+        message: impl Into<String>,
+    ) -> Result<Failure, Failure> {
+        let message = message.into();
+        self.effects.record(OrderStep::Attention { reason, message: message.clone() }).await?;
+        Ok(Failure::rejected(code, message))
+    }
+
+    /// Nobody can say what became of a call: the order is looked up after a while, and never given up.
+    async fn doubt(&self, why: &str) -> Failure {
+        let policy = self.handler.policy;
+        if let Err(failure) = self.effects.record(OrderStep::Unclear).await {
+            return failure;
+        }
+        let is_long = self.order.unclear_since.is_some_and(|since| {
+            Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default()
+                > policy.attention_after
+        });
+        if is_long {
+            let message = "For long it has not been clear whether this order exists. Look for its external id in the provider's dashboard".to_owned();
+            let told =
+                self.effects.record(OrderStep::Attention { reason: Attention::Unclear, message }).await;
+            if let Err(failure) = told {
+                return failure;
+            }
+        }
+        let wait = policy.doubt_base * 2_u32.saturating_pow(self.order.doubts.min(DOUBLINGS_MAX));
+        let message = ErrorCode::OrderUnclear.sentence();
+        Failure::away(ErrorCode::OrderUnclear, message, wait.min(policy.doubt_max)).with_detail(why)
+    }
+
+    /// The provider did not take the call.
+    fn away(&self, after: Option<Duration>, why: &str) -> Failure {
+        let wait = after.unwrap_or(self.handler.policy.provider_pause);
+        Failure::away(ErrorCode::ProviderAway, ErrorCode::ProviderAway.sentence(), wait).with_detail(why)
+    }
+
+    /// The provider is not ready for the next step.
+    fn wait(&self, message: &str) -> Failure {
+        Failure::away(ErrorCode::OrderUnclear, message, self.handler.policy.provider_pause)
+    }
+
+    /// Waits for a turn to call, which all processes share.
+    async fn turn(&self) -> Result<(), Failure> {
+        if let Some(wait) = self.handler.provider.wait(Timestamp::now()) {
+            return Err(self.away(Some(wait), "the provider fails too often"));
+        }
+        let mut wait = Duration::ZERO;
+        for _ in 0..TURNS_MAX {
+            match self.effects.turn(PROVIDER, self.handler.provider.pace.calls_a_minute).await? {
+                None => return Ok(()),
+                Some(longer) if longer > TURN_WAIT_MAX => {
+                    return Err(self.away(Some(longer), "the rate limit"));
+                }
+                Some(shorter) => {
+                    wait = shorter;
+                    tokio::time::sleep(shorter).await;
+                }
+            }
+        }
+        Err(self.away(Some(wait.max(TURN_WAIT_MAX)), "the rate limit"))
+    }
+
+    fn tell(&self, percent: u8, message: &str) {
+        self.context.progress(Progress { percent, message: Some(message.to_owned()), step: 0, steps: 0 });
+    }
+}
+
+/// Doublings of a wait, beyond which any wait is the longest.
+const DOUBLINGS_MAX: u32 = 16;

@@ -1,0 +1,146 @@
+-- Orders at a print provider; the same shape and rules as on PostgreSQL.
+
+CREATE TABLE spend_caps (
+    organisation_id BLOB PRIMARY KEY,
+    currency        TEXT NOT NULL CHECK (currency GLOB '[A-Z][A-Z][A-Z]'),
+    order_cents     INTEGER NOT NULL CHECK (order_cents > 0),
+    month_cents     INTEGER NOT NULL CHECK (month_cents >= order_cents),
+    updated_at      INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER))
+) STRICT;
+
+CREATE TABLE print_orders (
+    job_id            BLOB PRIMARY KEY CHECK (length(job_id) = 16),
+    organisation_id   BLOB NOT NULL,
+    external_id       TEXT NOT NULL UNIQUE,
+    phase             TEXT NOT NULL DEFAULT 'none'
+        CHECK (phase IN ('none', 'create_sent', 'draft', 'confirm_sent', 'confirmed')),
+    asked             TEXT NOT NULL,
+    request           TEXT,
+    request_sha256    TEXT CHECK (length(request_sha256) = 64),
+    provider_order_id INTEGER UNIQUE CHECK (provider_order_id > 0),
+    provider_status   TEXT,
+    currency          TEXT NOT NULL CHECK (currency GLOB '[A-Z][A-Z][A-Z]'),
+    cost_max_cents    INTEGER NOT NULL CHECK (cost_max_cents > 0),
+    cost_cents        INTEGER CHECK (cost_cents >= 0),
+    doubts            INTEGER NOT NULL DEFAULT 0 CHECK (doubts >= 0),
+    unclear_at        INTEGER,
+    attention         TEXT CHECK (attention IN ('mismatch', 'cost_above_cap', 'cancelled', 'failed', 'refused',
+        'file_refused', 'unclear', 'missing', 'returned')),
+    attention_message TEXT,
+    attention_at      INTEGER,
+    placed_at         INTEGER,
+    shipped_at        INTEGER,
+    delivered_at      INTEGER,
+    look_at           INTEGER,
+    created_at        INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    updated_at        INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    CONSTRAINT print_orders_external_id_is_the_jobs CHECK (external_id = lower(hex(job_id))),
+    CONSTRAINT print_orders_frozen_with_digest CHECK ((request IS NULL) = (request_sha256 IS NULL)),
+    CONSTRAINT print_orders_intent_is_frozen CHECK (phase = 'none' OR request IS NOT NULL),
+    CONSTRAINT print_orders_number_with_draft CHECK (
+        (phase IN ('draft', 'confirm_sent', 'confirmed')) = (provider_order_id IS NOT NULL)),
+    CONSTRAINT print_orders_within_cap CHECK (phase NOT IN ('confirm_sent', 'confirmed')
+        OR (cost_cents IS NOT NULL AND cost_cents <= cost_max_cents)),
+    CONSTRAINT print_orders_attention_is_told CHECK (
+        (attention IS NULL) = (attention_message IS NULL) AND (attention IS NULL) = (attention_at IS NULL)),
+    CONSTRAINT print_orders_placed_is_confirmed CHECK ((phase = 'confirmed') = (placed_at IS NOT NULL)),
+    CONSTRAINT print_orders_delivered_is_placed CHECK (delivered_at IS NULL OR placed_at IS NOT NULL)
+) STRICT;
+CREATE INDEX print_orders_spent ON print_orders (organisation_id, created_at);
+CREATE INDEX print_orders_look ON print_orders (look_at) WHERE look_at IS NOT NULL;
+CREATE INDEX print_orders_attention ON print_orders (attention_at) WHERE attention IS NOT NULL;
+CREATE TRIGGER print_orders_belongs BEFORE INSERT ON print_orders
+WHEN NOT EXISTS (SELECT 1 FROM job_live WHERE id = NEW.job_id) AND NOT EXISTS (SELECT 1 FROM job_past WHERE id = NEW.job_id) BEGIN
+    SELECT raise(ABORT, 'print_orders names a job that does not exist');
+END;
+CREATE TRIGGER print_orders_goes_forward BEFORE UPDATE ON print_orders
+WHEN NEW.job_id <> OLD.job_id OR NEW.external_id <> OLD.external_id OR NEW.organisation_id <> OLD.organisation_id
+    OR NEW.provider_order_id IS NOT OLD.provider_order_id AND OLD.provider_order_id IS NOT NULL
+    OR instr('none create_sent draft confirm_sent confirmed', NEW.phase)
+        < instr('none create_sent draft confirm_sent confirmed', OLD.phase)
+    OR NOT EXISTS (SELECT 1 FROM retention_pass) AND (NEW.asked <> OLD.asked
+        OR OLD.request IS NOT NULL AND (NEW.request IS NOT OLD.request OR NEW.request_sha256 IS NOT OLD.request_sha256))
+BEGIN
+    SELECT raise(ABORT, 'print_orders_goes_forward: what is recorded of an order is not taken back');
+END;
+CREATE TRIGGER print_orders_stays BEFORE DELETE ON print_orders WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'print_orders is append-only: only retention may change or remove what it holds');
+END;
+
+CREATE TABLE print_order_steps (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id  BLOB NOT NULL REFERENCES print_orders (job_id),
+    fence   INTEGER,
+    step    TEXT NOT NULL,
+    details TEXT,
+    at      INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER))
+) STRICT;
+CREATE INDEX print_order_steps_job ON print_order_steps (job_id, id);
+CREATE TRIGGER print_order_steps_no_update BEFORE UPDATE ON print_order_steps WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'print_order_steps is append-only: only retention may change or remove what it holds');
+END;
+CREATE TRIGGER print_order_steps_no_delete BEFORE DELETE ON print_order_steps WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'print_order_steps is append-only: only retention may change or remove what it holds');
+END;
+
+CREATE TABLE provider_events (
+    digest      TEXT PRIMARY KEY CHECK (length(digest) = 64),
+    kind        TEXT NOT NULL,
+    external_id TEXT,
+    received_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER))
+) STRICT;
+CREATE INDEX provider_events_received ON provider_events (received_at);
+
+CREATE TABLE provider_turns (
+    name    TEXT PRIMARY KEY,
+    full_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TRIGGER job_live_ordered BEFORE UPDATE OF state ON job_live
+WHEN NEW.state = 'ordered' AND NOT EXISTS (SELECT 1 FROM print_orders WHERE job_id = NEW.id AND phase = 'confirmed') BEGIN
+    SELECT raise(ABORT, 'job_is_ordered: a print job is ordered and its order is not recorded as such');
+END;
+CREATE TRIGGER job_live_born_ordered BEFORE INSERT ON job_live
+WHEN NEW.state = 'ordered' AND NOT EXISTS (SELECT 1 FROM print_orders WHERE job_id = NEW.id AND phase = 'confirmed') BEGIN
+    SELECT raise(ABORT, 'job_is_ordered: a print job is ordered and its order is not recorded as such');
+END;
+CREATE TRIGGER job_past_fulfilled BEFORE INSERT ON job_past
+WHEN NEW.state = 'fulfilled' AND NOT EXISTS (SELECT 1 FROM print_orders WHERE job_id = NEW.id AND delivered_at IS NOT NULL) BEGIN
+    SELECT raise(ABORT, 'job_is_ordered: a print job is fulfilled and its delivery is not recorded');
+END;
+CREATE TRIGGER job_past_turned_fulfilled BEFORE UPDATE OF state ON job_past
+WHEN NEW.state = 'fulfilled' AND NOT EXISTS (SELECT 1 FROM print_orders WHERE job_id = NEW.id AND delivered_at IS NOT NULL) BEGIN
+    SELECT raise(ABORT, 'job_is_ordered: a print job is fulfilled and its delivery is not recorded');
+END;
+CREATE TRIGGER job_past_forget_recipient AFTER DELETE ON job_past
+WHEN OLD.pipeline = 'print' AND EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    UPDATE print_orders SET asked = '{}', request = iif(request IS NULL, NULL, '{}') WHERE job_id = OLD.id;
+END;
+
+DROP VIEW print_jobs;
+CREATE VIEW print_jobs AS
+SELECT
+    j.id,
+    p.printable_map_id,
+    j.state,
+    e.path AS export_file_path,
+    (SELECT max(h.at) FROM job_events h WHERE h.job_id = j.id AND h.to_state = 'exporting') AS export_started_at,
+    e.created_at AS export_completed_at,
+    CASE WHEN j.state = 'export_failed' THEN j.error_message END AS export_error,
+    CASE WHEN e.path IS NULL THEN j.retry_count END AS export_retry_count,
+    o.provider_order_id AS printful_order_id,
+    (SELECT max(h.at) FROM job_events h WHERE h.job_id = j.id AND h.to_state = 'ordering') AS order_started_at,
+    o.placed_at AS order_completed_at,
+    CASE WHEN j.state = 'order_failed' THEN j.error_message END AS order_error,
+    CASE WHEN e.path IS NOT NULL THEN j.retry_count END AS order_retry_count,
+    o.phase AS order_phase,
+    o.attention AS needs_attention,
+    o.shipped_at,
+    o.delivered_at,
+    j.created_at,
+    j.updated_at
+FROM jobs j
+LEFT JOIN map_print p ON p.job_id = j.id
+LEFT JOIN job_artifact e ON e.job_id = j.id AND e.role = 'export'
+LEFT JOIN print_orders o ON o.job_id = j.id
+WHERE j.pipeline = 'print';

@@ -1,0 +1,242 @@
+//! Ordering prints: `/api/print-jobs/{id}/order`, and what Printful tells us by itself at `/webhooks/printful`.
+
+use crate::App;
+use crate::caller::Caller;
+use crate::jobs::{find, forget};
+use crate::problem::{Problem, ProblemDocument};
+use crate::session::hex;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Extension, Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use bytes::Bytes;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use jiff::Timestamp;
+use ode_job::order::OrderAsk;
+use ode_job::{ErrorCode, JobId, Owner, State as JobState};
+use ode_store::{Asked, OrderRecord};
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// An order is an address and a few numbers.
+const ORDER_BYTES_MAX: usize = 64 << 10;
+/// An event tells of one order.
+const EVENT_BYTES_MAX: usize = 1 << 20;
+
+/// Orders, for those who are known.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new().route("/api/print-jobs/{id}/order", get(show).post(order))
+}
+
+/// Events, from a provider that signs them.
+pub(crate) fn hooks() -> Router<Arc<App>> {
+    Router::new().route("/webhooks/printful", post(hook))
+}
+
+/// The order of a print.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Order)]
+pub(crate) struct OrderView {
+    /// The job it belongs to.
+    #[schema(value_type = String, format = "uuid")]
+    job_id: JobId,
+    /// Where the job stands.
+    #[schema(value_type = String, example = "ordered")]
+    state: JobState,
+    /// How far placing it is known to have come: none, create_sent, draft, confirm_sent or confirmed.
+    #[schema(example = "confirmed")]
+    phase: String,
+    /// Its name at the provider.
+    external_id: String,
+    /// Its number there.
+    provider_order_id: Option<i64>,
+    /// How it stands there, in the provider's word.
+    provider_status: Option<String>,
+    /// The currency of its amounts.
+    #[schema(example = "USD")]
+    currency: String,
+    /// What it may cost.
+    #[schema(example = "30.00")]
+    cost_max: String,
+    /// What it costs, once that is known.
+    cost: Option<String>,
+    /// Why a person should look at it, where one should.
+    needs_attention: Option<String>,
+    /// When it was asked for.
+    #[schema(value_type = String, format = "date-time")]
+    created_at: Timestamp,
+    /// When it was confirmed.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    placed_at: Option<Timestamp>,
+    /// When all of it was on its way.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    shipped_at: Option<Timestamp>,
+    /// When it was delivered.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    delivered_at: Option<Timestamp>,
+}
+
+impl From<OrderRecord> for OrderView {
+    fn from(order: OrderRecord) -> Self {
+        OrderView {
+            job_id: order.job_id,
+            state: order.state,
+            phase: order.phase.to_string(),
+            external_id: order.external_id,
+            provider_order_id: order.provider_order_id,
+            provider_status: order.provider_status,
+            currency: order.currency,
+            cost_max: order.cost_max.to_string(),
+            cost: order.cost.map(|cost| cost.to_string()),
+            needs_attention: order.attention_message,
+            created_at: order.created_at,
+            placed_at: order.placed_at,
+            shipped_at: order.shipped_at,
+            delivered_at: order.delivered_at,
+        }
+    }
+}
+
+/// Orders a print: it is placed at the provider exactly once, and only within your organisation's limit.
+///
+/// Asking for the same order again changes nothing. One job is one order; reprint the map to order it again.
+#[utoipa::path(post, path = "/api/print-jobs/{id}/order", tag = "maps",
+    params(("id" = String, Path, description = "The job's id or reference")),
+    request_body(content = Object, description = "`recipient` with `name`, `address1`, `city`, `country_code` and the rest of an address, `variant_id` (the provider's number for a product), and if need be `quantity`, `shipping` and `cost_max`"),
+    responses(
+        (status = 201, body = OrderView),
+        (status = 200, body = OrderView, description = "The same was asked for before"),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json",
+            description = "Only organisations order, and only within their limit"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn order(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<(StatusCode, Json<OrderView>), Problem> {
+    let job = find(&app, &caller, &id).await?;
+    let Owner::Organisation(organisation) = caller.owner else {
+        let detail =
+            "Only an organisation orders prints, with a key made by `ode keys create --organisation`.";
+        return Err(Problem::new(ErrorCode::Forbidden, detail));
+    };
+    let body =
+        to_bytes(body, ORDER_BYTES_MAX).await.map_err(|_| Problem::from(ErrorCode::PayloadTooLarge))?;
+    let ask: OrderAsk = serde_json::from_slice(&body)
+        .map_err(|error| Problem::invalid(format!("The order cannot be read: {error}.")))?;
+    let asked = app.store.ask_order(job.id, organisation, &ask).await?;
+    forget(&app, &job);
+    let order = app.store.order_of(job.id).await?.ok_or_else(Problem::our_fault)?;
+    let status = if asked == Asked::New { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(order.into())))
+}
+
+/// The order of a print, and how it stands.
+#[utoipa::path(get, path = "/api/print-jobs/{id}/order", tag = "maps",
+    params(("id" = String, Path, description = "The job's id or reference")),
+    responses(
+        (status = 200, body = OrderView),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<OrderView>, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    let none =
+        || Problem::new(ErrorCode::NotFound, "No order was asked for with this print. Ask for one by POST.");
+    Ok(Json(app.store.order_of(job.id).await?.ok_or_else(none)?.into()))
+}
+
+/// Takes note of an event. Nothing that it says is believed: the order that it names is looked at, soon.
+async fn hook(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Result<StatusCode, Problem> {
+    let Some(secret) = &app.settings.printful_hook_secret else { return Err(Problem::not_found()) };
+    let body =
+        to_bytes(body, EVENT_BYTES_MAX).await.map_err(|_| Problem::from(ErrorCode::PayloadTooLarge))?;
+    if !is_signed(secret, &headers, &body) {
+        tracing::warn!("an event came to /webhooks/printful under a signature that is not Printful's");
+        return Err(Problem::new(ErrorCode::Unauthorized, "The signature is not that of this body."));
+    }
+    let event: Value =
+        serde_json::from_slice(&body).map_err(|_| Problem::invalid("An event is a JSON document."))?;
+    let kind = event["type"].as_str().unwrap_or("unknown");
+    let external_id = event["data"]["order"]["external_id"].as_str();
+    let is_new = app.store.heard(&digest(&event), kind, external_id).await?;
+    tracing::info!(event.kind = kind, is_new, "Printful told of {kind}");
+    Ok(StatusCode::OK)
+}
+
+/// Whether the body was signed with our secret: HMAC-SHA256 of the bytes as they came, in hexadecimal.
+fn is_signed(secret: &[u8], headers: &HeaderMap, body: &Bytes) -> bool {
+    let given = headers.get("x-pf-webhook-signature").and_then(|value| value.to_str().ok());
+    let Some(given) = given.and_then(unhex) else { return false };
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
+    mac.update(body);
+    mac.verify_slice(&given).is_ok()
+}
+
+/// Bytes written in hexadecimal, if they are.
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if digits.len() % 2 != 0 {
+        return None;
+    }
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    digits.chunks(2).map(pair).collect()
+}
+
+/// Printful gives events no id, and signs no time: the same event is known by what it is about.
+fn digest(event: &Value) -> String {
+    let data = &event["data"];
+    let parts = [&event["type"], &event["occurred_at"], &data["order"]["id"], &data["shipment"]["id"]];
+    let about: Vec<String> = parts.iter().map(|part| part.to_string()).collect();
+    hex(&Sha256::digest(about.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_the_right_signature_of_the_very_bytes_is_taken() {
+        let (secret, body) = (b"secret".as_slice(), Bytes::from_static(b"{\"type\":\"a\"}"));
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret).unwrap();
+        mac.update(&body);
+        let signature = hex(&mac.finalize().into_bytes());
+        let signed = |signature: &str, body: &Bytes| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-pf-webhook-signature", signature.parse().unwrap());
+            is_signed(secret, &headers, body)
+        };
+        assert!(signed(&signature, &body));
+        assert!(!signed(&signature, &Bytes::from_static(b"{\"type\": \"a\"}")));
+        assert!(!signed(&signature[2..], &body));
+        assert!(!signed("not hexadecimal", &body));
+        assert!(!is_signed(secret, &HeaderMap::new(), &body));
+    }
+
+    #[test]
+    fn an_event_told_again_is_the_same_event() {
+        let event = |retries: u32, order: u32| {
+            digest(
+                &json!({ "type": "order_updated", "occurred_at": "2026-01-01T00:00:00Z", "retries": retries,
+                "data": { "order": { "id": order } } }),
+            )
+        };
+        assert_eq!(event(0, 1), event(3, 1));
+        assert_ne!(event(0, 1), event(0, 2));
+    }
+}

@@ -1,0 +1,306 @@
+//! Looking at a result again: what was found out about it, and what people corrected in it.
+
+use crate::App;
+use crate::caller::Caller;
+use crate::jobs::find;
+use crate::problem::{Problem, ProblemDocument};
+use crate::view::moment;
+use axum::Json;
+use axum::body::to_bytes;
+use axum::extract::{Extension, Path, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use jiff::Timestamp;
+use ode_job::{Check, ErrorCode, JobRecord, Phase};
+use ode_store::{Revised, Revision};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A correction is a few lines.
+pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
+/// As long as a field's name may be in the table.
+const FIELD_CHARS_MAX: usize = 255;
+/// The longest value of an invoice is its notes.
+const VALUE_CHARS_MAX: usize = 10_000;
+/// Far beyond what one document has to be corrected; who sends more is no person.
+const REVISIONS_MAX: usize = 1000;
+/// The last page that a table can name.
+const PAGE_MAX: u32 = i32::MAX as u32;
+
+/// What was found out about a result.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Checks {
+    /// In the order it was found.
+    checks: Vec<CheckView>,
+}
+
+/// One finding about a result.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Check)]
+pub(crate) struct CheckView {
+    /// What found it: `arithmetic`, `schema`, `content` or `model`.
+    kind: &'static str,
+    /// How much it matters: `info`, `review` (a person should look) or `error`.
+    severity: &'static str,
+    /// Stable name; `ode explain CODE` says more.
+    #[schema(example = "TOTAL_MISMATCH")]
+    code: String,
+    /// Field or column it is about, where there is one.
+    field: Option<String>,
+    /// A sentence.
+    message: String,
+    /// The language model that said so, where one was asked.
+    model: Option<String>,
+    /// How sure it was, 0 to 1.
+    confidence: Option<f64>,
+}
+
+impl From<Check> for CheckView {
+    fn from(Check { kind, severity, code, field, message, opinion }: Check) -> Self {
+        let confidence = opinion.as_ref().and_then(|opinion| opinion.confidence);
+        let model = opinion.map(|opinion| opinion.model);
+        let (kind, severity) = (kind.as_str(), severity.as_str());
+        CheckView { kind, severity, code, field, message, model, confidence }
+    }
+}
+
+/// What was found out about a job's result: sums, rules, and what a language model said, where one was asked.
+#[utoipa::path(get, path = "/api/jobs/{id}/checks", tag = "jobs",
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses(
+        (status = 200, body = Checks),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn checks(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<Checks>, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    let checks = app.store.checks(job.id).await?;
+    Ok(Json(Checks { checks: checks.into_iter().map(CheckView::from).collect() }))
+}
+
+/// What people corrected in a result.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Revisions {
+    /// In the order they did.
+    revisions: Vec<RevisionView>,
+}
+
+/// A person's edit of one value.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Revision)]
+pub(crate) struct RevisionView {
+    /// Its identity; later ones are greater.
+    #[schema(value_type = String, format = "uuid")]
+    id: Uuid,
+    /// The field by its name, or a path.
+    #[schema(example = "lines.0.total")]
+    field: String,
+    /// What was read; nothing where the value was missing.
+    before: Option<String>,
+    /// What is right; nothing where there should be no value.
+    after: Option<String>,
+    /// The page it stands on, from 1.
+    page: Option<u32>,
+    /// Where on the page, in points from its top left corner: left, top, right, bottom.
+    #[serde(rename = "box")]
+    area: Option<[f64; 4]>,
+    /// When it was corrected.
+    #[schema(value_type = String, format = "date-time")]
+    #[serde(serialize_with = "moment")]
+    created_at: Timestamp,
+}
+
+impl From<Revised> for RevisionView {
+    fn from(Revised { id, revision, created_at }: Revised) -> Self {
+        let Revision { field, before, after, page, area, author: _ } = revision;
+        RevisionView { id, field, before, after, page, area, created_at }
+    }
+}
+
+/// What people corrected in a job's result.
+#[utoipa::path(get, path = "/api/jobs/{id}/revisions", tag = "jobs",
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses(
+        (status = 200, body = Revisions),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn revisions(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<Revisions>, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    let revisions = app.store.revisions(job.id).await?;
+    Ok(Json(Revisions { revisions: revisions.into_iter().map(RevisionView::from).collect() }))
+}
+
+/// A correction of one value.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewRevision {
+    /// The field by its name, or a path.
+    #[schema(min_length = 1, max_length = 255, example = "lines.0.total")]
+    pub(crate) field: String,
+    /// What was read; nothing where the value was missing.
+    #[schema(max_length = 10_000)]
+    pub(crate) before: Option<String>,
+    /// What is right; nothing where there should be no value.
+    #[schema(max_length = 10_000)]
+    pub(crate) after: Option<String>,
+    /// The page it stands on, from 1.
+    #[schema(minimum = 1)]
+    pub(crate) page: Option<u32>,
+    /// Where on that page, in points from its top left corner: left, top, right, bottom.
+    #[serde(rename = "box")]
+    pub(crate) area: Option<[f64; 4]>,
+}
+
+/// Corrects a value. The result stays as it is; the correction is kept beside it, and as an example to learn from.
+#[utoipa::path(post, path = "/api/jobs/{id}/revisions", tag = "jobs",
+    params(("id" = String, Path, description = "Its id or reference")),
+    request_body = NewRevision,
+    responses(
+        (status = 201, body = RevisionView),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json",
+            description = "There is no result to correct"),
+        (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn revise(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<(StatusCode, Json<RevisionView>), Problem> {
+    let job = find(&app, &caller, &id).await?;
+    let new = read_json(request).await?;
+    let revised = correct(&app, &caller, &job, new).await?;
+    Ok((StatusCode::CREATED, Json(revised.into())))
+}
+
+async fn read_json(request: Request) -> Result<NewRevision, Problem> {
+    if !is_json(request.headers()) {
+        let detail = "Send the correction as JSON, with Content-Type: application/json.";
+        return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::Invalid, detail));
+    }
+    let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await.map_err(|_| {
+        let detail = format!("A correction has {} kB at most, and must arrive whole.", BODY_BYTES_MAX >> 10);
+        Problem::with_status(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::Invalid, detail)
+    })?;
+    serde_json::from_slice(&body).map_err(|error| {
+        Problem::invalid(format!(
+            "The correction is not understood: {error}. It has field, before, after, page and box."
+        ))
+    })
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// Records a correction of a result that is there to be corrected.
+pub(crate) async fn correct(
+    app: &App,
+    caller: &Caller,
+    job: &JobRecord,
+    new: NewRevision,
+) -> Result<Revised, Problem> {
+    match job.phase {
+        Phase::Done => {}
+        Phase::Held | Phase::Ready | Phase::Running => return Err(ErrorCode::NotReady.into()),
+        Phase::Failed | Phase::Cancelled => {
+            let detail = "This document was not converted, so there is nothing to correct.";
+            return Err(Problem::new(ErrorCode::Conflict, detail));
+        }
+    }
+    let revision = checked(new, caller)?;
+    if app.store.revisions(job.id).await?.len() >= REVISIONS_MAX {
+        let detail = format!("{REVISIONS_MAX} corrections of one document are kept, and it has as many.");
+        return Err(Problem::new(ErrorCode::Conflict, detail));
+    }
+    Ok(app.store.revise(job.id, &revision).await?)
+}
+
+fn checked(new: NewRevision, caller: &Caller) -> Result<Revision, Problem> {
+    let NewRevision { field, before, after, page, area } = new;
+    let field = field.trim().to_owned();
+    if field.is_empty() || field.chars().count() > FIELD_CHARS_MAX || field.chars().any(char::is_control) {
+        return Err(Problem::invalid(format!(
+            "field names the value that is corrected, in up to {FIELD_CHARS_MAX} characters of one line."
+        )));
+    }
+    let (before, after) = (before.filter(|text| !text.is_empty()), after.filter(|text| !text.is_empty()));
+    if [&before, &after].into_iter().flatten().any(|text| text.chars().count() > VALUE_CHARS_MAX) {
+        return Err(Problem::invalid(format!("A value has {VALUE_CHARS_MAX} characters at most.")));
+    }
+    if before == after {
+        return Err(Problem::invalid("The correction changes nothing. Write what the value should be."));
+    }
+    if page.is_some_and(|page| page == 0 || page > PAGE_MAX) {
+        return Err(Problem::invalid("page counts from 1."));
+    }
+    if let Some([left, top, right, bottom]) = area
+        && (page.is_none() || left > right || top > bottom)
+    {
+        return Err(Problem::invalid(
+            "box is left, top, right and bottom on a page, and page says on which.",
+        ));
+    }
+    Ok(Revision { field, before, after, page, area, author: Some(caller.owner.key()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ode_job::Owner;
+
+    fn caller() -> Caller {
+        Caller { owner: Owner::Session(Uuid::nil()), counted_as: String::new() }
+    }
+
+    fn new(before: Option<&str>, after: Option<&str>) -> NewRevision {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        NewRevision {
+            field: " gross_total ".into(),
+            before: text(before),
+            after: text(after),
+            ..NewRevision::default()
+        }
+    }
+
+    #[test]
+    fn a_correction_changes_something_and_says_where() {
+        let taken = checked(new(Some("1"), Some("2")), &caller()).unwrap();
+        assert_eq!((taken.field.as_str(), taken.after.as_deref()), ("gross_total", Some("2")));
+        let removed = checked(new(Some("1"), Some("")), &caller()).unwrap();
+        assert_eq!(removed.after, None, "a value that should not be there");
+        assert!(checked(new(Some("1"), Some("1")), &caller()).is_err());
+        assert!(checked(new(None, Some("")), &caller()).is_err());
+        let placed =
+            |page, area| checked(NewRevision { page, area, ..new(Some("1"), Some("2")) }, &caller()).is_ok();
+        assert!(placed(Some(1), Some([1.0, 2.0, 3.0, 4.0])) && placed(Some(2), None));
+        assert!(!placed(None, Some([1.0, 2.0, 3.0, 4.0])), "a place without a page");
+        assert!(!placed(Some(1), Some([3.0, 2.0, 1.0, 4.0])), "right before left");
+        assert!(!placed(Some(0), None));
+    }
+
+    #[test]
+    fn a_name_or_value_that_is_too_long_is_refused() {
+        let long = NewRevision { field: "a".repeat(256), ..new(Some("1"), Some("2")) };
+        assert!(checked(long, &caller()).is_err());
+        assert!(checked(NewRevision { field: "a\nb".into(), ..new(None, Some("2")) }, &caller()).is_err());
+        assert!(checked(new(None, Some(&"é".repeat(10_000))), &caller()).is_ok());
+        assert!(checked(new(None, Some(&"é".repeat(10_001))), &caller()).is_err());
+    }
+}
