@@ -3,7 +3,7 @@
 
 use crate::Store;
 use crate::db::{Param, Row, params};
-use crate::documents::{Document, ids_as_rows};
+use crate::documents::Document;
 use crate::error::Error;
 use crate::read::{job_columns, record};
 use jiff::Timestamp;
@@ -188,7 +188,7 @@ fn padded(ids: &[JobId]) -> Vec<Param> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::BESIDE;
+    use crate::documents::{BESIDE, ids_as_rows};
     use crate::{Config, Dialect};
     use sqlx::{AssertSqlSafe, Connection as _};
     use uuid::Uuid;
