@@ -197,10 +197,11 @@ async fn read_json(request: Request) -> Result<NewRevision, Problem> {
         let detail = format!("A correction has {} kB at most, and must arrive whole.", BODY_BYTES_MAX >> 10);
         Problem::with_status(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::Invalid, detail)
     })?;
-    serde_json::from_slice(&body).map_err(|error| {
-        Problem::invalid(format!(
-            "The correction is not understood: {error}. It has field, before, after, page and box."
-        ))
+    serde_json::from_slice(&body).map_err(|_| {
+        Problem::invalid(
+            "The correction is not understood. It is a JSON object with field, before and after (texts), page (a \
+             number from 1) and box (four numbers), of which field and a change are needed.",
+        )
     })
 }
 

@@ -12,6 +12,7 @@ use ode_job::{Artifact, EventRecord, JobId, JobRecord, JobRef, NewJob, Pipeline}
 use ode_store::{Blobs, BlobsConfig, Retention};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::io::Read as _;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -456,8 +457,11 @@ fn a_deletion_killed_half_way_is_gone_on_with(ode: &Ode) {
     let id = program.uploaded("a.pdf", &invoice("INV-9"))["id"].as_str().unwrap().to_owned();
     ode.ok(["jobs", "cancel", &id]);
     let before = files(ode);
-    // There is nobody left to answer.
-    drop(program.open("DELETE", &format!("/api/jobs/{id}"), "", 0));
+    let mut connection = program.open("DELETE", &format!("/api/jobs/{id}"), "", 0);
+    let mut answer = Vec::new();
+    // Cut off or ended: there is nobody left to answer.
+    let _ = connection.read_to_end(&mut answer);
+    assert_eq!(answer, b"");
     assert_eq!(web.ended().code, None, "it is killed after its rows were removed");
     assert_eq!(files(ode), before, "and before its file was");
     assert_ne!(ode.run(["jobs", "show", &id]).code, Some(0), "the job is gone");
@@ -727,6 +731,8 @@ fn a_daily_cleanup_is_done_by_a_worker_and_says_what_it_did() {
         assert!(Instant::now() < deadline, "the document was not removed");
         std::thread::sleep(Duration::from_millis(50));
     }
+    // It looks over the storage after that, and then says what it did.
+    std::thread::sleep(Duration::from_secs(1));
     let ran = second.stop(Signal::TERM);
     assert!(ran.stderr.contains("cleaned up: 1 files removed"), "{ran:?}");
     assert_eq!(words(&ode, ids[0]).last().map(String::as_str), Some("expired"));

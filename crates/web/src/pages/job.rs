@@ -149,7 +149,8 @@ impl Corrected {
             (_, Ok(sides)) if sides.iter().all(|side| side.is_finite()) => Some(sides),
             _ => return Err(odd("The place on the page is not four numbers.")),
         };
-        let (before, after) = (Some(self.before), Some(self.after));
+        // Browsers send the ends of lines as two characters, whatever they were.
+        let [before, after] = [self.before, self.after].map(|text| Some(text.replace("\r\n", "\n")));
         Ok(NewRevision { field: self.field, before, after, page, area })
     }
 }

@@ -15,6 +15,8 @@ const NAMESPACE: &[u8] = b"urn:ode:document:1";
 const PLACES: &str = "places.json";
 /// A result of this size has thousands of lines, which nobody corrects on a page.
 const FILE_BYTES_MAX: i64 = 1 << 20;
+/// Lines of a value that are seen at once.
+const LINES_MAX: usize = 6;
 /// Values on one page.
 const VALUES_MAX: usize = 400;
 
@@ -27,6 +29,8 @@ pub(super) struct Value {
     pub(super) label: String,
     /// What was read.
     pub(super) text: String,
+    /// How many lines that has.
+    pub(super) lines: usize,
     /// What somebody says it should be; empty where there should be none.
     pub(super) corrected: Option<String>,
     pub(super) page: Option<u32>,
@@ -65,6 +69,7 @@ pub(super) async fn of(app: &App, job: JobId, revised: &[Revised]) -> Result<Vec
             area: place
                 .map(|place| place.bbox.map(|side| format!("{side:.1}")).join(" "))
                 .unwrap_or_default(),
+            lines: text.lines().count().clamp(1, LINES_MAX),
             field,
             text,
         }
