@@ -31,7 +31,7 @@ async function converted(t, pdf, ...options) {
 async function served(t, folder) {
   const asked = [];
   const server = createServer(async (request, response) => {
-    const path = request.url === "/" ? "/in/index.html" : request.url;
+    const path = request.url === "/" ? "/index.html" : request.url;
     asked.push(path);
     const bytes = await readFile(join(folder, path)).catch(() => undefined);
     response.writeHead(bytes ? 200 : 404, { "content-type": types[extname(path)] ?? "text/plain", "content-security-policy": policy });

@@ -93,6 +93,18 @@ fn round_shading_and_uncoloured_tiles_keep_their_colours() {
 }
 
 #[test]
+fn tiles_that_overlap_are_drawn_into_each_other() {
+    let mut pdf = Builder::new();
+    let tile = pdf.stream(
+        "/Type/Pattern/PatternType 1/PaintType 1/TilingType 1/BBox[0 0 20 10]/XStep 10/YStep 10/Resources<<>>",
+        b"1 0 0 rg 12 2 5 5 re f",
+    );
+    pdf.page(&format!("/Resources<</Pattern<</P {tile} 0 R>>>>"), "/Pattern cs /P scn 0 0 100 100 re f");
+    let main = main_of(pdf.bytes());
+    assert!(main.contains("<use href=\"#p1-1c\" x=\"-1000\" y=\"0\"/><g id=\"p1-1c\">"), "{main}");
+}
+
+#[test]
 fn picture_with_a_soft_mask_and_stencil_keep_their_holes() {
     let mut pdf = Builder::new();
     let entries = "/Type/XObject/Subtype/Image/Width 2/Height 2/BitsPerComponent 8/ColorSpace/DeviceGray";

@@ -20,6 +20,11 @@ const SHADING_PIXELS_MAX: u64 = 1_000_000;
 /// Pixels per point of such a shading, where they are not too many.
 const SHADING_SCALE: f32 = 2.0;
 
+/// Cells of a pattern that overlap are drawn this often within each other at most.
+const COPIES_MAX: f64 = 64.0;
+/// A cell that reaches into the next by less, in steps, was meant to end there.
+const OVERLAP_MIN: f64 = 0.02;
+
 impl Canvas<'_> {
     /// Fills a path, in page space, with a pattern.
     pub(super) fn fill_with_pattern(
@@ -171,16 +176,36 @@ impl Canvas<'_> {
         });
         let place =
             tiling.matrix * Affine::translate((tiling.bbox.x0, tiling.bbox.y0)) * Affine::scale(1.0 / size);
-        let step = |step: f32| short(f64::from(step).abs() * size * UNIT, 2);
+        let steps = [tiling.x_step, tiling.y_step].map(|step| f64::from(step).abs() * size * UNIT);
+        let reach = [tiling.bbox.width(), tiling.bbox.height()].map(|length| length * size * UNIT);
         let name = self.id(id);
+        let inner = overlapping(&name, inner, steps, reach);
+        let [width, height] = steps.map(|step| short(step, 2));
         let _ = write!(
             self.defs,
-            "<pattern id=\"{name}\" patternUnits=\"userSpaceOnUse\" width=\"{}\" height=\"{}\" \
+            "<pattern id=\"{name}\" patternUnits=\"userSpaceOnUse\" width=\"{width}\" height=\"{height}\" \
              patternTransform=\"{}\">{inner}</pattern>",
-            step(tiling.x_step),
-            step(tiling.y_step),
             matrix(place)
         );
         Some(id)
     }
+}
+
+/// A cell with those before it that reach into it, where cells are larger than their steps.
+fn overlapping(name: &str, cell: String, steps: [f64; 2], reach: [f64; 2]) -> String {
+    let count = |axis: usize| (reach[axis] / steps[axis] - OVERLAP_MIN).ceil().max(1.0);
+    let (columns, rows) = (count(0), count(1));
+    // Steps of nought give no number, and so no copies.
+    if !(2.0..=COPIES_MAX).contains(&(columns * rows)) {
+        return cell;
+    }
+    let mut cells = String::new();
+    for row in (0..rows as u32).rev() {
+        for column in (0..columns as u32).rev().filter(|column| (*column, row) != (0, 0)) {
+            let back = |times: u32, axis: usize| short(0.0 - f64::from(times) * steps[axis], 2);
+            let _ =
+                write!(cells, "<use href=\"#{name}c\" x=\"{}\" y=\"{}\"/>", back(column, 0), back(row, 1));
+        }
+    }
+    format!("{cells}<g id=\"{name}c\">{cell}</g>")
 }
