@@ -95,18 +95,18 @@ impl Server {
     fn start(inputs: &Path) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("ode-bench-").tempdir()?;
         let program = std::env::current_exe()?;
-        let key = Command::new(&program)
-            .args(["keys", "create", "--organisation", "bench", "--data"])
-            .arg(directory.path())
-            .stderr(Stdio::null())
-            .output()?;
-        let mut command = Command::new(program);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--gateway", "off", "--log", "warn", "--data"]);
-        command.arg(directory.path()).arg("--input-root").arg(inputs);
-        command.args(["--polls-a-minute", "1000000000"]);
-        if let Ok(url) = std::env::var("DATABASE_URL") {
-            command.args(["--database", &url]);
-        }
+        // On SQLite, unless a database is named.
+        let ode = |args: &[&str]| {
+            let mut command = Command::new(&program);
+            command.args(args).arg("--data").arg(directory.path()).args(["--log", "warn"]);
+            if let Ok(url) = std::env::var("DATABASE_URL") {
+                command.args(["--database", &url]);
+            }
+            command
+        };
+        let key = ode(&["keys", "create", "--organisation", "bench"]).stderr(Stdio::null()).output()?;
+        let mut command = ode(&["serve", "--listen", "127.0.0.1:0", "--gateway", "off"]);
+        command.arg("--input-root").arg(inputs).args(["--polls-a-minute", "1000000000"]);
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().context("The service has no output")?;
         let mut line = String::new();
