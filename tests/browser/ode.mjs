@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
 const root = new URL("../..", import.meta.url).pathname;
-const program = process.env.ODE_TEST_PROGRAM ?? join(root, "target/debug/ode");
+export const program = process.env.ODE_TEST_PROGRAM ?? join(root, "target/debug/ode");
 const chromiumPath = process.env.ODE_TEST_CHROMIUM ?? "/usr/bin/chromium";
 
 /** Runs `ode serve` on a data directory of its own until the test ends. */
@@ -62,6 +62,11 @@ export function pdf(lines) {
     `<< /Length ${text.length} >>\nstream\n${text}\nendstream`,
     "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
   ];
+  return assembled(objects);
+}
+
+/** A PDF of these objects, numbered from 1; the first is the catalog. */
+export function assembled(objects) {
   let file = "%PDF-1.7\n";
   const places = objects.map((object, at) => {
     const place = file.length;

@@ -33,6 +33,9 @@ use std::time::{Duration, Instant};
 /// Progress is told at most this often, so that a loop may report every turn.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The kernel's lines about a process; what is looked for stands in their first half.
+const STATUS_BYTES_MAX: usize = 4096;
+
 /// Serves one run and says with which code to exit.
 ///
 /// `prepare` runs first, with the rights of the parent: it may read settings and must touch nothing that came
@@ -71,6 +74,8 @@ struct Entrance {
     events: File,
     input: File,
     output: File,
+    /// What the kernel says of this process; nothing without /proc.
+    status: Option<File>,
 }
 
 impl Entrance {
@@ -80,7 +85,8 @@ impl Entrance {
         crate::process::offer_to_the_kernel();
         let received = handover::receive(io::stdin()).map_err(Error::Descriptor)?;
         let [payload, events, input, output] = received.map(File::from);
-        Ok(Self { setup, payload, events, input, output })
+        let status = File::open("/proc/self/status").ok();
+        Ok(Self { setup, payload, events, input, output, status })
     }
 
     fn enter(self) -> Result<Reporter, Error> {
@@ -89,6 +95,7 @@ impl Entrance {
             events: self.events.as_raw_fd(),
             input: self.input.as_raw_fd(),
             output: self.output.as_raw_fd(),
+            status: self.status.as_ref().map(AsRawFd::as_raw_fd),
         };
         let enforcement = match self.setup.sandbox {
             Sandbox::Off => Enforcement::None,
@@ -99,6 +106,7 @@ impl Entrance {
             events: self.events,
             input: self.input,
             output: self.output,
+            status: self.status,
             setup: self.setup,
             enforcement,
             written: 0,
@@ -128,6 +136,7 @@ pub struct Reporter {
     events: File,
     input: File,
     output: File,
+    status: Option<File>,
     setup: Setup,
     enforcement: Enforcement,
     written: u64,
@@ -185,6 +194,15 @@ impl Reporter {
         self.say(&Said::Artifact { name, offset, bytes })
     }
 
+    /// The most memory that this process has used so far, in bytes; nothing where the kernel does not say.
+    pub fn peak_memory_bytes(&mut self) -> Option<u64> {
+        let mut text = [0; STATUS_BYTES_MAX];
+        let file = self.status.as_mut()?;
+        file.seek(SeekFrom::Start(0)).ok()?;
+        let length = file.read(&mut text).ok()?;
+        peak(std::str::from_utf8(&text[..length]).ok()?)
+    }
+
     fn tell_progress(&mut self, percent: f32, message: &str, step: Option<(u32, u32)>) -> io::Result<()> {
         let now = Instant::now();
         if self.told.is_some_and(|told| now.duration_since(told) < PROGRESS_INTERVAL) {
@@ -230,6 +248,12 @@ impl Reporter {
     }
 }
 
+/// Reads the line `VmHWM:  1234 kB`.
+fn peak(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
 /// Refuses to work behind a door that does not lock, if it has to.
 fn check_enforcement(sandbox: Sandbox, enforcement: &Enforcement) -> Result<(), Failure> {
     let missing = match (sandbox, enforcement) {
@@ -243,6 +267,12 @@ fn check_enforcement(sandbox: Sandbox, enforcement: &Enforcement) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_peak_of_memory_is_read_where_the_kernel_tells_it() {
+        assert_eq!(peak("Name:\tode\nVmPeak:\t 9 kB\nVmHWM:\t   12 kB\n"), Some(12 * 1024));
+        assert_eq!(peak("Name:\tode\n"), None);
+    }
 
     #[test]
     fn only_a_child_that_needs_the_whole_sandbox_refuses_without_it() {

@@ -14,7 +14,8 @@ use crate::mapping::file::{DatesFile, HintFile, LocaleFile, NumbersFile, OnFail,
 use crate::mapping::{Check, Mapping, Rules};
 use crate::record::{Field, Finding, Record, Row, Severity, Table, Typed, Value};
 use crate::sheet::Sheet;
-use crate::values::currency::Currencies;
+use crate::terms;
+use crate::values::currency::{Currencies, is_whole_money};
 use crate::values::date::{self, DateOrder, DateStyle};
 use crate::values::number::{self, NumberStyle};
 use crate::values::{Kind, Locale};
@@ -45,7 +46,8 @@ const CHOSEN_FIELDS_MAX: usize = 4;
 pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     let rules = mapping.rules();
     let hits: Hits = rules.labels.find(sheet);
-    let locale = locale_of(&mapping.locale, hint_of(rules, &mapping.locale.hints, &hits), sheet);
+    let file = mapping.locale();
+    let locale = locale_of(file, hint_of(rules, &file.hints, &hits), sheet);
     let context = Context { sheet, hits: &hits, locale: &locale, body_size: body_size(sheet) };
     let mut record = Record { kind: mapping.kind.clone(), source: mapping.id.clone(), ..Record::default() };
     for rule in &rules.tables {
@@ -84,7 +86,19 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     }
     assume_currency(rules, &locale, &mut record);
     record.findings.extend(failed_checks(&rules.checks, &record));
+    let cells = record.tables.values_mut().flat_map(|table| &mut table.rows).flat_map(BTreeMap::values_mut);
+    let fields = record.fields.values_mut().chain(cells).map(|field| &mut field.value);
+    place_on_pages(sheet, fields.chain(others.values_mut().flatten()));
     Extraction { record, mapping: mapping.id.clone(), others, ..Extraction::default() }
+}
+
+/// Rows may be seen in a mirror; values tell where they stand on the page.
+fn place_on_pages<'a>(sheet: &Sheet<'_>, values: impl Iterator<Item = &'a mut Value>) {
+    for place in values.filter_map(|value| value.place.as_mut()) {
+        if let Some(page) = sheet.pages.iter().find(|page| page.page.number == place.page) {
+            place.bbox = page.mirrored(place.bbox);
+        }
+    }
 }
 
 /// The size in which most pieces of text are set.
@@ -95,23 +109,20 @@ fn body_size(sheet: &Sheet<'_>) -> f32 {
     if sizes.is_empty() { 0.0 } else { *sizes.select_nth_unstable_by(middle, f32::total_cmp).1 }
 }
 
-fn missing(name: &str) -> Finding {
+/// Something that was not found, in the words of the standard where it has any.
+pub(crate) fn missing(name: &str) -> Finding {
+    let label = terms::header(name).map_or(name, |term| term.label);
     Finding {
         severity: Severity::Review,
         code: FindingCode::FieldMissing,
         field: Some(name.to_owned()),
-        message: format!("{name} was not found on the page."),
+        message: format!("No {label} was found."),
     }
 }
 
 /// How the document writes numbers and dates: as the mapping says, or as its own figures give away.
 pub(crate) fn locale_of(file: &LocaleFile, hint: Option<&HintFile>, sheet: &Sheet<'_>) -> Locale {
     let texts = || sheet.rows().map(|(_, _, row)| row.text.as_str());
-    let numbers = match file.numbers {
-        Some(NumbersFile::Comma) => NumberStyle::Comma,
-        Some(NumbersFile::Point) => NumberStyle::Point,
-        Some(NumbersFile::Auto) | None => number::style_of(texts()),
-    };
     let ordered = |dates: Option<DatesFile>| match dates {
         Some(DatesFile::DayFirst) => Some(DateOrder::DayFirst),
         Some(DatesFile::MonthFirst) => Some(DateOrder::MonthFirst),
@@ -124,6 +135,16 @@ pub(crate) fn locale_of(file: &LocaleFile, hint: Option<&HintFile>, sheet: &Shee
     let mut marks = file.currency.marks.clone();
     marks.extend(hint.iter().flat_map(|hint| hint.marks.clone()));
     let currencies = Currencies { default: file.currency.default.clone(), marks };
+    let numbers = match file.numbers {
+        Some(NumbersFile::Comma) => NumberStyle::Comma,
+        Some(NumbersFile::Point) => NumberStyle::Point,
+        Some(NumbersFile::Auto) | None => match number::style_of(texts()) {
+            NumberStyle::Unknown if texts().any(|text| is_whole_money(text, &currencies)) => {
+                number::style_of_whole_money(texts())
+            }
+            style => style,
+        },
+    };
     Locale { numbers, dates: DateStyle { order }, currencies }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::matching::MatchReport;
+
 /// Why nothing could be read, or why a mapping was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ExtractError {
@@ -20,11 +22,17 @@ pub enum ExtractError {
         name: String,
     },
     /// No mapping fits the document; the reasons say what each one missed.
-    #[error("No mapping fits this document. {}", reasons(missing))]
+    #[error("No mapping fits this document. {} {NEXT}", nearest(missing))]
     NoMapping {
         /// Mappings that were tried, nearest first.
-        missing: Vec<crate::matching::MatchReport>,
+        missing: Vec<MatchReport>,
     },
+    /// The mapping for any invoice was the only one to fit, and found too little for one.
+    #[error(
+        "This does not look like an invoice: of number, date and total, two were not found, and no mapping is made for \
+         this document. {NEXT}"
+    )]
+    NotAnInvoice,
     /// The pages hold no text: a scan without a text layer.
     #[error("The pages hold no text, so there is nothing to map. A scan must be read (OCR) first.")]
     NoText,
@@ -65,9 +73,14 @@ fn suggestion(near: &Option<String>) -> String {
     near.as_ref().map(|name| format!(" Did you mean {name}?")).unwrap_or_default()
 }
 
-/// How many candidates are named in a message; the error itself holds them all.
-const REASONS_SHOWN_MAX: usize = 3;
+/// What to do where no mapping can be chosen.
+const NEXT: &str = "If it is an invoice, name a mapping to read it with, such as generic_invoice_v1; for other documents, make \
+                    one from an example with `ode mapping learn`.";
 
-fn reasons(missing: &[crate::matching::MatchReport]) -> String {
-    missing.iter().take(REASONS_SHOWN_MAX).map(ToString::to_string).collect::<Vec<_>>().join("; ")
+/// Which mapping came nearest, and why it was not taken.
+fn nearest(missing: &[MatchReport]) -> String {
+    match missing.first().filter(|report| report.score > 0.0) {
+        Some(report) => format!("The nearest is {report}."),
+        None => "No word that any of them looks for is on its pages.".to_owned(),
+    }
 }

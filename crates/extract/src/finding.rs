@@ -66,6 +66,7 @@ finding_codes! {
     EmbeddedSecondInvoice "EMBEDDED_SECOND_INVOICE" "The PDF carries two invoices, of which one was used";
     Derived               "DERIVED"                 "A value that the standard demands was worked out from others";
     DemandedTermMissing   "DEMANDED_TERM_MISSING"   "A value that the standard demands is not known and was written empty";
+    TermNotConformant     "TERM_NOT_CONFORMANT"     "A value is not in the form that the standard demands and was written as printed";
     PageReadByOcr         "PAGE_READ_BY_OCR"        "A page is a scan and was read by OCR, which makes mistakes";
     PageNotRead           "PAGE_NOT_READ"           "A page is a scan and was not read, so what it says is not in the result";
     PageWithoutText       "PAGE_WITHOUT_TEXT"       "A page is a picture in which OCR found no text";

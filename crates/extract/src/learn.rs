@@ -11,8 +11,8 @@ use serde_json::Value as Json;
 use crate::engine;
 use crate::error::{ExtractError, MappingError};
 use crate::label::{as_pattern, normal};
-use crate::mapping::file::MappingFile;
 use crate::mapping::{self, Mapping};
+use crate::pattern::escape;
 use crate::record::{Record, Typed};
 use crate::registry::Registry;
 use crate::sheet::{Piece, Sheet, TextRow, fold};
@@ -84,7 +84,7 @@ pub fn learn(lesson: Lesson<'_>, registry: &Registry) -> Result<Learned, Extract
         return Err(ExtractError::NoText);
     }
     let base = registry.current().get(BASE)?.clone();
-    let locale = engine::locale_of(&base.locale, None, &sheet);
+    let locale = engine::locale_of(base.locale(), None, &sheet);
     let learner = Learner { sheet, locale, base };
     check_shape(lesson.expected).map_err(|reason| ExtractError::NothingLearned { reason })?;
     let expected = expected_fields(lesson.expected);
@@ -280,7 +280,7 @@ impl Learner<'_> {
             let ways = std::iter::once(field).chain(&field.or);
             ways.flat_map(|f| &f.anchor.0).any(|a| as_pattern(a).is_none() && normal(a) == wanted)
         };
-        let file: &MappingFile = &self.base.file;
+        let file = self.base.file();
         let own = file.fields.get(name).is_some_and(knows);
         let other = file.fields.iter().any(|(n, field)| n != name && knows(field));
         match (own, other) {
@@ -293,7 +293,7 @@ impl Learner<'_> {
 
     /// Share of a label's longer words that occur in the known labels of the field, also as parts of compounds.
     fn kinship(&self, name: &str, label: &str) -> f32 {
-        let known = self.base.file.fields.get(name).map(|f| f.anchor.0.join(" ")).unwrap_or_default();
+        let known = self.base.file().fields.get(name).map(|f| f.anchor.0.join(" ")).unwrap_or_default();
         let known = fold(&known);
         let words: Vec<&str> =
             label.split_whitespace().filter(|w| w.chars().count() >= STEM_LETTERS).collect();
@@ -346,9 +346,9 @@ impl Learner<'_> {
         let page = &self.sheet.pages[spot.page];
         let rect = page.rows[spot.row].rect(&spot.chars)?;
         let (w, h) = (page.page.width / 100.0, page.page.height / 100.0);
-        let (x0, y0) = ((rect.x0 / w - 2.0).max(0.0).floor(), (rect.y0 / h - 1.0).max(0.0).floor());
-        let y1 = (rect.y1 / h + 1.0).min(100.0).ceil();
-        let x1 = (rect.x0 / w + 45.0).min(100.0).ceil();
+        let zone = page.mirrored(Rect { x0: rect.x0 - 2.0 * w, x1: rect.x0 + 45.0 * w, ..rect });
+        let (x0, y0) = ((zone.x0 / w).max(0.0).floor(), (zone.y0 / h - 1.0).max(0.0).floor());
+        let (x1, y1) = ((zone.x1 / w).min(100.0).ceil(), (zone.y1 / h + 1.0).min(100.0).ceil());
         let number = if spot.page == 0 { 1 } else { spot.page as i64 - self.sheet.pages.len() as i64 };
         Some(format!("zone = {{ page = {number}, box = [{x0}, {y0}, {x1}, {y1}] }}\n"))
     }
@@ -362,7 +362,7 @@ impl Learner<'_> {
     }
 
     fn parse(&self, text: &str) -> Result<Mapping, MappingError> {
-        mapping::parse_lazily("learned", text, &|id| (id == BASE).then(|| self.base.file.clone()))
+        mapping::parse_lazily("learned", text, &|id| (id == BASE).then(|| self.base.clone()))
     }
 
     /// Puts the file together, and takes back rules that give another value beside the others than alone.
@@ -604,7 +604,7 @@ fn term_of(label: &str) -> String {
                 pattern.push_str("\\d+");
             }
         } else {
-            pattern.push_str(&regex::escape(&c.to_string()));
+            pattern.push_str(&escape(&c.to_string()));
         }
         is_digit = c.is_ascii_digit();
     }

@@ -13,6 +13,7 @@ mod label;
 pub mod learn;
 pub mod mapping;
 pub mod matching;
+mod pattern;
 pub mod preview;
 pub mod record;
 pub mod registry;

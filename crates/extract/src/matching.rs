@@ -1,12 +1,11 @@
 //! Which mapping a document is for: every mapping's terms are looked up in one pass, and each gets a score and,
 //! where it does not fit, the reason.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
-use aho_corasick::AhoCorasick;
-
-use crate::label::is_word;
+use crate::label::{Group, Labels};
 use crate::mapping::{Mapping, MatchTerm};
 use crate::sheet::Sheet;
 
@@ -54,21 +53,21 @@ const ALL_WEIGHT: f32 = 2.0;
 /// Looks up the terms of many mappings at once.
 #[derive(Debug)]
 pub struct Matcher {
-    automaton: AhoCorasick,
-    plain: Vec<String>,
+    plain: Labels,
 }
+
+/// Terms compete with nobody.
+const GROUP: Group = Group::Hint;
 
 impl Matcher {
     /// Gathers the terms of all mappings.
-    pub fn new<'a>(mappings: impl Iterator<Item = &'a Arc<Mapping>>) -> Result<Self, String> {
-        let mut plain: Vec<String> = mappings
-            .flat_map(|m| m.terms.all.iter().chain(&m.terms.any).chain(&m.terms.none))
-            .filter_map(|t| t.plain.clone())
-            .collect();
-        plain.sort();
-        plain.dedup();
-        let automaton = AhoCorasick::new(&plain).map_err(|e| e.to_string())?;
-        Ok(Self { automaton, plain })
+    pub fn new<'a>(mappings: impl Iterator<Item = &'a Arc<Mapping>>) -> Self {
+        let mut plain = Labels::default();
+        let terms = mappings.flat_map(|m| m.terms.all.iter().chain(&m.terms.any).chain(&m.terms.none));
+        for text in terms.filter_map(|term| term.plain.as_ref()) {
+            plain.add_plain(text.clone(), GROUP);
+        }
+        Self { plain }
     }
 
     /// Every mapping's report, best first.
@@ -77,15 +76,11 @@ impl Matcher {
         sheet: &Sheet<'_>,
         mappings: impl Iterator<Item = &'a Arc<Mapping>>,
     ) -> Vec<MatchReport> {
-        let (folded, text) = texts(sheet);
-        let mut found = vec![false; self.plain.len()];
-        for m in self.automaton.find_overlapping_iter(&folded) {
-            let at = m.pattern().as_usize();
-            found[at] = found[at] || is_word(&folded, m.start(), m.end());
-        }
+        let present = self.plain.present(sheet.rows().map(|(_, _, row)| row.folded.replace('\t', " ")));
+        let text = OnceCell::new();
         let has = |term: &MatchTerm| match (&term.plain, &term.pattern) {
-            (Some(plain), _) => self.plain.binary_search(plain).is_ok_and(|at| found[at]),
-            (None, Some(pattern)) => pattern.is_match(&text),
+            (Some(plain), _) => self.plain.id_of(plain, GROUP).is_some_and(|id| present[id]),
+            (None, Some(pattern)) => pattern.is_match(text.get_or_init(|| whole_text(sheet))),
             (None, None) => false,
         };
         let mut reports: Vec<(bool, MatchReport)> =
@@ -101,17 +96,9 @@ impl Matcher {
     }
 }
 
-/// The whole text, folded and as it is.
-fn texts(sheet: &Sheet<'_>) -> (String, String) {
-    let mut folded = String::new();
-    let mut text = String::new();
-    for (_, _, row) in sheet.rows() {
-        folded.push_str(&row.folded.replace('\t', " "));
-        folded.push('\n');
-        text.push_str(&row.text);
-        text.push('\n');
-    }
-    (folded, text)
+/// The whole text, row by row.
+fn whole_text(sheet: &Sheet<'_>) -> String {
+    sheet.rows().flat_map(|(_, _, row)| [row.text.as_str(), "\n"]).collect()
 }
 
 fn report_one(mapping: &Mapping, has: &dyn Fn(&MatchTerm) -> bool) -> MatchReport {

@@ -10,7 +10,7 @@ use crate::engine::{self, Extraction};
 use crate::error::{ExtractError, MappingError};
 use crate::facts::plain;
 use crate::finding::FindingCode;
-use crate::mapping::file::{MappingFile, Status};
+use crate::mapping::file::Status;
 use crate::mapping::{self, Mapping};
 use crate::matching::{MatchReport, Matcher};
 use crate::record::{Finding, Record, Severity, Value};
@@ -38,6 +38,8 @@ pub struct Options {
     pub tested: bool,
     /// Whether canary and draft versions run beside the live one and their differences are counted.
     pub shadow: bool,
+    /// Whether the folder's files were loaded before and found right: then patterns are compiled only when they are used.
+    pub trusted: bool,
 }
 
 /// Largest mapping file that is read.
@@ -83,7 +85,7 @@ pub struct ShadowCount {
 /// A mapping file's name and text.
 type Source = (String, String);
 /// Name, text, and how a mapping that is extended is found.
-type Parse = fn(&str, &str, &dyn Fn(&str) -> Option<Arc<MappingFile>>) -> Result<Mapping, MappingError>;
+type Parse = fn(&str, &str, mapping::Base<'_>) -> Result<Mapping, MappingError>;
 
 impl Registry {
     /// Loads what the options say.
@@ -288,10 +290,13 @@ fn run_best(loaded: &Loaded, sheet: &Sheet<'_>) -> Result<Extraction, ExtractErr
             break;
         }
     }
-    match best {
-        Some((_, extraction)) => Ok(Extraction { candidates: reports, ..extraction }),
-        None => Err(ExtractError::NoMapping { missing: reports }),
+    let Some((_, extraction)) = best else { return Err(ExtractError::NoMapping { missing: reports }) };
+    // A word that invoices use is on many pages. Somebody who names the mapping gets what there is.
+    let is_fallback = loaded.get(&extraction.mapping)?.terms.is_fallback;
+    if is_fallback && not_an_invoice(&extraction.record).is_some() {
+        return Err(ExtractError::NotAnInvoice);
     }
+    Ok(Extraction { candidates: reports, ..extraction })
 }
 
 /// Newer tries of the same mapping.
@@ -332,13 +337,14 @@ fn load(options: &Options) -> Result<Loaded, Vec<MappingError>> {
 
 /// Loads what is sound, with the mistakes in the rest.
 fn load_sound(options: &Options) -> Result<(Loaded, Vec<MappingError>), Vec<MappingError>> {
-    let shipped = shipped::MAPPINGS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    let shipped = shipped::MAPPINGS.iter().map(|file| (file.name.to_owned(), file.head.to_owned()));
     let mut mappings = BTreeMap::new();
-    let mut mistakes = parse_all(shipped.collect(), mapping::parse_trusted, &mut mappings);
+    let mut mistakes = parse_all(shipped.collect(), mapping::parse_shipped, &mut mappings);
     if let Some(folder) = &options.folder {
         let (sources, unread) = read_folder(folder)?;
         mistakes.extend(unread);
-        mistakes.extend(parse_all(sources, mapping::parse, &mut mappings));
+        let parse = if options.trusted { mapping::parse_trusted } else { mapping::parse };
+        mistakes.extend(parse_all(sources, parse, &mut mappings));
     }
     if let Some(folder) = options.folder.as_ref().filter(|_| options.tested) {
         refuse_failing(&mappings, folder)?;
@@ -348,8 +354,7 @@ fn load_sound(options: &Options) -> Result<(Loaded, Vec<MappingError>), Vec<Mapp
     };
     let mappings: BTreeMap<String, Arc<Mapping>> =
         mappings.into_iter().filter(|(_, m)| is_allowed(m)).collect();
-    let matcher = Matcher::new(mappings.values())
-        .map_err(|message| vec![MappingError { source: "all mappings".into(), at: None, message }])?;
+    let matcher = Matcher::new(mappings.values());
     Ok((Loaded { mappings, matcher }, mistakes))
 }
 
@@ -381,7 +386,7 @@ fn parse_all(
         let mut errors = Vec::new();
         let mut later = Vec::new();
         for (name, text) in waiting {
-            let base = |id: &str| done.get(id).map(|m| m.file.clone());
+            let base = |id: &str| done.get(id).cloned();
             let parsed = parse(&name, &text, &base).and_then(|mapping| alone(mapping, &name, done));
             match parsed {
                 Ok(mapping) => {

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
 
+use crate::engine::missing;
 use crate::facts::{Ask, counts};
 use crate::finding::FindingCode;
 use crate::record::{Finding, Record, Row, Severity};
@@ -62,10 +63,7 @@ fn needed(record: &Record) -> Vec<Finding> {
         let has_other = name == "gross_total" && record.fields.has("payable");
         !has_other && !record.fields.has(name)
     };
-    let missing = NEEDED.iter().filter(|name| is_missing(name)).filter_map(|name| terms::header(name));
-    missing
-        .map(|term| review(FindingCode::FieldMissing, term.name, format!("No {} was found.", term.label)))
-        .collect()
+    NEEDED.iter().filter(|name| is_missing(name)).map(|name| missing(name)).collect()
 }
 
 /// The numbers of an invoice, and how far a sum may be off before it is wrong.

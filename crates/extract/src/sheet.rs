@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use ode_pdf::text::is_leftward_letter;
 use ode_pdf::{Document, Page, Rect, Word};
 use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
@@ -36,6 +37,9 @@ pub struct SheetPage<'a> {
     pub uprights: Vec<Stroke>,
     /// Drawn lines that lie, as (y, left, right).
     pub levels: Vec<Stroke>,
+    /// Whether it is read from right to left. Rows and lines are then as in a mirror, so that behind a label and in the next
+    /// column mean what they mean to its reader; [`SheetPage::mirrored`] leads back to the page.
+    pub is_mirrored: bool,
 }
 
 /// Words on one base line.
@@ -108,9 +112,16 @@ impl<'a> Sheet<'a> {
 
 impl<'a> SheetPage<'a> {
     fn new(page: &'a Page) -> Self {
-        let (uprights, levels) = drawn_lines(page);
-        let mut words: Vec<&Word> =
-            page.words.iter().filter(|w| w.rotation == 0 && !w.text.trim().is_empty()).collect();
+        let is_mirrored = is_read_leftwards(page);
+        let turned: Vec<Word> = match is_mirrored {
+            true => page.words.iter().map(|word| mirror_word(word, page.width)).collect(),
+            false => Vec::new(),
+        };
+        let (uprights, levels) = drawn_lines(page, is_mirrored);
+        let mut words: Vec<&Word> = if is_mirrored { &turned } else { &page.words }
+            .iter()
+            .filter(|w| w.rotation == 0 && !w.text.trim().is_empty())
+            .collect();
         words.sort_by(|a, b| a.bbox.y1.total_cmp(&b.bbox.y1));
         let mut groups: Vec<Vec<&Word>> = Vec::new();
         for word in words {
@@ -119,8 +130,13 @@ impl<'a> SheetPage<'a> {
                 _ => groups.push(vec![word]),
             }
         }
-        let rows = groups.into_iter().map(|group| TextRow::new(group, &uprights)).collect();
-        Self { page, rows, uprights, levels }
+        let rows = groups.into_iter().map(|group| TextRow::new(group, &uprights, is_mirrored)).collect();
+        Self { page, rows, uprights, levels, is_mirrored }
+    }
+
+    /// A place of the page as the rows see it, and the other way round.
+    pub fn mirrored(&self, place: Rect) -> Rect {
+        if self.is_mirrored { mirror(place, self.page.width) } else { place }
     }
 
     /// Whether an upright rule crosses the gap between two places at a height.
@@ -133,11 +149,44 @@ fn crosses(uprights: &[Stroke], between: &Range<f32>, y: f32) -> bool {
     uprights.iter().any(|(x, top, bottom)| between.contains(x) && *top <= y && y <= *bottom)
 }
 
-fn drawn_lines(page: &Page) -> (Vec<Stroke>, Vec<Stroke>) {
+fn mirror(place: Rect, width: f32) -> Rect {
+    Rect { x0: width - place.x1, x1: width - place.x0, ..place }
+}
+
+fn mirror_word(word: &Word, width: f32) -> Word {
+    let edges = word.edges.iter().map(|edge| width - edge).collect();
+    Word { bbox: mirror(word.bbox, width), edges, ..word.clone() }
+}
+
+/// Whether most words of a page are of a script that runs from right to left.
+fn is_read_leftwards(page: &Page) -> bool {
+    let lettered = page.words.iter().filter(|word| word.text.chars().any(char::is_alphabetic));
+    let (count, leftwards) = lettered
+        .fold((0, 0), |(count, leftwards), word| (count + 1, leftwards + usize::from(runs_leftwards(word))));
+    leftwards * 2 > count
+}
+
+fn runs_leftwards(word: &Word) -> bool {
+    !word.text.is_ascii() && word.text.chars().any(is_leftward_letter)
+}
+
+/// Puts words that run against the direction of their page into the order in which they are read. Numbers alone stay:
+/// they are set in the direction of the page.
+fn turn_runs(words: &mut [&Word], is_mirrored: bool) {
+    for run in words.chunk_by_mut(|a, b| runs_leftwards(a) == runs_leftwards(b)) {
+        let has_letters = run.iter().any(|word| word.text.chars().any(char::is_alphabetic));
+        if run.len() > 1 && runs_leftwards(run[0]) != is_mirrored && has_letters {
+            run.reverse();
+        }
+    }
+}
+
+fn drawn_lines(page: &Page, is_mirrored: bool) -> (Vec<Stroke>, Vec<Stroke>) {
     let mut uprights = Vec::new();
     let mut levels = Vec::new();
     for rule in &page.rules {
-        let Rect { x0, y0, x1, y1 } = rule.bbox;
+        let place = if is_mirrored { mirror(rule.bbox, page.width) } else { rule.bbox };
+        let Rect { x0, y0, x1, y1 } = place;
         if x1 - x0 > y1 - y0 {
             levels.push(((y0 + y1) / 2.0, x0, x1));
         } else {
@@ -154,34 +203,32 @@ fn shares_row(group: &[&Word], word: &Word) -> bool {
 }
 
 impl TextRow {
-    fn new(mut words: Vec<&Word>, uprights: &[Stroke]) -> Self {
+    fn new(mut words: Vec<&Word>, uprights: &[Stroke], is_mirrored: bool) -> Self {
         words.sort_by(|a, b| a.bbox.x0.total_cmp(&b.bbox.x0));
         let mut row = Self { bbox: words[0].bbox, ..Self::default() };
-        let mut last: Option<&Word> = None;
-        for word in words {
-            let is_apart = last.is_none_or(|last| is_gap(last, word, uprights));
-            if last.is_some() {
-                row.push_separator(if is_apart { '\t' } else { ' ' });
-            }
-            let start = row.chars.len();
-            row.push_word(word);
-            match row.pieces.last_mut().filter(|_| !is_apart) {
-                Some(piece) => {
-                    piece.chars.end = row.chars.len();
-                    piece.bbox = union(piece.bbox, word.bbox);
-                }
-                None => row.pieces.push(Piece {
-                    chars: start..row.chars.len(),
-                    bbox: word.bbox,
-                    font_size: word.font_size,
-                    is_bold: word.is_bold,
-                }),
-            }
-            row.bbox = union(row.bbox, word.bbox);
-            last = Some(word);
+        for piece in words.chunk_by_mut(|left, right| !is_gap(left, right, uprights)) {
+            turn_runs(piece, is_mirrored);
+            row.push_piece(piece);
         }
         row.folded = fold(&row.text);
         row
+    }
+
+    fn push_piece(&mut self, words: &[&Word]) {
+        if !self.chars.is_empty() {
+            self.push_separator('\t');
+        }
+        let start = self.chars.len();
+        let (font_size, is_bold, mut bbox) = (words[0].font_size, words[0].is_bold, words[0].bbox);
+        for (at, word) in words.iter().enumerate() {
+            if at > 0 {
+                self.push_separator(' ');
+            }
+            self.push_word(word);
+            bbox = union(bbox, word.bbox);
+        }
+        self.pieces.push(Piece { chars: start..self.chars.len(), bbox, font_size, is_bold });
+        self.bbox = union(self.bbox, bbox);
     }
 
     fn push_separator(&mut self, separator: char) {
@@ -307,13 +354,21 @@ pub fn fold_char(c: char) -> char {
         '–' | '—' | '‐' | '‑' | '−' => '-',
         '“' | '”' | '„' => '"',
         'º' => '°',
+        '：' => ':',
+        '（' => '(',
+        '）' => ')',
+        '״' => '"',
+        '׳' => '\'',
         '\u{a0}' | '\u{202f}' | '\u{2009}' => ' ',
         _ => base_letter(lower),
     }
 }
 
-/// A letter without its accents.
+/// A letter without its accents. A Hangul syllable comes apart into letters, of which none stands for it.
 fn base_letter(letter: char) -> char {
+    if matches!(letter, '\u{ac00}'..='\u{d7a3}') {
+        return letter;
+    }
     let mut base = letter;
     decompose_canonical(letter, |part| {
         if base == letter && !is_combining_mark(part) {

@@ -50,7 +50,7 @@ pub type Differences = BTreeMap<String, (Option<String>, Option<String>)>;
 /// Checks a file: what is wrong is an error, what is odd a remark.
 pub fn lint(source: &str, text: &str, registry: &Registry) -> Result<Vec<Remark>, MappingError> {
     let loaded = registry.current();
-    let base = |id: &str| loaded.get(id).ok().map(|m| m.file.clone());
+    let base = |id: &str| loaded.get(id).ok().cloned();
     let mapping = mapping::parse(source, text, &base)?;
     let own: MappingFile = toml::from_str(text).expect("it was parsed a moment ago");
     let mut remarks = Vec::new();
@@ -121,7 +121,7 @@ fn shared_anchors(file: &MappingFile) -> BTreeMap<String, Vec<String>> {
 #[must_use]
 pub fn test(mapping: &Mapping, folder: &Path) -> Vec<TestOutcome> {
     mapping
-        .tests
+        .tests()
         .iter()
         .map(|test| {
             let outcome =

@@ -114,3 +114,38 @@ fn an_invoice_with_the_seller_on_the_right_and_labels_over_values() {
         [["Langganan hosting", "12", "1800000"]]
     );
 }
+
+#[test]
+fn jumlah_is_the_quantity_where_another_column_has_the_total_and_the_total_where_none_has() {
+    let invoice = |head: [&str; 5], line: [&str; 5]| {
+        let paper = Paper::new()
+            .text(40.0, 30.0, "PT Maju Jaya Abadi")
+            .text(40.0, 43.0, "NPWP: 01.234.567.8-901.000")
+            .text(350.0, 30.0, "No. Faktur: MJA/2026/0117")
+            .text(350.0, 43.0, "Tanggal: 12 Agustus 2026")
+            .text(40.0, 80.0, "Kepada Yth.")
+            .text(40.0, 93.0, "PT Simon Sentosa");
+        row(row(paper, 130.0, head), 150.0, line)
+            .text(330.0, 180.0, "DPP")
+            .right(550.0, 180.0, "Rp 4.500.000")
+            .text(330.0, 194.0, "PPN 11%")
+            .right(550.0, 194.0, "Rp 495.000")
+            .text(330.0, 208.0, "Total")
+            .right(550.0, 208.0, "Rp 4.995.000")
+    };
+    let totals = [("net_total", "4500000"), ("tax_total", "495000"), ("gross_total", "4995000")];
+    let expected = [["Kertas A4", "100", "45000", "4500000"]];
+    for head in [
+        ["No", "Nama Barang", "Jumlah", "Harga Satuan", "Total"],
+        ["No", "Nama Barang", "Qty", "Harga Satuan", "Jumlah"],
+        ["No", "Nama Barang", "Jumlah", "Harga Satuan", "Jumlah"],
+    ] {
+        let line = ["1", "Kertas A4", "100", "Rp 45.000", "Rp 4.500.000"];
+        let extraction = check(invoice(head, line), &totals);
+        assert_eq!(
+            cells(&extraction, "lines", &["name", "quantity", "unit_price", "total"]),
+            expected,
+            "{head:?}"
+        );
+    }
+}

@@ -5,7 +5,7 @@ mod paper;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use ode_extract::{Choice, ExtractError, Options, Registry, extract, tools};
+use ode_extract::{Choice, ExtractError, FindingCode, Options, Registry, extract, tools};
 use paper::{Paper, cells, value};
 
 fn root() -> PathBuf {
@@ -86,9 +86,29 @@ fn a_document_that_fits_nothing_is_told_why() {
     let error = extract(&document, &registry, Choice::Auto).expect_err("nothing fits");
     let ExtractError::NoMapping { missing } = &error else { panic!("{error}") };
     assert!(missing.len() > 10);
-    assert!(error.to_string().contains("not on the page") || error.to_string().contains("needed"), "{error}");
+    assert!(error.to_string().contains("No word that any of them looks for"), "{error}");
+    assert!(error.to_string().contains("`ode mapping learn`"), "{error}");
+    let near = Paper::new().text(50.0, 50.0, "Rupiah for the diary").document();
+    let error = extract(&near, &registry, Choice::Auto).expect_err("one word is not enough");
+    assert!(
+        error.to_string().contains("The nearest is pt_simon_invoice_v1: 1 of its optional words"),
+        "{error}"
+    );
     let empty = extract(&Paper::new().document(), &registry, Choice::Auto);
     assert_eq!(empty.err(), Some(ExtractError::NoText));
+}
+
+#[test]
+fn a_page_that_only_mentions_an_invoice_is_read_by_name_alone() {
+    let registry = Registry::shipped();
+    let minutes = Paper::new()
+        .title(50.0, 50.0, "Minutes of the meeting", 16.0)
+        .text(50.0, 80.0, "The board approved the total budget of 1,200.00 EUR for invoice processing.")
+        .document();
+    let error = extract(&minutes, &registry, Choice::Auto).expect_err("it is none");
+    assert_eq!(error, ExtractError::NotAnInvoice);
+    let read = extract(&minutes, &registry, Choice::Named("generic_invoice_v1")).expect("it was asked for");
+    assert!(read.record.findings.iter().any(|finding| finding.code == FindingCode::NotAnInvoice));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use ode_pdf::trace::Content;
 
 use crate::document::{Kid, Node, Role, Tags};
 use crate::page::Draft;
-use crate::text::{Faces, Line, Styles, escape, write_line};
+use crate::text::{Faces, Line, Mark, Sound, Styles, escape, write_line};
 
 /// A heading is set in type larger than the text by this much.
 const HEADING_RATIO: f32 = 1.15;
@@ -212,7 +212,26 @@ impl<'w> Writer<'w> {
             if index > 0 {
                 out.push_str("<br>\n");
             }
-            write_line(line, self.faces, self.styles, out);
+            self.line(line, out);
+        }
+    }
+
+    /// Writes a line. What a field shows is there to be seen, found and copied; it is heard from the field itself.
+    fn line(&mut self, line: &Line, out: &mut String) {
+        let is_field = |mark: &Mark| mark.content == Content::Field;
+        let mut from = 0;
+        for part in line.marks.chunk_by(|one, two| is_field(one) == is_field(two)) {
+            let sound = if is_field(&part[0]) { Sound::Silent } else { Sound::Heard };
+            if part[0].is_after_space {
+                out.push(' ');
+            }
+            let to = from + part.len();
+            if part.len() == line.marks.len() {
+                write_line(line, sound, (self.faces, self.styles), out);
+            } else {
+                write_line(&line.part(from..to), sound, (self.faces, self.styles), out);
+            }
+            from = to;
         }
     }
 

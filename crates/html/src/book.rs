@@ -24,6 +24,8 @@ pub(crate) struct Book {
     pub(crate) faces: Faces,
     pub(crate) store: Store,
     pub(crate) warnings: Vec<String>,
+    pub(crate) glyphs: usize,
+    pub(crate) unknown_glyphs: usize,
     missing_glyphs: usize,
 }
 
@@ -69,6 +71,8 @@ fn read(
         faces: Faces::default(),
         store: Store::new(bytes_max),
         warnings: Vec::new(),
+        glyphs: 0,
+        unknown_glyphs: 0,
         missing_glyphs: 0,
     };
     source.trace(is_wanted, |traced| {
@@ -81,6 +85,8 @@ fn read(
             book.warnings
                 .push(format!("Page {} holds more text than is read of one page: its end is left out.", page.number));
         }
+        book.glyphs += traced.glyphs.len();
+        book.unknown_glyphs += page.unknown_glyphs;
         book.missing_glyphs += page.missing_glyphs;
         if page.picture.is_some() {
             book.warnings.push(format!(
@@ -90,17 +96,31 @@ fn read(
         }
         book.pages.push(page);
     });
-    if book.missing_glyphs > 0 {
-        book.warnings.push(format!(
-            "{} letters have no shape in this PDF: they are shown in a font of the reader's.",
-            book.missing_glyphs
-        ));
-    }
-    if book.store.lost_pictures > 0 {
-        book.warnings.push(format!(
-            "{} pictures are left out: they are damaged, or there is no room for them.",
-            book.store.lost_pictures
-        ));
-    }
+    book.warn_of_shortcomings();
     book
+}
+
+impl Book {
+    fn warn_of_shortcomings(&mut self) {
+        let sentences = [
+            (
+                self.unknown_glyphs,
+                "letter is only drawn in this PDF, without saying which it is: it is copied as \u{fffd}.",
+                "letters are only drawn in this PDF, without saying which they are: they are copied as \u{fffd}.",
+            ),
+            (
+                self.missing_glyphs,
+                "letter has no shape in this PDF: it is shown in a font of the reader's.",
+                "letters have no shape in this PDF: they are shown in a font of the reader's.",
+            ),
+            (
+                self.store.lost_pictures,
+                "picture is left out: it is damaged, or there is no room for it.",
+                "pictures are left out: they are damaged, or there is no room for them.",
+            ),
+        ];
+        for (count, one, many) in sentences.into_iter().filter(|(count, ..)| *count > 0) {
+            self.warnings.push(format!("{count} {}", if count == 1 { one } else { many }));
+        }
+    }
 }

@@ -42,7 +42,7 @@ impl Default for ConversionConfig {
 }
 
 /// Zooms that make sense.
-pub(crate) const ZOOMS: RangeInclusive<f64> = 0.1..=10.0;
+pub const ZOOMS: RangeInclusive<f64> = 0.1..=10.0;
 
 /// A range of pages, counted from 1: `3`, `2-5` or `4-`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -131,5 +131,14 @@ mod tests {
         check("x", None);
         check("", None);
         check("-3", None);
+    }
+
+    #[test]
+    fn unknown_key_is_refused_by_its_name() {
+        let refused =
+            |config: &str| serde_json::from_str::<ConversionConfig>(config).unwrap_err().to_string();
+        assert!(refused(r#"{"zooom": 2}"#).contains("`zooom`"));
+        assert!(refused(r#"{"pages": "9-1"}"#).contains("9-1"));
+        assert!(refused(r#"{"format": "xhtml"}"#).contains("`xhtml`"));
     }
 }

@@ -62,7 +62,13 @@ pub(crate) fn write(book: Book, config: &ConversionConfig, bytes_max: usize) -> 
     if size > bytes_max {
         return Err(Refusal::OutputTooLarge { bytes_max });
     }
-    Ok(Conversion { assets, pages: book.pages.len(), warnings: book.warnings })
+    Ok(Conversion {
+        assets,
+        pages: book.pages.len(),
+        glyphs: book.glyphs,
+        unknown_glyphs: book.unknown_glyphs,
+        warnings: book.warnings,
+    })
 }
 
 struct Files {
@@ -147,7 +153,10 @@ fn style_sheet(
     let mut css = format!(":root{{--z:{}}}\n{CSS}{}", short(config.zoom, 3), blends());
     for (index, (width, height)) in sizes.iter().enumerate() {
         let px = |hundredths: &i64| short(*hundredths as f64 / 100.0 * PIXELS, 3);
-        let _ = writeln!(css, ".d{index}{{--w:{};--h:{}}}", px(width), px(height));
+        let (width, height) = (px(width), px(height));
+        // On paper of its own size, each page is one sheet.
+        let _ = writeln!(css, ".d{index}{{--w:{width};--h:{height};page:d{index}}}");
+        let _ = writeln!(css, "@page d{index}{{size:{width}px {height}px}}");
     }
     let mut font = |name: &str, bytes: Vec<u8>| {
         let place = files.place(&format!("fonts/{name}.woff2"), AssetKind::Font, "font/woff2", bytes);

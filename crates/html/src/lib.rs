@@ -22,7 +22,7 @@ mod text;
 use std::sync::Arc;
 
 pub use assets::{Asset, AssetKind, Entry};
-pub use config::{BadPages, ConversionConfig, Format, Pages};
+pub use config::{BadPages, ConversionConfig, Format, Pages, ZOOMS};
 pub use limits::Limits;
 pub use refusal::Refusal;
 
@@ -36,6 +36,10 @@ pub struct Conversion {
     pub assets: Vec<Asset>,
     /// Pages that were converted.
     pub pages: usize,
+    /// Glyphs on them.
+    pub glyphs: usize,
+    /// Glyphs that are seen and whose letters the document does not tell.
+    pub unknown_glyphs: usize,
     /// What is not as it should be, in plain sentences.
     pub warnings: Vec<String>,
 }

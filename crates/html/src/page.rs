@@ -1,12 +1,12 @@
 //! One page on its way: drawn, its text found, its lines ready to be written once all fonts are known.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hayro_interpret::hayro_syntax::page::Page as Sheet;
 use hayro_interpret::kurbo::{Affine, Rect};
 use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, TransformExt as _, interpret_page};
-use ode_pdf::trace::Traced;
+use ode_pdf::trace::{Content, Traced, TracedGlyph};
 
 use crate::config::ConversionConfig;
 use crate::document::{Field, Link, Places, fields, links, looks};
@@ -14,6 +14,8 @@ use crate::draw::{Canvas, Drawing, Stop, Store};
 use crate::font::{Shape, UNITS};
 use crate::snapshot::snapshot;
 use crate::text::{Faces, Line, Spot, lines};
+
+const BLACK: [u8; 4] = [0, 0, 0, 255];
 
 /// A page whose fonts are not written yet.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(crate) struct Draft {
     pub(crate) blocks: Vec<Vec<Line>>,
     pub(crate) links: Vec<Link>,
     pub(crate) fields: Vec<Field>,
+    /// Glyphs that are seen and whose letters the document does not tell.
+    pub(crate) unknown_glyphs: usize,
     /// Glyphs whose font is not in the document.
     pub(crate) missing_glyphs: usize,
     /// A picture of the page, where it could not be drawn within its limits.
@@ -59,6 +63,7 @@ pub(crate) fn draft<'a>(
     let prefix = format!("p{}-", traced.page.number);
     let mut spots: Vec<Option<(Spot, [u8; 4])>> = vec![None; traced.glyphs.len()];
     let mut missing: Vec<(u32, [u8; 4])> = Vec::new();
+    let mut blanks: Vec<u32> = Vec::new();
     let drawn = catch_unwind(AssertUnwindSafe(|| {
         let area = Rect::new(0.0, 0.0, size.0, size.1);
         let mut context =
@@ -66,6 +71,7 @@ pub(crate) fn draft<'a>(
         let mut canvas = Canvas::new(store, &traced.glyphs, size, prefix);
         interpret_page(sheet, &mut context, &mut canvas);
         missing = canvas.missing();
+        blanks = canvas.blanks();
         canvas.finish(|store, glyph| {
             let index = glyph.traced as usize;
             let Some(stretch) = may_be_text[index].filter(|_| config.embed_fonts) else {
@@ -99,7 +105,9 @@ pub(crate) fn draft<'a>(
             (mark.spot, mark.colour) = (Some(spot), colour);
         }
     }
+    silence(&mut blocks, &blanks);
     count_pairs(&blocks, faces);
+    missing.extend(undrawn_notes(traced));
     let missing_glyphs = show_missing(&mut blocks, &missing, &may_be_text);
     let to_page = to_page(sheet, traced);
     if picture.is_none() {
@@ -112,9 +120,26 @@ pub(crate) fn draft<'a>(
         blocks,
         links: links(sheet, to_page, &tools.places),
         fields: fields(sheet, to_page),
+        unknown_glyphs: traced.page.unknown_glyphs.saturating_sub(blanks.len()),
         missing_glyphs,
         picture,
     }
+}
+
+/// Takes away the text of glyphs that neither say nor show anything.
+fn silence(blocks: &mut [Vec<Line>], blanks: &[u32]) {
+    let blanks: HashSet<u32> = blanks.iter().copied().collect();
+    let marks = blocks.iter_mut().flatten().flat_map(|line| &mut line.marks);
+    for mark in marks.filter(|mark| mark.traced.is_some_and(|traced| blanks.contains(&traced))) {
+        mark.text.clear();
+    }
+}
+
+/// Letters that somebody wrote on the page and that nothing draws.
+fn undrawn_notes(traced: &Traced) -> impl Iterator<Item = (u32, [u8; 4])> {
+    let glyphs = traced.glyphs.iter().enumerate();
+    let is_undrawn = |glyph: &TracedGlyph| glyph.content == Content::Note && glyph.code.is_none();
+    glyphs.filter(move |(_, glyph)| is_undrawn(glyph)).map(|(index, _)| (index as u32, BLACK))
 }
 
 /// Lets letters whose font is not in the document be shown in one that the reader has.

@@ -2,44 +2,8 @@
 
 mod builder;
 
-use builder::{Builder, one_page};
-use ode_html::{Asset, AssetKind, Conversion, ConversionConfig, Limits, Refusal, convert};
-
-fn converted(pdf: Vec<u8>) -> Conversion {
-    convert(pdf, &ConversionConfig::default(), &Limits::default()).expect("it can be converted")
-}
-
-fn asset<'c>(conversion: &'c Conversion, path: &str) -> &'c Asset {
-    let paths: Vec<&str> = conversion.assets.iter().map(|asset| asset.path.as_str()).collect();
-    let found = conversion.assets.iter().find(|asset| asset.path == path);
-    found.unwrap_or_else(|| panic!("there is no {path} among {paths:?} ({:?})", conversion.warnings))
-}
-
-fn html(conversion: &Conversion) -> String {
-    String::from_utf8(asset(conversion, "index.html").bytes.clone()).expect("HTML is text")
-}
-
-/// What is in the body, without the frame around it.
-fn main_of(pdf: Vec<u8>) -> String {
-    let html = html(&converted(pdf));
-    let from = html.find("<main>").expect("there is a body");
-    html[from..html.find("</main>").expect("it ends")].to_owned()
-}
-
-/// The text that a reader would copy, line by line.
-fn text_of(markup: &str) -> String {
-    let mut text = String::new();
-    let mut is_tag = false;
-    for letter in markup.chars() {
-        match letter {
-            '<' => is_tag = true,
-            '>' => is_tag = false,
-            letter if !is_tag => text.push(letter),
-            _ => {}
-        }
-    }
-    text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
-}
+use builder::{Builder, asset, converted, html, main_of, one_page, text_of};
+use ode_html::{AssetKind, ConversionConfig, Limits, Refusal, convert};
 
 #[test]
 fn text_is_text_in_a_font_of_its_own() {
@@ -226,9 +190,11 @@ fn outline_is_navigation_and_title_and_language_are_told() {
     pdf.object("<</Title(One <b>)/Parent 4 0 R/Dest[0/Fit]/First 6 0 R/Last 6 0 R>>");
     pdf.object("<</Title(Inner)/Parent 5 0 R/Next 6 0 R>>");
     pdf.catalog("/Outlines 4 0 R/Lang(de-AT)");
+    let info = pdf.object("<</Title(Guide)>>");
+    pdf.trailer(&format!("/Info {info} 0 R"));
     pdf.page("", "BT /F1 12 Tf 10 12 Td (Text) Tj ET");
     let html = html(&converted(pdf.bytes()));
-    assert!(html.contains("<html lang=\"de-AT\">"));
+    assert!(html.contains("<html lang=\"de-AT\">") && html.contains("<title>Guide</title>"));
     assert!(html.contains("<ol><li><a href=\"#page-1\">One &lt;b&gt;</a><ol><li>Inner</li></ol></li></ol>"));
 }
 

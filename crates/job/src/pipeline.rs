@@ -91,6 +91,9 @@ pub trait Context: Send + Sync {
     /// The frozen map that a print job prints, as its canonical JSON.
     async fn printable_map(&self) -> Result<Bytes, Failure>;
 
+    /// A document that lies at a place of the caller's, if it is one that is open to them.
+    async fn fetch(&self, address: &str, bytes_max: u64) -> Result<Bytes, Failure>;
+
     /// How far it is. Coalesced; the last word wins.
     fn progress(&self, progress: Progress);
 
@@ -105,6 +108,9 @@ pub trait Context: Send + Sync {
 
     /// Stores a file of the job. It becomes visible when the attempt succeeds.
     async fn keep(&self, file: File) -> Result<Artifact, Failure>;
+
+    /// Puts files at a place of the caller's, the page to open first. There they appear together or not at all.
+    async fn publish(&self, address: &str, files: &[File]) -> Result<(), Failure>;
 
     /// The record of what the job does to the outside world that must happen once, where it does such a thing.
     fn effects(&self) -> Option<&dyn Effects> {

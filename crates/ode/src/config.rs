@@ -4,7 +4,7 @@ use crate::output::WrongUse;
 use anyhow::anyhow;
 use clap::Args;
 use ode_store::disk::WatermarkConfig;
-use ode_store::{Blobs, BlobsConfig, Config, Store};
+use ode_store::{Blobs, BlobsConfig, Config, Places, PlacesConfig, Store};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,6 +25,26 @@ pub(crate) struct Settings {
     /// Address of an S3-compatible store other than Amazon's
     #[arg(long, global = true, env = "ODE_S3_ENDPOINT", value_name = "URL", hide_short_help = true)]
     pub(crate) s3_endpoint: Option<String>,
+    /// Place that jobs may fetch documents from: s3://bucket/path or a directory. Give it again for more
+    #[arg(
+        long = "input-root",
+        global = true,
+        env = "ODE_INPUT_ROOTS",
+        value_name = "PLACE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub(crate) input_roots: Vec<String>,
+    /// Place that jobs may put results below, written in the same way
+    #[arg(
+        long = "output-root",
+        global = true,
+        env = "ODE_OUTPUT_ROOTS",
+        value_name = "PLACE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub(crate) output_roots: Vec<String>,
     /// Redis for wake-ups and progress: redis://host:port. Optional; nothing depends on it
     #[arg(
         long,
@@ -152,6 +172,16 @@ impl Settings {
         Ok(WatermarkConfig { pause_at: share(pause), resume_at: share(resume) })
     }
 
+    /// Opens the places of callers.
+    pub(crate) fn places(&self) -> anyhow::Result<Places> {
+        let roots = |roots: &[String]| roots.iter().map(|root| place(root)).collect();
+        Ok(Places::open(&PlacesConfig {
+            inputs: roots(&self.input_roots),
+            outputs: roots(&self.output_roots),
+            s3_endpoint: self.s3_endpoint.clone(),
+        })?)
+    }
+
     /// Opens the file store.
     pub(crate) fn blobs(&self) -> anyhow::Result<Blobs> {
         let place = self.storage.as_deref().unwrap_or_default();
@@ -167,6 +197,16 @@ impl Settings {
         };
         Ok(Blobs::open(&config)?)
     }
+}
+
+/// A directory as an address; other addresses as they are.
+fn place(root: &str) -> String {
+    if root.contains("://") {
+        return root.to_owned();
+    }
+    // One that is not there is told by its name when it is opened.
+    let path = std::path::absolute(root).unwrap_or_else(|_| root.into());
+    format!("file://{}", path.display())
 }
 
 /// Says that there is nothing to look at or act on.

@@ -4,17 +4,18 @@ use clap::{Arg, Command};
 
 /// The commands by what people come for. Those in no group are shown after these, under a heading of their own.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Documents", &["convert", "mapping"]),
+    ("Documents", &["convert", "mapping", "client"]),
     ("Services", &["serve", "web", "worker", "gateway"]),
     ("Maps", &["maps", "print", "export:queue", "print:queue", "printful-sim"]),
-    ("Jobs", &["jobs", "job:status", "workers"]),
+    ("Jobs", &["jobs", "job:status", "webhooks", "workers"]),
     ("Upkeep", &["migrate", "doctor", "bench"]),
     ("Help", &["explain", "completions", "help"]),
 ];
 
 /// Commands that need no installation, so that its settings say nothing to them. They are still accepted there: the
 /// same options may stand before every command.
-const ALONE: &[&str] = &["convert", "mapping", "gateway", "explain", "bench", "completions", "printful-sim"];
+const ALONE: &[&str] =
+    &["convert", "mapping", "gateway", "explain", "bench", "client", "completions", "printful-sim"];
 /// Settings that mean something everywhere.
 const EVERYWHERE: &[&str] = &["log", "log_json"];
 

@@ -43,6 +43,9 @@ enum Command {
     /// Look at mappings, try them, and make new ones
     #[command(after_long_help = commands::mapping::EXAMPLES)]
     Mapping(commands::mapping::Mapping),
+    /// Use the html service of an ODE elsewhere, from scripts and CI
+    #[command(subcommand, after_long_help = commands::client::EXAMPLES)]
+    Client(commands::client::Remote),
     /// Draw maps for print
     #[command(subcommand)]
     Maps(commands::maps::Maps),
@@ -67,6 +70,9 @@ enum Command {
     /// Make, list and revoke API keys
     #[command(subcommand, after_long_help = commands::keys::EXAMPLES)]
     Keys(commands::keys::Keys),
+    /// Tell others when jobs end, and see what became of that
+    #[command(subcommand, after_long_help = commands::webhooks::EXAMPLES)]
+    Webhooks(commands::webhooks::Webhooks),
     /// List the workers and what they hold
     Workers(commands::workers::Workers),
     /// Remove what was kept long enough; a worker does so once a day by itself
@@ -154,8 +160,10 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::PrintQueue(args) => commands::print::print_queue(&settings, &args).await,
         Command::PrintfulSim(args) => commands::printful_sim::run(args).await,
         Command::JobStatus(args) => commands::jobs::job_status(&settings, &args).await,
+        Command::Client(command) => commands::client::run(command).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
         Command::Keys(command) => commands::keys::run(&settings, command).await,
+        Command::Webhooks(command) => commands::webhooks::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
         Command::Cleanup(args) => commands::cleanup::run(&settings, &args).await,
         Command::Export(command) => commands::export::run(&settings, command).await,

@@ -62,6 +62,8 @@ pub(crate) struct Origin {
     pub(crate) code: Option<u32>,
     /// Its font, by number.
     pub(crate) font: u32,
+    /// Whether that counts its glyphs but is not in the document.
+    pub(crate) is_substitute: bool,
     /// The marked content that it belongs to.
     pub(crate) content: Content,
 }
@@ -74,6 +76,10 @@ pub enum Content {
     Unmarked,
     /// Not part of the document proper: running heads, page numbers, decoration.
     Artifact,
+    /// What a form field shows: its value.
+    Field,
+    /// What somebody wrote on the page with a viewer.
+    Note,
     /// The content with this number; of a form where one is named by its object number, else of the page.
     Marked {
         /// The content's number.

@@ -136,3 +136,9 @@ pub struct Attachment {
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
+
+/// Whether a letter is of a script that runs from right to left.
+pub fn is_leftward_letter(letter: char) -> bool {
+    matches!(letter, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
+        && !letter.is_numeric()
+}

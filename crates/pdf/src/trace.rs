@@ -56,6 +56,8 @@ pub struct TracedGlyph {
     pub size: f32,
     /// Whether the font says it is bold.
     pub is_bold: bool,
+    /// Whether its font counts its glyphs but is not in the document, so that only the letters tell what it looks like.
+    pub is_substitute: bool,
     /// Drawn invisibly, as under a scan that was read before.
     pub is_invisible: bool,
     /// Spacing between letters that was asked for.
@@ -105,6 +107,7 @@ fn glyphs(marks: &Marks) -> Vec<TracedGlyph> {
         angle: glyph.angle,
         size: glyph.size,
         is_bold: glyph.is_bold,
+        is_substitute: glyph.origin.is_substitute,
         is_invisible: glyph.is_invisible,
         letter_space: glyph.letter_space,
         stretch: glyph.stretch,

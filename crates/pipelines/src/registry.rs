@@ -1,5 +1,6 @@
 //! The one place that knows which pipelines there are.
 
+use crate::html::HtmlHandler;
 use crate::print::ExportHandler;
 use crate::print::order::OrderHandler;
 use crate::xml::XmlHandler;
@@ -12,13 +13,18 @@ pub struct Handlers {
     pub xml: XmlHandler,
     /// Frozen maps to PNGs.
     pub export: ExportHandler,
+    /// PDF to HTML.
+    pub html: HtmlHandler,
     /// Exported maps to orders, where there is a provider.
     pub order: Option<OrderHandler>,
 }
 
 /// Every handler that ships, by the lane it serves. Jobs of other lanes are accepted and wait.
 pub fn registry(handlers: Handlers) -> Registry {
-    let registry = Registry::new().with(Lane::Xml, handlers.xml).with(Lane::PrintExport, handlers.export);
+    let registry = Registry::new()
+        .with(Lane::Xml, handlers.xml)
+        .with(Lane::Html, handlers.html)
+        .with(Lane::PrintExport, handlers.export);
     match handlers.order {
         Some(order) => registry.with(Lane::PrintOrder, order),
         None => registry,

@@ -71,11 +71,8 @@ impl Blobs {
                 Ok(Blobs { store: Arc::new(store), storage: "local", root: Some(root.clone()) })
             }
             BlobsConfig::S3 { bucket, endpoint } => {
-                let mut builder = object_store::aws::AmazonS3Builder::from_env().with_bucket_name(bucket);
-                if let Some(endpoint) = endpoint {
-                    builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http:"));
-                }
-                Ok(Blobs { store: Arc::new(builder.build()?), storage: "s3", root: None })
+                let store = crate::places::open_bucket(bucket, endpoint.as_deref())?;
+                Ok(Blobs { store, storage: "s3", root: None })
             }
         }
     }

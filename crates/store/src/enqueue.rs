@@ -9,7 +9,7 @@ use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::{Artifact, Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -257,6 +257,8 @@ const BY_KEY: &str = "SELECT job_id, request FROM job_key WHERE kind = $1 AND ow
 /// The names of a batch that other jobs have.
 const TAKEN: &str = "SELECT k.key, k.job_id FROM {rows $1: owner uuid, key text}
     JOIN job_key k ON k.kind = 'external' AND k.owner = r.owner AND k.key = r.key ORDER BY k.key LIMIT 1";
+const BY_NAMES: &str = "SELECT k.key, k.job_id FROM {rows $1: key text}
+    JOIN job_key k ON k.kind = 'external' AND k.owner = $2 AND k.key = r.key";
 const CLAIM_KEY: &str = "INSERT INTO job_key (kind, owner, key, job_id, request) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (kind, owner, key) DO NOTHING RETURNING job_id";
 const MOVE_KEY: &str = "UPDATE job_key SET job_id = $4, created_at = {now}
@@ -512,6 +514,18 @@ impl Store {
     pub async fn find_external(&self, owner: Owner, external_id: &str) -> Result<Option<JobId>, Error> {
         let rows = self.db().read(BY_KEY, params!["external", owner.key(), external_id]).await?;
         rows.first().map(|row| row.job("job_id")).transpose()
+    }
+
+    /// The jobs to which this owner gave these external ids, as far as there are some.
+    pub async fn find_externals(
+        &self,
+        owner: Owner,
+        names: impl Iterator<Item = &str>,
+    ) -> Result<HashMap<String, JobId>, Error> {
+        let names: Vec<Value> = names.map(|key| json!({ "key": key })).collect();
+        let names = Param::Rows(Value::Array(names).to_string());
+        let rows = self.db().read(BY_NAMES, &[names, owner.key().into()]).await?;
+        rows.iter().map(|row| Ok((row.text("key")?, row.job("job_id")?))).collect()
     }
 
     /// Accepts a job under its keys: one transaction finds or makes it, so ten requests at once make one job.

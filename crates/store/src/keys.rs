@@ -90,7 +90,7 @@ fn check_of(id: &str, secret: &str) -> String {
     check
 }
 
-fn fill(bytes: &mut [u8]) -> Result<(), Error> {
+pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), Error> {
     getrandom::fill(bytes)
         .map_err(|error| Error::Unavailable(format!("the system has no random numbers: {error}")))
 }

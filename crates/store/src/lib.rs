@@ -32,12 +32,14 @@ mod orders;
 mod overview;
 mod owned;
 mod people;
+mod places;
 mod read;
 mod retention;
 mod revisions;
 mod sweep;
 mod twins;
 mod wake;
+mod webhooks;
 mod workers;
 
 pub use blobs::{Blobs, BlobsConfig, Incoming, Stored};
@@ -57,11 +59,13 @@ pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus};
 pub use orders::{Asked, OrderRecord, OrderStepRecord, Seen, SpendCap};
 pub use overview::{Converting, LiveJobs, Overview};
 pub use owned::{OwnedFilter, OwnedJob, OwnedPage, Setback};
+pub use places::{Destination, MANIFEST, Places, PlacesConfig, Published, PublishedFile};
 pub use read::{ListFilter, Page};
 pub use retention::{Cleaned, Retention};
 pub use revisions::{Revised, Revision, TrainingSample};
 pub use twins::Twin;
 pub use wake::{Wake, Wakes};
+pub use webhooks::{Delivery, Endpoint, Sent};
 pub use workers::{Look, Renewed};
 
 use db::Db;

@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(4, "0004_documents"),
     migration!(5, "0005_maps"),
     migration!(6, "0006_orders"),
+    migration!(7, "0007_service"),
 ];
 
 /// The newest version this program knows.

@@ -131,6 +131,7 @@ impl Store {
         self.expire(&retention, &mut cleaned).await?;
         cleaned.files_removed += self.empty_trash(blobs).await?;
         cleaned.events_archived += self.archive_events(blobs, retention.events).await?;
+        self.forget_deliveries(retention.events).await?;
         self.sweep(blobs, &mut cleaned).await?;
         cleaned.files_removed += self.empty_trash(blobs).await?;
         Ok(cleaned)

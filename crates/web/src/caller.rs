@@ -48,6 +48,31 @@ pub(crate) async fn know(State(app): State<Arc<App>>, request: Request, next: Ne
     response
 }
 
+/// The same for routes that only a program with a key may use.
+pub(crate) async fn know_key(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let key = bearer(request.headers()).and_then(|key| key.ok_or_else(no_key));
+    let known = async {
+        let key = key?;
+        let owner = app.keys.find(&app, &key).await?;
+        let caller = Caller { owner, counted_as: format!("key:{}", owner.key()) };
+        app.limits.poll(&caller).await?;
+        Ok::<_, Problem>(caller)
+    };
+    match known.await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn no_key() -> Problem {
+    let detail =
+        "Send an API key as Authorization: Bearer ode_…. The operator makes one with `ode keys create`.";
+    Problem::new(ErrorCode::Unauthorized, detail)
+}
+
 async fn find(app: &App, request: &Parts) -> Result<(Caller, Option<HeaderValue>), Problem> {
     let (headers, now) = (&request.headers, Timestamp::now());
     let is_tls = app.is_tls(headers);

@@ -138,14 +138,19 @@ pub(crate) fn wrong_link() -> Problem {
 
 /// The file with a job's result, or why there is none.
 async fn result_of(app: &App, job: &JobRecord) -> Result<Artifact, Problem> {
-    match job.phase {
-        Phase::Done => {}
-        Phase::Failed | Phase::Cancelled => return Err(failed(job)),
-        Phase::Held | Phase::Ready | Phase::Running => return Err(ErrorCode::NotReady.into()),
-    }
+    check_done(job)?;
     let mut files = app.store.artifacts(job.id).await?;
     files.retain(|file| file.role == "result");
     if files.is_empty() { Err(ErrorCode::Expired.into()) } else { Ok(files.swap_remove(0)) }
+}
+
+/// Says why there is no result, where there is none.
+pub(crate) fn check_done(job: &JobRecord) -> Result<(), Problem> {
+    match job.phase {
+        Phase::Done => Ok(()),
+        Phase::Failed | Phase::Cancelled => Err(failed(job)),
+        Phase::Held | Phase::Ready | Phase::Running => Err(ErrorCode::NotReady.into()),
+    }
 }
 
 /// There is no result and will be none, unless it is tried again.
@@ -314,7 +319,7 @@ fn result_name(job: &JobRecord, file: &Artifact) -> String {
 }
 
 /// To be saved, never shown, under this name: as RFC 6266 has it, with a plain form for old browsers.
-fn attachment(name: &str) -> String {
+pub(crate) fn attachment(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || " ._-()".contains(c) { c } else { '_' };
     let plain: String = name.chars().map(plain).collect();
     let mut encoded = String::with_capacity(name.len());

@@ -20,7 +20,7 @@ impl Received {
     }
 
     /// The file as one of a job's.
-    fn artifact(&self, role: &str, name: &str, content_type: &str) -> Result<Artifact, Problem> {
+    pub(crate) fn artifact(&self, role: &str, name: &str, content_type: &str) -> Result<Artifact, Problem> {
         let stored = self.stored.as_ref().ok_or_else(Problem::our_fault)?;
         Ok(Artifact {
             role: role.to_owned(),
@@ -34,12 +34,12 @@ impl Received {
     }
 
     /// From here on a job owns it.
-    fn hand_over(mut self) {
+    pub(crate) fn hand_over(mut self) {
         self.stored = None;
     }
 
     /// A job may own it: whether its commit went through is not known. If it did not, cleanup finds the file.
-    fn leave(self) {
+    pub(crate) fn leave(self) {
         self.hand_over();
     }
 }

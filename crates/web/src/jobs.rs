@@ -213,7 +213,7 @@ pub(crate) async fn shown(app: &App, job: JobRecord) -> Result<JobView, Problem>
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct History {
     /// What happened, oldest first.
-    events: Vec<EventView>,
+    pub(crate) events: Vec<EventView>,
 }
 
 /// What happened to a job.

@@ -1,7 +1,7 @@
 //! The API's own description: OpenAPI 3.1 made from the routes, and a page that shows it.
 
 use crate::problem::ProblemDocument;
-use crate::{download, exports, health, jobs, live, maps, orders, print, review, upload, view};
+use crate::{download, exports, health, jobs, live, maps, orders, print, review, service, upload, view};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use std::fmt::Write as _;
@@ -19,12 +19,16 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
         review::checks, review::revisions, review::revise, jobs::retry, jobs::cancel, jobs::stop, live::stream, health::healthz, health::live, health::ready,
         maps::list_user_maps, maps::add_user_map, maps::user_map, maps::change_user_map, maps::delete_user_map,
         print::export, print::preview, maps::list_printable_maps, maps::printable_map, maps::preview,
-        print::export_again, print::list, print::detail, print::retry, print::reprint, orders::order, orders::show, exports::fetch),
+        print::export_again, print::list, print::detail, print::retry, print::reprint, orders::order, orders::show, exports::fetch,
+        service::submit::submit, service::batch::submit, service::read::list, service::read::detail, service::remove::remove,
+        service::files::assets, service::read::logs, service::read::events, service::files::view, service::files::download,
+        service::files::by_link),
     components(schemas(ProblemDocument, view::JobView, live::JobEvent)),
     modifiers(&Credentials),
     security((), ("session" = []), ("key" = [])),
     tags((name = "jobs", description = "Documents and what becomes of them"),
         (name = "maps", description = "Maps, and their way to a print"),
+        (name = "html", description = "PDFs into HTML, for programs with an API key"),
         (name = "health", description = "Whether it can do its work"))
 )]
 struct Api;
@@ -62,7 +66,7 @@ pub(crate) async fn page() -> impl IntoResponse {
 }
 
 /// What people look for first comes first.
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 11] = [
     "/api/upload",
     "/api/jobs",
     "/api/stream",
@@ -72,6 +76,7 @@ const ORDER: [&str; 10] = [
     "/api/printable-maps",
     "/api/user-maps",
     "/exports",
+    "/v1/",
     "/api/healthz",
 ];
 

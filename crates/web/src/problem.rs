@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use ode_job::{ErrorCode, Event, Failure, Refused};
+use ode_job::{ErrorCode, Event, Failure, JobId, Refused};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub(crate) struct Problem {
     /// Where in what was sent.
     path: Option<String>,
     retry_after: Option<Duration>,
+    /// The job it is about, where that helps.
+    job_id: Option<JobId>,
 }
 
 /// When whoever is told that we are busy should come back: about as long as a few conversions take.
@@ -47,6 +49,10 @@ pub(crate) struct ProblemDocument {
     /// Seconds after which it may be tried again, where that helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
+    /// The job it is about, where that helps.
+    #[schema(value_type = Option<String>, format = "uuid")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<JobId>,
 }
 
 /// Documents the problems of several routes at once.
@@ -82,7 +88,7 @@ impl Problem {
 
     pub(crate) fn with_status(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(BUSY_FOR);
-        Problem { status, code, title: None, detail: detail.into(), path: None, retry_after }
+        Problem { status, code, title: None, detail: detail.into(), path: None, retry_after, job_id: None }
     }
 
     pub(crate) fn not_found() -> Self {
@@ -146,6 +152,12 @@ impl Problem {
         self
     }
 
+    /// The same about this job.
+    pub(crate) fn about(mut self, job: JobId) -> Self {
+        self.job_id = Some(job);
+        self
+    }
+
     /// What it is called, also in counts.
     pub(crate) fn code(&self) -> ErrorCode {
         self.code
@@ -169,6 +181,7 @@ impl Problem {
             detail: self.detail.clone(),
             path: self.path.clone(),
             retry_after: self.retry_after_seconds(),
+            job_id: self.job_id,
         }
     }
 }

@@ -7,10 +7,12 @@ use crate::limits::{Limits, WebLimits};
 use crate::lists::Lists;
 use crate::live::{self, Hub};
 use crate::problem::Problem;
+use crate::service::ServiceSettings;
 use crate::session::Signer;
 use crate::watch::Watcher;
 use crate::{
-    caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, review, upload,
+    caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, review, service,
+    upload,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -71,6 +73,8 @@ pub struct WebSettings {
     pub maps: Option<Arc<dyn DrawMaps>>,
     /// The key under which Printful signs its events; none are taken without.
     pub printful_hook_secret: Option<Vec<u8>>,
+    /// The html service.
+    pub service: ServiceSettings,
 }
 
 impl Default for WebSettings {
@@ -92,6 +96,7 @@ impl Default for WebSettings {
             grace: Duration::from_secs(30),
             maps: None,
             printful_hook_secret: None,
+            service: ServiceSettings::default(),
         }
     }
 }
@@ -232,6 +237,9 @@ fn router(app: Arc<App>) -> Router {
         // Files have a limit of their own, which is kept while they come.
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know));
+    let keyed = service::routes()
+        .layer(DefaultBodyLimit::disable())
+        .route_layer(middleware::from_fn_with_state(app.clone(), caller::know_key));
     let open = Router::new()
         .route("/api/files/{id}", get(download::by_link))
         .route("/exports/{file}", get(exports::fetch))
@@ -241,8 +249,10 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/openapi.json", get(openapi::document))
         .route("/api/docs", get(openapi::page))
         .merge(orders::hooks())
-        .merge(pages::assets());
+        .merge(pages::assets())
+        .merge(service::open_routes());
     known
+        .merge(keyed)
         .merge(open)
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })

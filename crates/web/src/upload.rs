@@ -195,8 +195,8 @@ impl Form {
                     files.push((filename, received));
                     true
                 }
-                "mapping" => mapping.replace(text(&mut field).await?).is_none(),
-                "output" => output.replace(text(&mut field).await?).is_none(),
+                "mapping" => mapping.replace(text(&mut field, TEXT_BYTES_MAX).await?).is_none(),
+                "output" => output.replace(text(&mut field, TEXT_BYTES_MAX).await?).is_none(),
                 _ => return Err(unknown_field(&name)),
             };
             if !is_first {
@@ -243,6 +243,11 @@ fn check_output(output: Option<&str>) -> Result<(), Problem> {
 /// Stores a file while it comes, unless it turns out that it cannot be taken.
 async fn receive(app: &App, caller: &Caller, field: &mut Field<'_>) -> Result<Received, Problem> {
     app.limits.upload(caller).await?;
+    take_in(app, field).await
+}
+
+/// The same, whoever sends it and however often.
+pub(crate) async fn take_in(app: &App, field: &mut Field<'_>) -> Result<Received, Problem> {
     let bytes_max = app.settings.upload_bytes_max;
     let (mut incoming, mut door) = (app.blobs.receive(), Door::default());
     while let Some(piece) = patient(field.chunk()).await? {
@@ -271,12 +276,12 @@ async fn skip(field: &mut Field<'_>, skipped: &mut u64, problem: &Problem) -> Re
     Ok(())
 }
 
-async fn text(field: &mut Field<'_>) -> Result<String, Problem> {
+pub(crate) async fn text(field: &mut Field<'_>, bytes_max: usize) -> Result<String, Problem> {
     let mut text = Vec::new();
     while let Some(piece) = patient(field.chunk()).await? {
-        if text.len() + piece.len() > TEXT_BYTES_MAX {
+        if text.len() + piece.len() > bytes_max {
             return Err(Problem::invalid(format!(
-                "A field besides file is longer than {TEXT_BYTES_MAX} characters. {FIELDS}"
+                "A field besides file is longer than {bytes_max} characters. Send less in it."
             )));
         }
         text.extend_from_slice(&piece);
@@ -286,7 +291,7 @@ async fn text(field: &mut Field<'_>) -> Result<String, Problem> {
 }
 
 /// Waits for what comes next, but not for ever.
-async fn patient<T>(
+pub(crate) async fn patient<T>(
     next: impl Future<Output = Result<Option<T>, MultipartError>>,
 ) -> Result<Option<T>, Problem> {
     match tokio::time::timeout(SILENCE_MAX, next).await {
@@ -312,7 +317,7 @@ fn empty() -> Problem {
 }
 
 /// The last part of a file's name, without anything that would change a line or a screen.
-fn plain_name(name: &str) -> String {
+pub(crate) fn plain_name(name: &str) -> String {
     // Browsers write these three as they stand in a quoted line, and only these.
     let name = name.replace("%22", "\"").replace("%0D", "").replace("%0A", "");
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();

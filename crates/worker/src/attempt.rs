@@ -9,9 +9,9 @@ use ode_job::order::{Effects, Order, OrderStep};
 use ode_job::pipeline::{File, Source};
 use ode_job::{
     Artifact, Check, Claimed, Context, Ended, ErrorCode, Event, Failure, JobId, Lease, Limits, LogLevel,
-    Progress,
+    Owner, Progress,
 };
-use ode_store::{Blobs, Finish, Store, crash};
+use ode_store::{Blobs, Destination, Finish, Places, Store, crash};
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -44,8 +44,10 @@ pub(crate) struct Line {
 struct Telling<'a> {
     lease: &'a Lease,
     attempt: u32,
+    owner: Owner,
     store: &'a Store,
     blobs: Option<&'a Blobs>,
+    places: &'a Places,
     told: &'a Told,
     logs: &'a mpsc::Sender<Line>,
     gathered: Mutex<Gathered>,
@@ -54,6 +56,8 @@ struct Telling<'a> {
 /// What an attempt has to show when it ends.
 #[derive(Debug, Default)]
 struct Gathered {
+    /// Files that were begun: each has a number of its own.
+    files_begun: usize,
     files: Vec<Artifact>,
     checks: Vec<Check>,
     notes: Map<String, Value>,
@@ -107,6 +111,10 @@ impl Context for Telling<'_> {
         found.map(Bytes::from).ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))
     }
 
+    async fn fetch(&self, address: &str, bytes_max: u64) -> Result<Bytes, Failure> {
+        self.places.fetch(self.owner, address, bytes_max).await
+    }
+
     fn note(&self, name: &'static str, value: Value) {
         self.gathered().notes.insert(name.to_owned(), value);
     }
@@ -129,7 +137,11 @@ impl Context for Telling<'_> {
     }
 
     async fn keep(&self, file: File) -> Result<Artifact, Failure> {
-        let number = self.gathered().files.len();
+        let number = {
+            let mut gathered = self.gathered();
+            gathered.files_begun += 1;
+            gathered.files_begun - 1
+        };
         let stored = self.blobs()?.put(self.lease.job(), self.lease.fence(), number, file.content).await;
         let stored = stored.map_err(|error| unreached(&error))?;
         let artifact = Artifact {
@@ -143,6 +155,11 @@ impl Context for Telling<'_> {
         };
         self.gathered().files.push(artifact.clone());
         Ok(artifact)
+    }
+
+    async fn publish(&self, address: &str, files: &[File]) -> Result<(), Failure> {
+        let (job, fence) = (self.lease.job(), self.lease.fence());
+        self.places.publish(Destination { owner: self.owner, job, fence, address }, files).await
     }
 
     fn effects(&self) -> Option<&dyn Effects> {
@@ -194,8 +211,10 @@ pub(crate) async fn run(
     let context = Telling {
         lease: &job.lease,
         attempt: job.attempt,
+        owner: job.owner,
         store: &shared.store,
         blobs: shared.blobs.as_ref(),
+        places: &shared.config.places,
         told: &told,
         logs: &shared.logs,
         gathered: Mutex::default(),
@@ -217,7 +236,7 @@ pub(crate) async fn run(
         Ok(Ok(Ok(result))) => (Ended::Succeeded, Some(result)),
         Ok(Ok(Err(failure))) => (Ended::Failed(failure), None),
     };
-    let Gathered { files: artifacts, checks, notes } = shown;
+    let Gathered { files: artifacts, checks, notes, .. } = shown;
     let end = Finish { artifacts, checks, notes, result, ..ending(&lane.limits, job, ended) };
     let took = began.elapsed();
     lane.pace.learn(took);

@@ -82,6 +82,10 @@ async fn cleanup(shared: &Shared, blobs: &Blobs, every: Duration) -> Result<(), 
         cleaned.files_removed,
         cleaned.events_archived
     );
+    let unpublished = shared.config.places.sweep().await;
+    if unpublished > 0 {
+        tracing::info!("removed {unpublished} results that attempts had left unpublished");
+    }
     Ok(())
 }
 

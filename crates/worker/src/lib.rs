@@ -14,7 +14,7 @@ mod report;
 pub use chores::Chores;
 use lane::{LaneState, Lanes};
 use ode_job::{Registry, WorkerId};
-use ode_store::{Blobs, Error, Store};
+use ode_store::{Blobs, Error, Places, Store};
 pub use report::METRICS;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -38,6 +38,8 @@ pub struct Config {
     pub away_max: Duration,
     /// How it looks after files and history; not at all where absent.
     pub chores: Option<Chores>,
+    /// Where documents may be fetched from and results be put, beside the file store.
+    pub places: Places,
     /// The name of this machine.
     pub host: String,
 }
@@ -51,6 +53,7 @@ impl Default for Config {
             grace: Duration::from_secs(30),
             away_max: Duration::from_hours(1),
             chores: None,
+            places: Places::default(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         }
     }

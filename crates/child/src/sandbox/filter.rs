@@ -53,14 +53,16 @@ fn compile(descriptors: Descriptors) -> Result<BpfProgram, seccompiler::BackendE
 }
 
 fn rules(descriptors: Descriptors) -> Result<Rules, seccompiler::BackendError> {
-    let Descriptors { payload, events, input, output } = descriptors;
+    let Descriptors { payload, events, input, output, status } = descriptors;
     let mut rules: Rules = HARMLESS.iter().map(|&call| (call, Vec::new())).collect();
-    let (readable, writable) = ([payload, input], [1, 2, events, output]);
+    let writable = [1, 2, events, output];
+    let readable: Vec<i32> = [payload, input].into_iter().chain(status).collect();
+    let seekable: Vec<i32> = [input, output].into_iter().chain(status).collect();
     for (call, numbers) in [
         (libc::SYS_read, &readable[..]),
         (libc::SYS_readv, &readable),
         (libc::SYS_pread64, &readable),
-        (libc::SYS_lseek, &[input, output]),
+        (libc::SYS_lseek, &seekable),
         (libc::SYS_write, &writable),
         (libc::SYS_writev, &writable),
         (libc::SYS_pwrite64, &writable),

@@ -64,6 +64,8 @@ pub(crate) struct Descriptors {
     pub(crate) events: i32,
     pub(crate) input: i32,
     pub(crate) output: i32,
+    /// The kernel's word about this process, to be read.
+    pub(crate) status: Option<i32>,
 }
 
 /// There is no sandbox on this system.

@@ -21,7 +21,7 @@ pub(super) fn zone_lines(zone: ZoneFile, sheet: &Sheet<'_>) -> Vec<Span> {
     let page = page.1;
     let [x0, y0, x1, y1] = zone.r#box;
     let (w, h) = (page.page.width / 100.0, page.page.height / 100.0);
-    let cell = Rect { x0: x0 * w, y0: y0 * h, x1: x1 * w, y1: y1 * h };
+    let cell = page.mirrored(Rect { x0: x0 * w, y0: y0 * h, x1: x1 * w, y1: y1 * h });
     let pieces = page.rows.iter().flat_map(|row| row.pieces.iter().map(move |p| (row, p)));
     pieces
         .filter(|(_, p)| is_inside(p.bbox, cell))

@@ -7,6 +7,7 @@ mod party;
 
 use crate::label::Hits;
 use crate::mapping::FieldRule;
+use crate::pattern::{Pattern, value_of};
 use crate::record::{Place, Typed};
 use crate::sheet::{Sheet, Span};
 use crate::values::{self, Kind, Locale};
@@ -114,7 +115,7 @@ fn candidates_of(rule: &FieldRule, context: Context<'_>, factor: f32) -> Vec<Can
 
 /// Reads a source as the rule's kind; a pattern in `take` cuts it first.
 fn read(rule: &FieldRule, source: &Source, locale: &Locale) -> Vec<Candidate> {
-    let Some(cut) = take(&source.span, rule.take.as_deref()) else { return Vec::new() };
+    let Some(cut) = take(&source.span, rule.take.as_ref()) else { return Vec::new() };
     let kind = if rule.codes.is_empty() { rule.kind } else { Kind::Text };
     values::read_all(kind, &cut.text, locale)
         .into_iter()
@@ -151,11 +152,10 @@ fn has_words_before(text: &str, start: usize) -> bool {
 }
 
 /// The part that the pattern wants: its first group, or all of it.
-pub(crate) fn take(span: &Span, pattern: Option<&regex::Regex>) -> Option<Span> {
+pub(crate) fn take(span: &Span, pattern: Option<&Pattern>) -> Option<Span> {
     let Some(pattern) = pattern else { return Some(span.clone()) };
-    let captures = pattern.captures(&span.text)?;
-    let bytes = captures.get(1).or_else(|| captures.get(0))?.range();
-    (!bytes.is_empty()).then(|| span.part(&crate::label::char_range(&span.text, bytes)))
+    let bytes = pattern.first(&span.text)?;
+    Some(span.part(&crate::label::char_range(&span.text, bytes)))
 }
 
 /// Printed text to code, where the rule lists codes; what is not listed is no value.
@@ -212,7 +212,7 @@ fn is_on_page(wanted: Option<i32>, page: usize, count: usize) -> bool {
 /// Where the pattern matches; its first group is the value. A match begins in one row and may end in the next, for
 /// titles that wrap.
 fn found(
-    pattern: &regex::Regex,
+    pattern: &Pattern,
     context: Context<'_>,
     is_allowed: &dyn Fn(usize, usize, f32) -> bool,
     sources: &mut Vec<Source>,
@@ -224,11 +224,10 @@ fn found(
                 text.push('\n');
                 text.push_str(&next.text);
             }
-            for captures in pattern.captures_iter(&text) {
-                let is_own = captures.get(0).is_some_and(|m| m.start() < row.text.len());
-                let group = captures.get(1).or_else(|| captures.get(0)).filter(|m| is_own && !m.is_empty());
-                let Some(group) = group else { continue };
-                let chars = crate::label::char_range(&text, group.range());
+            for found in pattern.captures_iter(&text) {
+                let is_own = found.get_match().is_some_and(|m| m.start() < row.text.len());
+                let Some(value) = value_of(&found).filter(|_| is_own) else { continue };
+                let chars = crate::label::char_range(&text, value);
                 let mut span = row.span(page.page.number, &(0..row.chars.len()));
                 if let Some(next) = page.rows.get(row_at + 1).filter(|_| chars.end > row.chars.len()) {
                     span.push_line(&next.span(page.page.number, &(0..next.chars.len())));

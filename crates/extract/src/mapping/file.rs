@@ -26,8 +26,6 @@ pub struct MappingFile {
     /// Kind of document.
     #[serde(default = "invoice")]
     pub kind: String,
-    /// Default output format.
-    pub output: Option<String>,
     /// One line about the layout, for people.
     #[serde(default)]
     pub about: String,
@@ -556,6 +554,9 @@ impl<'de> Deserialize<'de> for LineFile {
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
                 i32::try_from(number).map(LineFile::Number).map_err(E::custom)
             }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
+                i32::try_from(number).map(LineFile::Number).map_err(E::custom)
+            }
             fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
                 match name {
                     "largest-font" => Ok(LineFile::LargestFont),
@@ -579,6 +580,9 @@ impl<'de> Deserialize<'de> for Expected {
                 f.write_str("a text or a whole number; write amounts as text, \"12.50\"")
             }
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
+                Ok(Expected(number.to_string()))
+            }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
                 Ok(Expected(number.to_string()))
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {

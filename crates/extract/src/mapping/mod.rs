@@ -7,11 +7,12 @@ pub mod file;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use regex::Regex;
 use rust_decimal::Decimal;
 
 use crate::error::MappingError;
-use crate::label::{Care, Group, LabelId, Labels, LabelsBuilder, Pattern, as_pattern, compile};
+use crate::label::{Care, Group, LabelId, Labels, LabelsBuilder, as_pattern};
+use crate::pattern::{Pattern, escape};
+use crate::shipped;
 use crate::values::Kind;
 use check::Equation;
 pub(crate) use file::Side;
@@ -38,21 +39,19 @@ pub struct Mapping {
     pub status: Status,
     /// Kind of document.
     pub kind: String,
-    /// Default output format.
-    pub output: Option<String>,
     /// One line for people.
     pub about: String,
     /// The file it was read from; none for one that comes with the program.
     pub source: Option<String>,
     /// Which documents it is for.
     pub terms: MatchTerms,
-    /// How numbers and dates are written.
-    pub locale: LocaleFile,
-    /// Its documents with known values.
-    pub tests: Vec<TestFile>,
-    /// The file it was made from, with what it extends.
-    pub(crate) file: Arc<MappingFile>,
-    /// Worked out when first used: a program that reads one document should not compile sixteen mappings.
+    /// The whole file as JSON, for one that comes with the program.
+    text: &'static str,
+    /// The mapping that it extends.
+    parent: Option<Arc<Mapping>>,
+    /// The file with what it extends. Like the rules it is made when first used: a program that reads one document should
+    /// not read and compile sixteen mappings.
+    file: OnceLock<MappingFile>,
     rules: OnceLock<Rules>,
 }
 
@@ -68,9 +67,27 @@ pub(crate) struct Rules {
 }
 
 impl Mapping {
+    /// How numbers and dates are written.
+    pub fn locale(&self) -> &LocaleFile {
+        &self.file().locale
+    }
+
+    /// Its documents with known values.
+    pub fn tests(&self) -> &[TestFile] {
+        &self.file().tests
+    }
+
+    /// The file it was made from, with what it extends.
+    pub(crate) fn file(&self) -> &MappingFile {
+        self.file.get_or_init(|| {
+            let own = serde_json::from_str(self.text).expect("shipped mappings are read by a test");
+            inherit(own, self.parent.as_deref())
+        })
+    }
+
     /// The compiled rules.
     pub(crate) fn rules(&self) -> &Rules {
-        let compiled = || compile_rules(&self.file, Care::Trust);
+        let compiled = || compile_rules(self.file(), Care::Trust);
         self.rules.get_or_init(|| {
             compiled().expect("a file is compiled once when it is loaded, and shipped ones by a test")
         })
@@ -101,8 +118,8 @@ pub struct MatchTerm {
     pub weight: f32,
     /// Folded, for plain terms.
     pub(crate) plain: Option<String>,
-    /// Compiled, for patterns.
-    pub(crate) pattern: Option<Regex>,
+    /// For patterns.
+    pub(crate) pattern: Option<Pattern>,
 }
 
 /// How one header value is found.
@@ -192,57 +209,72 @@ pub(crate) struct Check {
     pub on_fail: OnFail,
 }
 
-/// Reads a file's text and compiles it, so that every mistake in it is found; what it extends is looked up by id.
-pub fn parse(
-    source: &str,
-    text: &str,
-    base: &dyn Fn(&str) -> Option<Arc<MappingFile>>,
-) -> Result<Mapping, MappingError> {
-    let mapping = parse_trusted(source, text, base)?;
-    let rules =
-        compile_rules(&mapping.file, Care::Check).map_err(|message| located(source, text, message))?;
-    Ok(Mapping { rules: OnceLock::from(rules), source: Some(source.to_owned()), ..mapping })
+/// How a mapping that another extends is found, by id.
+pub type Base<'a> = &'a dyn Fn(&str) -> Option<Arc<Mapping>>;
+
+/// Reads a file's text and compiles it, so that every mistake in it is found.
+pub fn parse(source: &str, text: &str, base: Base<'_>) -> Result<Mapping, MappingError> {
+    parse_with(source, text, base, Care::Check)
 }
 
 /// The same for a text whose patterns are known to be sound: they are compiled when they are used.
-pub(crate) fn parse_lazily(
-    source: &str,
-    text: &str,
-    base: &dyn Fn(&str) -> Option<Arc<MappingFile>>,
-) -> Result<Mapping, MappingError> {
+pub(crate) fn parse_lazily(source: &str, text: &str, base: Base<'_>) -> Result<Mapping, MappingError> {
+    parse_with(source, text, base, Care::Trust)
+}
+
+fn parse_with(source: &str, text: &str, base: Base<'_>, care: Care) -> Result<Mapping, MappingError> {
     let mapping = parse_trusted(source, text, base)?;
-    let rules =
-        compile_rules(&mapping.file, Care::Trust).map_err(|message| located(source, text, message))?;
+    let checked = if care == Care::Check { check_match(&mapping.terms) } else { Ok(()) };
+    let rules = checked.and_then(|()| compile_rules(mapping.file(), care));
+    let rules = rules.map_err(|message| located(source, text, message))?;
     Ok(Mapping { rules: OnceLock::from(rules), ..mapping })
 }
 
 /// Reads a file's text that is known to be sound.
-pub(crate) fn parse_trusted(
-    source: &str,
-    text: &str,
-    base: &dyn Fn(&str) -> Option<Arc<MappingFile>>,
-) -> Result<Mapping, MappingError> {
+pub(crate) fn parse_trusted(source: &str, text: &str, base: Base<'_>) -> Result<Mapping, MappingError> {
     let file: MappingFile = toml::from_str(text).map_err(|e| syntax_error(source, text, &e))?;
-    let fail = |message: String| MappingError { source: source.to_owned(), at: None, message };
+    let mapping = described(&file, base).map_err(|message| located(source, text, message))?;
+    let file = OnceLock::from(inherit(file, mapping.parent.as_deref()));
+    Ok(Mapping { source: Some(source.to_owned()), file, ..mapping })
+}
+
+/// One that comes with the program: only what tells which documents it is for is read now.
+pub(crate) fn parse_shipped(source: &str, head: &str, base: Base<'_>) -> Result<Mapping, MappingError> {
+    let fail = |message| MappingError { source: source.to_owned(), at: None, message };
+    let head: MappingFile = serde_json::from_str(head).map_err(|e| fail(e.to_string()))?;
+    let mapping = described(&head, base).map_err(fail)?;
+    Ok(Mapping { text: shipped::text_of(source), ..mapping })
+}
+
+/// A mapping without its rules: what its file says about itself.
+fn described(file: &MappingFile, base: Base<'_>) -> Result<Mapping, String> {
     if file.schema != SCHEMA {
-        return Err(fail(format!("schema is {}, but only {SCHEMA} is known here", file.schema)));
+        return Err(format!("schema is {}, but only {SCHEMA} is known here", file.schema));
     }
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if file.name.is_empty() || !file.name.chars().all(is_plain) {
-        return Err(fail(format!("the name {:?} may only hold a-z, 0-9 and _", file.name)));
+        return Err(format!("the name {:?} may only hold a-z, 0-9 and _", file.name));
     }
-    let merged = match &file.extends {
-        None => file.clone(),
-        Some(id) => {
-            let parent = base(id).ok_or_else(|| fail(format!("it extends {id}, which is not loaded")))?;
-            inherit(file.clone(), &parent)
-        }
-    };
-    compile_file(merged).map_err(|message| located(source, text, message))
+    let found = |id: &String| base(id).ok_or_else(|| format!("it extends {id}, which is not loaded"));
+    Ok(Mapping {
+        id: format!("{}_v{}", file.name, file.version),
+        name: file.name.clone(),
+        version: file.version,
+        status: file.status,
+        kind: file.kind.clone(),
+        about: file.about.clone(),
+        source: None,
+        terms: read_match(file),
+        text: "",
+        parent: file.extends.as_ref().map(found).transpose()?,
+        file: OnceLock::new(),
+        rules: OnceLock::new(),
+    })
 }
 
 /// Fields, tables, checks and locale of the parent, where the child has none of its own.
-fn inherit(mut child: MappingFile, parent: &MappingFile) -> MappingFile {
+fn inherit(mut child: MappingFile, parent: Option<&Mapping>) -> MappingFile {
+    let Some(parent) = parent.map(Mapping::file) else { return child };
     for (name, field) in &parent.fields {
         match child.fields.get_mut(name) {
             None => {
@@ -327,27 +359,9 @@ fn edits(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-fn compile_file(file: MappingFile) -> Result<Mapping, String> {
-    Ok(Mapping {
-        id: format!("{}_v{}", file.name, file.version),
-        name: file.name.clone(),
-        version: file.version,
-        status: file.status,
-        kind: file.kind.clone(),
-        output: file.output.clone(),
-        about: file.about.clone(),
-        source: None,
-        terms: compile_match(&file)?,
-        locale: file.locale.clone(),
-        tests: file.tests.clone(),
-        file: Arc::new(file),
-        rules: OnceLock::new(),
-    })
-}
-
 fn compile_rules(file: &MappingFile, care: Care) -> Result<Rules, String> {
-    let mut labels = LabelsBuilder::new(care);
-    labels.know(file.fields.iter().map(|(name, field)| (name.clone(), field.anchor.0.clone())).collect());
+    let known = file.fields.iter().map(|(name, field)| (name.as_str(), field.anchor.0.as_slice()));
+    let mut labels = LabelsBuilder::new(care, known.collect());
     for label in &file.ignore.0 {
         labels.add(label, Group::Anchor).map_err(|e| format!("ignore «{label}»: {e}"))?;
     }
@@ -367,30 +381,33 @@ fn compile_rules(file: &MappingFile, care: Care) -> Result<Rules, String> {
     let checks = file.checks.iter().map(|c| compile_check(c, &fields, &tables)).collect::<Result<_, _>>()?;
     let hints = file.locale.hints.iter().map(|hint| add_all(&mut labels, &hint.any, Group::Hint));
     let hints = hints.collect::<Result<_, _>>()?;
-    Ok(Rules { labels: labels.build()?, fields, tables, checks, hints })
+    Ok(Rules { labels: labels.build(), fields, tables, checks, hints })
 }
 
-fn compile_match(file: &MappingFile) -> Result<MatchTerms, String> {
-    let term = |text: &str, weight: f32| -> Result<MatchTerm, String> {
-        let pattern =
-            as_pattern(text).map(compile).transpose().map_err(|e| format!("match «{text}»: {e}"))?;
+fn read_match(file: &MappingFile) -> MatchTerms {
+    let term = |text: &str, weight: f32| {
+        let pattern = as_pattern(text).map(Pattern::trusted);
         let plain = pattern.is_none().then(|| crate::label::normal(text));
-        Ok(MatchTerm { text: text.to_owned(), weight, plain, pattern })
+        MatchTerm { text: text.to_owned(), weight, plain, pattern }
     };
-    let weighted = |list: &[file::WeightedText]| -> Result<Vec<MatchTerm>, String> {
-        list.iter().map(|t| term(&t.text, t.weight)).collect()
-    };
+    let weighted = |list: &[file::WeightedText]| list.iter().map(|t| term(&t.text, t.weight)).collect();
     let terms = &file.r#match;
-    Ok(MatchTerms {
-        all: weighted(&terms.all)?,
-        any: weighted(&terms.any)?,
-        none: terms.none.0.iter().map(|t| term(t, 1.0)).collect::<Result<_, _>>()?,
+    MatchTerms {
+        all: weighted(&terms.all),
+        any: weighted(&terms.any),
+        none: terms.none.0.iter().map(|t| term(t, 1.0)).collect(),
         min_any: terms.min_any.min(terms.any.len()),
         is_fallback: terms.fallback,
-    })
+    }
 }
 
-fn add_all(labels: &mut LabelsBuilder, texts: &Texts, group: Group) -> Result<Vec<LabelId>, String> {
+fn check_match(terms: &MatchTerms) -> Result<(), String> {
+    let all = terms.all.iter().chain(&terms.any).chain(&terms.none);
+    all.filter_map(|term| Some((term, term.pattern.as_ref()?)))
+        .try_for_each(|(term, pattern)| pattern.check().map_err(|e| format!("match «{}»: {e}", term.text)))
+}
+
+fn add_all(labels: &mut LabelsBuilder<'_>, texts: &Texts, group: Group) -> Result<Vec<LabelId>, String> {
     let mut ids = Vec::new();
     for text in &texts.0 {
         match text.strip_prefix('@') {
@@ -402,27 +419,30 @@ fn add_all(labels: &mut LabelsBuilder, texts: &Texts, group: Group) -> Result<Ve
 }
 
 /// The headings that parties stand under, out of the labels of the two fields.
-fn compile_party(side: Option<Side>, labels: &mut LabelsBuilder) -> Result<Option<Party>, String> {
+fn compile_party(side: Option<Side>, labels: &mut LabelsBuilder<'_>) -> Result<Option<Party>, String> {
     let Some(side) = side else { return Ok(None) };
     let seller = labels.add_known("seller_name", Group::Anchor)?;
     let buyer = labels.add_known("buyer_name", Group::Anchor)?;
     Ok(Some(Party { side, seller, buyer }))
 }
 
-fn pattern(text: &Option<String>, labels: &LabelsBuilder) -> Result<Option<Pattern>, String> {
+fn pattern(text: &Option<String>, labels: &LabelsBuilder<'_>) -> Result<Option<Pattern>, String> {
     text.as_ref().map(|text| labels.pattern(text).map_err(|e| format!("«{text}»: {e}"))).transpose()
 }
 
 /// Texts that are patterns between slashes, and looked for as they are otherwise.
-fn patterns(texts: &Texts, labels: &LabelsBuilder) -> Result<Vec<Pattern>, String> {
+fn patterns(texts: &Texts, labels: &LabelsBuilder<'_>) -> Result<Vec<Pattern>, String> {
     let one = |text: &String| match as_pattern(text) {
         Some(inside) => labels.pattern(inside).map_err(|e| format!("«{text}»: {e}")),
-        None => labels.pattern(&regex::escape(text)),
+        None => labels.pattern(&escape(text)),
     };
     texts.0.iter().map(one).collect()
 }
 
-fn compile_within(within: &Option<WithinFile>, labels: &mut LabelsBuilder) -> Result<Option<Within>, String> {
+fn compile_within(
+    within: &Option<WithinFile>,
+    labels: &mut LabelsBuilder<'_>,
+) -> Result<Option<Within>, String> {
     let Some(within) = within else { return Ok(None) };
     Ok(Some(Within {
         from: add_all(labels, &within.from, Group::Bound)?,
@@ -455,7 +475,7 @@ fn check_ranges(field: &FieldFile) -> Result<(), String> {
 /// How far down a value stands from its label unless the file says otherwise, in lines.
 const REACH_LINES: f32 = 3.0;
 
-fn compile_field(field: &FieldFile, labels: &mut LabelsBuilder) -> Result<FieldRule, String> {
+fn compile_field(field: &FieldFile, labels: &mut LabelsBuilder<'_>) -> Result<FieldRule, String> {
     let has_source =
         !field.anchor.0.is_empty() || field.find.is_some() || field.zone.is_some() || field.party.is_some();
     if !has_source && field.value.is_none() && field.within.is_none() && field.or.is_empty() {
@@ -501,7 +521,7 @@ fn compile_field(field: &FieldFile, labels: &mut LabelsBuilder) -> Result<FieldR
     })
 }
 
-fn compile_table(table: &TableFile, at: usize, labels: &mut LabelsBuilder) -> Result<TableRule, String> {
+fn compile_table(table: &TableFile, at: usize, labels: &mut LabelsBuilder<'_>) -> Result<TableRule, String> {
     if table.columns.is_empty() || table.columns.len() > RULES_MAX {
         return Err("it needs columns".into());
     }
@@ -539,7 +559,7 @@ fn compile_table(table: &TableFile, at: usize, labels: &mut LabelsBuilder) -> Re
 fn compile_column(
     column: &ColumnFile,
     table: usize,
-    labels: &mut LabelsBuilder,
+    labels: &mut LabelsBuilder<'_>,
 ) -> Result<ColumnRule, String> {
     Ok(ColumnRule {
         name: column.name.clone(),
@@ -617,16 +637,15 @@ mod tests {
 
     #[test]
     fn a_child_takes_what_it_lacks_from_its_parent() {
-        let parent: MappingFile = toml::from_str(&format!(
+        let parent = load(&format!(
             "{HEAD}[locale]\nnumbers = \"1.234,56\"\n[fields.a]\nvalue = \"1\"\n[fields.b]\nvalue = \"1\"\n"
-        ))
-        .unwrap();
-        let parent = Arc::new(parent);
+        ));
+        let parent = Arc::new(parent.unwrap());
         let text =
             "schema = 1\nname = \"child\"\nversion = 1\nextends = \"note_v2\"\n[fields.b]\nvalue = \"2\"\n";
         let child = parse("child.toml", text, &|_| Some(parent.clone())).unwrap();
         assert_eq!(child.rules().fields["a"].value.as_deref(), Some("1"));
         assert_eq!(child.rules().fields["b"].value.as_deref(), Some("2"));
-        assert_eq!(child.locale.numbers, Some(file::NumbersFile::Comma));
+        assert_eq!(child.locale().numbers, Some(file::NumbersFile::Comma));
     }
 }

@@ -51,7 +51,7 @@ fn start_at(
     let band = band_of(rule, bands, rule.starts)?;
     let column = &rule.columns[rule.starts];
     let is_filled = |part: &BodyRow<'_>| {
-        let cell = cell_span(part, &band).and_then(|span| take(&span, column.take.as_deref()));
+        let cell = cell_span(part, &band).and_then(|span| take(&span, column.take.as_ref()));
         cell.is_some_and(|span| !values::read_all(column.kind, &span.text, locale).is_empty())
     };
     let cells = |part: &BodyRow<'_>| distinct(bands).filter(|b| cell_span(part, b).is_some()).count();

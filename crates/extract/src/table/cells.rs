@@ -5,6 +5,7 @@ use ode_pdf::Rect;
 use super::{Bands, BodyRow, band_of, cell_span};
 use crate::field::{coded, take};
 use crate::mapping::{ColumnRule, TableRule};
+use crate::pattern::Pattern;
 use crate::record::{Cell, Field, Place, Row, Typed, Value};
 use crate::sheet::Span;
 use crate::values::{self, Kind, Locale, number};
@@ -67,7 +68,7 @@ pub(super) fn constant(column: &ColumnRule, value: &str) -> (Cell, Option<Cell>)
 /// Searches the pattern in the text of the whole row.
 fn find_in_row(
     column: &ColumnRule,
-    pattern: &regex::Regex,
+    pattern: &Pattern,
     lines: &[BodyRow<'_>],
     locale: &Locale,
 ) -> Option<(Cell, Option<Cell>)> {
@@ -107,7 +108,7 @@ fn read_cell(
 }
 
 fn cut(column: &ColumnRule, span: &Span) -> Option<Span> {
-    take(span, column.take.as_deref())
+    take(span, column.take.as_ref())
 }
 
 /// The first line and those that go on directly under it in the same type; plain words also end where an attribute

@@ -45,7 +45,7 @@ pub(super) fn find_header(rule: &TableRule, context: Context<'_>, page: usize) -
             if is_high || has_money(&rows[end - 1], context.locale) {
                 break;
             }
-            let header = header_in(&hits, rows, start..end);
+            let header = header_in(rule, &hits, rows, start..end);
             let lacks = |(c, head): (&ColumnRule, &Option<Rect>)| {
                 c.is_required && !c.heads.is_empty() && head.is_none()
             };
@@ -69,17 +69,42 @@ fn has_money(row: &TextRow, locale: &Locale) -> bool {
     values::read_all(Kind::Amount, &row.text, locale).iter().any(|r| r.is_sure)
 }
 
-/// Headings within some rows, each place used once.
-fn header_in(hits: &[Vec<Hit>], rows: &[TextRow], window: Range<usize>) -> Header {
-    let mut used: Vec<(usize, usize)> = Vec::new();
+/// Headings within some rows, each place used once. A word that may head several columns ("Jumlah" is a quantity or an
+/// amount) is left to one that no row can do without, where that has no other.
+fn header_in(rule: &TableRule, hits: &[Vec<Hit>], rows: &[TextRow], window: Range<usize>) -> Header {
+    let here: Vec<&[Hit]> = hits.iter().map(|column| within(column, &window)).collect();
+    let mut used: Vec<Place> = Vec::new();
     let mut heads = Vec::new();
-    for column in hits {
-        let free = column.iter().find(|h| window.contains(&h.row) && !used.contains(&(h.row, h.chars.start)));
-        heads.push(free.and_then(|hit| {
-            used.push((hit.row, hit.chars.start));
-            rows[hit.row].rect(&hit.chars)
-        }));
+    for (at, column) in here.iter().enumerate() {
+        let is_free = |hit: &&Hit| !used.contains(&place(hit));
+        let is_only = |hit: &Hit, other: usize| {
+            let mut free = here[other].iter().filter(is_free).map(place);
+            free.next() == Some(place(hit)) && free.next().is_none()
+        };
+        let later = (at + 1..here.len()).filter(|other| is_vital(rule, *other));
+        let found = column.iter().find(|hit| is_free(hit) && !later.clone().any(|other| is_only(hit, other)));
+        heads.push(found.and_then(|hit| rows[hit.row].rect(&hit.chars)));
+        used.extend(found.map(place));
     }
     let count = heads.iter().flatten().count();
     Header { rows: window, heads, count }
+}
+
+/// Row and first character of a heading.
+type Place = (usize, usize);
+
+fn place(hit: &Hit) -> Place {
+    (hit.row, hit.chars.start)
+}
+
+/// The hits, which are in reading order, in some rows.
+fn within<'a>(hits: &'a [Hit], window: &Range<usize>) -> &'a [Hit] {
+    let first = hits.partition_point(|hit| hit.row < window.start);
+    let end = hits.partition_point(|hit| hit.row < window.end);
+    &hits[first..end]
+}
+
+/// Whether there is no row without this column.
+fn is_vital(rule: &TableRule, column: usize) -> bool {
+    column == rule.starts || rule.columns[column].is_required
 }

@@ -14,6 +14,7 @@ use ode_pdf::Rect;
 use crate::field::{Context, areas, begins_piece};
 use crate::label::Hit;
 use crate::mapping::{ColumnRule, TableRule};
+use crate::pattern::Pattern;
 use crate::record::Row;
 use crate::sheet::{SheetPage, Span, TextRow, union};
 use body::page_rows;
@@ -53,17 +54,18 @@ pub(crate) fn rows(rule: &TableRule, context: Context<'_>) -> Vec<Row> {
 }
 
 /// Every line that matches is a row; the pattern's named groups are its cells.
-fn rows_by_pattern(rule: &TableRule, pattern: &regex::Regex, context: Context<'_>) -> Vec<Row> {
+fn rows_by_pattern(rule: &TableRule, pattern: &Pattern, context: Context<'_>) -> Vec<Row> {
     let areas = rule.within.as_ref().map(|within| areas(within, context));
     let mut found = Vec::new();
     for (page, at, text_row) in context.sheet.rows() {
         let is_inside =
             areas.as_ref().is_none_or(|areas| areas.iter().any(|a| a.holds(page, at, text_row.bbox.x0)));
-        let Some(captures) = pattern.captures(&text_row.text).filter(|_| is_inside) else { continue };
+        let groups = pattern.captures_iter(&text_row.text).next();
+        let Some(groups) = groups.filter(|_| is_inside) else { continue };
         let number = context.sheet.pages[page].page.number;
         let mut row = Row::new();
         for column in &rule.columns {
-            let cell = match (captures.name(&column.name), &column.value) {
+            let cell = match (groups.get_group_by_name(&column.name), &column.value) {
                 (Some(group), _) => {
                     let chars = crate::label::char_range(&text_row.text, group.range());
                     typed_cell(column, &text_row.span(number, &chars), context.locale)

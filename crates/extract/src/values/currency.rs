@@ -29,6 +29,21 @@ const MARKS: &[(&str, &str)] = &[
     ("RM", "MYR"),
     ("R$", "BRL"),
     ("¥", "JPY"),
+    ("￥", "JPY"),
+    ("円", "JPY"),
+    ("元", "CNY"),
+    ("원", "KRW"),
+    ("฿", "THB"),
+    ("₫", "VND"),
+    ("₴", "UAH"),
+    ("грн", "UAH"),
+    ("грн.", "UAH"),
+    ("руб.", "RUB"),
+    ("руб", "RUB"),
+    ("ر.س", "SAR"),
+    ("د.إ", "AED"),
+    ("ש\"ח", "ILS"),
+    ("ש״ח", "ILS"),
     ("₹", "INR"),
     ("zł", "PLN"),
     ("Kč", "CZK"),
@@ -44,6 +59,9 @@ const MARKS: &[(&str, &str)] = &[
     ("Fr.", "CHF"),
 ];
 
+/// Money that is printed without cents.
+const WHOLE: &[&str] = &["JPY", "KRW", "VND", "IDR", "CLP", "ISK"];
+
 /// What a mapping adds to the marks that everybody knows, and what it assumes where the page is silent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Currencies {
@@ -57,13 +75,9 @@ pub struct Currencies {
 pub fn currencies(text: &str, known: &Currencies) -> Vec<Reading> {
     let chars: Vec<char> = text.chars().collect();
     let mut found: Vec<Reading> = Vec::new();
-    for (mark, code) in known.marks.iter().map(|(m, c)| (m.as_str(), c.as_str())) {
-        find_mark(&chars, mark, code, &mut found);
-    }
-    for code in CODES {
-        find_mark(&chars, code, code, &mut found);
-    }
-    for (mark, code) in MARKS {
+    let own = known.marks.iter().map(|(mark, code)| (mark.as_str(), code.as_str()));
+    let all = own.chain(CODES.iter().map(|code| (*code, *code))).chain(MARKS.iter().copied());
+    for (mark, code) in all.filter(|(mark, _)| text.contains(mark)) {
         find_mark(&chars, mark, code, &mut found);
     }
     found.sort_by_key(|r| (r.chars.start, usize::MAX - r.chars.end));
@@ -71,18 +85,32 @@ pub fn currencies(text: &str, known: &Currencies) -> Vec<Reading> {
     found
 }
 
+/// Whether the text names money that is printed without cents.
+pub fn is_whole_money(text: &str, known: &Currencies) -> bool {
+    let is_whole = |reading: &Reading| match &reading.typed {
+        Typed::Code(code) => WHOLE.contains(&code.as_str()),
+        Typed::Text(_) | Typed::Number(_) | Typed::Date(_) => false,
+    };
+    currencies(text, known).iter().any(is_whole)
+}
+
 fn find_mark(chars: &[char], mark: &str, code: &str, found: &mut Vec<Reading>) {
     let wanted: Vec<char> = mark.chars().collect();
     let is_word = wanted.first().is_some_and(|c| c.is_alphabetic());
+    // "120円": a letter that is a mark only behind a number.
+    let is_counter = is_word && wanted.iter().copied().all(is_symbol);
     for (at, window) in chars.windows(wanted.len()).enumerate() {
         if window != wanted.as_slice() {
             continue;
         }
         let end = at + wanted.len();
-        let touches_letter = is_word
-            && (at.checked_sub(1).is_some_and(|i| chars[i].is_alphanumeric())
-                || chars.get(end).is_some_and(|c| c.is_alphabetic()));
-        if !touches_letter && !found.iter().any(|r| r.chars.start <= at && end <= r.chars.end) {
+        let before = at.checked_sub(1).map(|i| chars[i]);
+        let begins = match is_counter {
+            true => before.is_some_and(char::is_numeric),
+            false => !is_word || !before.is_some_and(char::is_alphanumeric),
+        };
+        let ends = !is_word || !chars.get(end).is_some_and(|c| c.is_alphabetic());
+        if begins && ends && !found.iter().any(|r| r.chars.start <= at && end <= r.chars.end) {
             let is_sure = code == mark;
             found.push(Reading { typed: Typed::Code(code.to_owned()), chars: at..end, is_sure });
         }
@@ -91,7 +119,24 @@ fn find_mark(chars: &[char], mark: &str, code: &str, found: &mut Vec<Reading>) {
 
 /// A sign that stands for money.
 pub fn is_symbol(c: char) -> bool {
-    matches!(c, '€' | '$' | '£' | '¥' | '₹' | '₺' | '₽' | '₩' | '₪')
+    matches!(
+        c,
+        '€' | '$'
+            | '£'
+            | '¥'
+            | '￥'
+            | '円'
+            | '元'
+            | '₹'
+            | '₺'
+            | '₽'
+            | '₩'
+            | '원'
+            | '₪'
+            | '฿'
+            | '₫'
+            | '₴'
+    )
 }
 
 /// Whether the text is exactly one mark or code.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use jiff::civil::Date;
 
 use super::Reading;
+use super::number::western;
 use crate::record::Typed;
 
 /// In which order a date of three numbers is read where it does not tell by itself (`03/10/2025`).
@@ -26,7 +27,7 @@ pub struct DateStyle {
 
 /// Month names by the shortest beginning that tells them apart, in lower case without accents:
 /// Indonesian, English, German, French, Dutch, Spanish, Italian, Portuguese, Polish, Czech, Slovak, Danish, Swedish,
-/// Norwegian, Finnish, Romanian, Hungarian, Croatian, Slovenian, Greek, Turkish. "Listopad" is November in Polish and Czech,
+/// Norwegian, Finnish, Romanian, Hungarian, Croatian, Slovenian, Greek, Turkish, Russian, Ukrainian, Arabic, Hebrew. "Listopad" is November in Polish and Czech,
 /// and October in Croatian: there it is printed in figures far more often, and November is taken.
 const MONTHS: &[(&str, i8)] = &[
     ("januari", 1),
@@ -305,6 +306,55 @@ const MONTHS: &[(&str, i8)] = &[
     ("δεκεμβριου", 12),
     ("δεκεμβριος", 12),
     ("aralik", 12),
+    ("січня", 1),
+    ("января", 1),
+    ("ינואר", 1),
+    ("يناير", 1),
+    ("лютого", 2),
+    ("февраля", 2),
+    ("פברואר", 2),
+    ("فبراير", 2),
+    ("березня", 3),
+    ("марта", 3),
+    ("מרס", 3),
+    ("מרץ", 3),
+    ("مارس", 3),
+    ("апреля", 4),
+    ("квітня", 4),
+    ("אפריל", 4),
+    ("ابريل", 4),
+    ("мая", 5),
+    ("травня", 5),
+    ("מאי", 5),
+    ("مايو", 5),
+    ("июня", 6),
+    ("червня", 6),
+    ("יוני", 6),
+    ("يونيو", 6),
+    ("июля", 7),
+    ("липня", 7),
+    ("יולי", 7),
+    ("يوليو", 7),
+    ("августа", 8),
+    ("серпня", 8),
+    ("אוגוסט", 8),
+    ("اغسطس", 8),
+    ("вересня", 9),
+    ("сентября", 9),
+    ("ספטמבר", 9),
+    ("سبتمبر", 9),
+    ("жовтня", 10),
+    ("октября", 10),
+    ("אוקטובר", 10),
+    ("اكتوبر", 10),
+    ("листопада", 11),
+    ("ноября", 11),
+    ("נובמבר", 11),
+    ("نوفمبر", 11),
+    ("грудня", 12),
+    ("декабря", 12),
+    ("דצמבר", 12),
+    ("ديسمبر", 12),
 ];
 
 /// A piece of a text that may be part of a date.
@@ -344,7 +394,7 @@ pub fn dates(text: &str, style: &DateStyle) -> Vec<Reading> {
 /// them can be read both ways.
 pub fn order_of<'a>(texts: impl Iterator<Item = &'a str>) -> Option<DateOrder> {
     let (mut day_first, mut month_first) = (0, 0);
-    for text in texts {
+    for text in texts.filter(|text| text.contains(|c: char| c.is_numeric())) {
         let parts = parts(text);
         for window in parts.windows(5) {
             let [(a, _), (j1, _), (b, _), (j2, _), (c, _)] = window else { continue };
@@ -366,7 +416,7 @@ pub fn order_of<'a>(texts: impl Iterator<Item = &'a str>) -> Option<DateOrder> {
 }
 
 fn parts(text: &str) -> Vec<(Part, Range<usize>)> {
-    let chars: Vec<char> = text.chars().collect();
+    let chars: Vec<char> = text.chars().map(western).collect();
     let mut parts = Vec::new();
     let mut at = 0;
     while at < chars.len() {
@@ -429,10 +479,19 @@ fn whole_part(text: &str) -> Part {
 
 fn word_part(word: &[char]) -> Part {
     let folded: String = word.iter().map(|c| crate::sheet::fold_char(*c)).collect();
-    if matches!(folded.as_str(), "de" | "del" | "den" | "of" | "st" | "nd" | "rd" | "th" | "er" | "d") {
-        return Part::Joint;
+    match folded.as_str() {
+        "de" | "del" | "den" | "of" | "st" | "nd" | "rd" | "th" | "er" | "d" => Part::Joint,
+        // "2026年3月5日", "2026년 3월 5일".
+        "年" | "月" | "日" | "년" | "월" | "일" => Part::Joint,
+        word => month(word).map_or(Part::Other, Part::Month),
     }
-    MONTHS.iter().find(|(name, _)| *name == folded).map_or(Part::Other, |(_, month)| Part::Month(*month))
+}
+
+/// The month of a name. Looked up for every word of a page, so by its first letter first.
+fn month(word: &str) -> Option<i8> {
+    let first = word.as_bytes().first()?;
+    let known = MONTHS.iter().filter(|(name, _)| name.as_bytes().first() == Some(first));
+    known.filter(|(name, _)| *name == word).map(|(_, month)| *month).next()
 }
 
 /// The date that starts at this part, and the part after its end.
@@ -458,9 +517,11 @@ fn date_at(parts: &[(Part, Range<usize>)], at: usize, style: &DateStyle) -> Opti
         }
         (
             Part::Number { value: y, digits: 4 },
-            Part::Number { value: m, digits: 2 },
-            Part::Number { value: d, digits: 2 },
-        ) if by_marks => date(*y, i8::try_from(*m).ok()?, *d),
+            Part::Number { value: m, digits: 1 | 2 },
+            Part::Number { value: d, digits: 1 | 2 },
+        ) if by_marks && (is_padded(second, third) || has_marks(parts, at, after)) => {
+            date(year(*y, 4)?, i8::try_from(*m).ok()?, *d)
+        }
         (
             Part::Number { value: a, digits: 1 | 2 },
             Part::Number { value: b, digits: 1 | 2 },
@@ -469,6 +530,11 @@ fn date_at(parts: &[(Part, Range<usize>)], at: usize, style: &DateStyle) -> Opti
         _ => None,
     };
     date.map(|date| (date, after + 1))
+}
+
+/// Whether both numbers have two figures.
+fn is_padded(month: &Part, day: &Part) -> bool {
+    [month, day].iter().all(|part| matches!(part, Part::Number { digits: 2, .. }))
 }
 
 /// A date does not start in the middle of a longer figure such as "1.25.04.2018".
@@ -545,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_of_eight_languages_are_read() {
+    fn dates_of_many_languages_are_read() {
         check("21 Januari 2025", &["2025-01-21"]);
         check("August 3 , 2014", &["2014-08-03"]);
         check("11. März 2014", &["2014-03-11"]);
@@ -555,6 +621,10 @@ mod tests {
         check("7 luglio 2022", &["2022-07-07"]);
         check("9 de março de 2021", &["2021-03-09"]);
         check("Jan 31, 2022", &["2022-01-31"]);
+        check("20 марта 2026 г.", &["2026-03-20"]);
+        check("5 אפריל 2026", &["2026-04-05"]);
+        check("2026年3月5日", &["2026-03-05"]);
+        check("2026년 12월 31일", &["2026-12-31"]);
     }
 
     #[test]
@@ -567,6 +637,8 @@ mod tests {
         check("RE-20150613/503", &[]);
         check("2019-06-10", &["2019-06-10"]);
         check("von 13.06.2015", &["2015-06-13"]);
+        check("2026/3/5", &["2026-03-05"]);
+        check("١٥/٠٣/٢٠٢٦", &["2026-03-15"]);
     }
 
     #[test]

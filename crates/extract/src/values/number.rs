@@ -37,7 +37,7 @@ struct Run {
 
 /// Every amount in the text. Digits inside words, dates and identifiers are left alone, and so are rates.
 pub fn amounts(text: &str, locale: &Locale) -> Vec<Reading> {
-    let chars: Vec<char> = text.chars().collect();
+    let chars: Vec<char> = text.chars().map(western).collect();
     let is_rate = |run: &Run| chars[run.chars.end..].iter().find(|c| !c.is_whitespace()) == Some(&'%');
     let is_code =
         |run: &Run| run.body.len() > BARE_DIGITS_MAX && run.body.chars().all(|c| c.is_ascii_digit());
@@ -53,7 +53,7 @@ pub fn quantities(text: &str, locale: &Locale) -> Vec<Reading> {
 
 /// Numbers with a percent sign behind them; without any, the first bare number.
 pub fn percents(text: &str, locale: &Locale) -> Vec<Reading> {
-    let chars: Vec<char> = text.chars().collect();
+    let chars: Vec<char> = text.chars().map(western).collect();
     let all = quantities(text, locale);
     let marked = |r: &&Reading| chars[r.chars.end..].iter().find(|c| **c != ' ') == Some(&'%');
     let with_sign: Vec<Reading> = all.iter().filter(marked).cloned().collect();
@@ -92,8 +92,23 @@ fn is_minus(c: char) -> bool {
     matches!(c, '-' | '−' | '–')
 }
 
+/// Digits and marks of numbers as Latin writes them: Arabic, Persian and full-width ones count alike.
+pub(super) fn western(c: char) -> char {
+    let digit = |zero: char| char::from_digit(u32::from(c) - u32::from(zero), 10).unwrap_or(c);
+    match c {
+        '٠'..='٩' => digit('٠'),
+        '۰'..='۹' => digit('۰'),
+        '０'..='９' => digit('０'),
+        '٫' | '．' => '.',
+        '٬' | '，' => ',',
+        '٪' | '％' => '%',
+        '／' => '/',
+        c => c,
+    }
+}
+
 fn runs(text: &str, forbidden: &dyn Fn(char) -> bool) -> Vec<Run> {
-    let chars: Vec<char> = text.chars().collect();
+    let chars: Vec<char> = text.chars().map(western).collect();
     let mut found = Vec::new();
     let mut at = 0;
     while at < chars.len() {
@@ -163,7 +178,9 @@ fn signed_run(chars: &[char], digits: Range<usize>, forbidden: &dyn Fn(char) -> 
     let body: String = chars[digits.clone()].iter().filter(|c| c.is_ascii_digit() || is_mark(**c)).collect();
     let before = digits.start.checked_sub(1).map(|at| chars[at]);
     let after = chars.get(digits.end).copied();
-    if after.is_some_and(forbidden) || after.is_some_and(|c| is_mark(c) && !is_trailing(chars, digits.end)) {
+    let is_forbidden = |c: char| forbidden(c) && !currency::is_symbol(c);
+    if after.is_some_and(is_forbidden) || after.is_some_and(|c| is_mark(c) && !is_trailing(chars, digits.end))
+    {
         return None;
     }
     let mut start = digits.start;
@@ -297,6 +314,20 @@ pub fn style_of<'a>(texts: impl Iterator<Item = &'a str>) -> NumberStyle {
     }
 }
 
+/// The same for money without cents, where no number has decimals: the one mark that is used parts thousands.
+pub fn style_of_whole_money<'a>(texts: impl Iterator<Item = &'a str>) -> NumberStyle {
+    let (mut comma, mut point) = (false, false);
+    for run in texts.flat_map(|text| runs(text, &is_word_part)) {
+        comma |= run.body.contains(',');
+        point |= run.body.contains('.');
+    }
+    match (comma, point) {
+        (true, false) => NumberStyle::Point,
+        (false, true) => NumberStyle::Comma,
+        (true, true) | (false, false) => NumberStyle::Unknown,
+    }
+}
+
 /// The decimal mark that a number gives away, if it does: by two decimals, by both marks, by repeated grouping.
 fn vote(body: &str) -> Option<char> {
     let points = body.matches('.').count();
@@ -339,6 +370,17 @@ mod tests {
             check(text, NumberStyle::Unknown, &["1234567.00"]);
         }
         check("1.234.567", NumberStyle::Unknown, &["1234567"]);
+    }
+
+    #[test]
+    fn digits_of_other_scripts_and_marks_of_money_behind_them_are_read() {
+        for text in ["١٬٢٣٤٫٥٠", "１，２３４．５０", "1,234.50元", "1,234.50 ₪"] {
+            check(text, NumberStyle::Unknown, &["1234.50"]);
+        }
+        check("12,000円", NumberStyle::Point, &["12000"]);
+        assert_eq!(style_of_whole_money(["12,000円", "3"].into_iter()), NumberStyle::Point);
+        assert_eq!(style_of_whole_money(["12.000", "3"].into_iter()), NumberStyle::Comma);
+        assert_eq!(style_of_whole_money(["12.000", "1,5"].into_iter()), NumberStyle::Unknown);
     }
 
     #[test]

@@ -27,6 +27,11 @@ pub(crate) const NO_DATE: Date = Date::constant(1, 1, 1);
 const NO_CURRENCY: &str = "XXX";
 /// Commercial invoice, in UNTDID 1001.
 const COMMERCIAL_INVOICE: &str = "380";
+/// Header values without which no invoice conforms.
+const DEMANDED: &[&str] =
+    &["invoice_number", "issue_date", "seller_name", "seller_country", "buyer_name", "buyer_country"];
+/// Of these the standard wants one.
+const SELLER_IDENTIFIERS: &[&str] = &["seller_id", "seller_registration", "seller_vat_id"];
 /// Type codes of UNTDID 1001 that are credit notes.
 const CREDIT_NOTES: &[&str] =
     &["81", "83", "261", "262", "296", "308", "381", "396", "420", "458", "502", "503", "532"];
@@ -86,6 +91,7 @@ impl Invoice {
         tax::complete(&mut invoice);
         invoice.locate_parties();
         invoice.settle();
+        invoice.tell_gaps();
         invoice
     }
 
@@ -143,12 +149,38 @@ impl Invoice {
             }
             Some(code) => set_code(&mut self.header, "currency", &code.to_uppercase()),
         }
-        for name in ["invoice_number", "issue_date", "seller_name", "buyer_name"] {
+    }
+
+    /// What the standard demands and nobody can know, and what is printed in another form than it demands.
+    fn tell_gaps(&mut self) {
+        for name in DEMANDED {
             let is_known =
-                if name == "issue_date" { self.header.date(name).is_some() } else { self.header.has(name) };
+                if *name == "issue_date" { self.header.date(name).is_some() } else { self.header.has(name) };
             if let (false, Some(term)) = (is_known, terms::header(name)) {
-                let message = format!("The document states no {}, which the standard demands.", term.label);
+                let message = format!(
+                    "The document states no {} ({}), which the standard demands.",
+                    term.label, term.number
+                );
                 self.tell(Severity::Review, FindingCode::DemandedTermMissing, Some(name), message);
+            }
+        }
+        let is_identified = SELLER_IDENTIFIERS.iter().any(|name| self.header.has(name));
+        if !is_identified {
+            let message = "The document states no identifier of the seller (BT-29, BT-30 or BT-31), of which the standard \
+                           demands one.";
+            let code = FindingCode::DemandedTermMissing;
+            self.tell(Severity::Review, code, Some("seller_vat_id"), message.to_owned());
+        }
+        for name in ["seller_vat_id", "buyer_vat_id", "tax_representative_vat_id"] {
+            let number = self.header.text(name);
+            let is_bare = number.is_some_and(|number| codes::country_of_identifier(&number).is_none());
+            if let (true, Some(term)) = (is_bare, terms::header(name)) {
+                let message = format!(
+                    "The {} ({}) is printed without a country before it, which the standard demands. It was written as \
+                     printed.",
+                    term.label, term.number
+                );
+                self.tell(Severity::Info, FindingCode::TermNotConformant, Some(name), message);
             }
         }
     }
@@ -335,8 +367,7 @@ impl Invoice {
             self.derive("payment_terms", terms, "neither terms nor a due date are stated");
         }
         // The standard wants one of three identifiers of the seller; a tax number is one that everybody knows.
-        let is_identified =
-            ["seller_id", "seller_registration", "seller_vat_id"].iter().any(|name| self.header.has(name));
+        let is_identified = SELLER_IDENTIFIERS.iter().any(|name| self.header.has(name));
         if let (false, Some(number)) = (is_identified, self.header.text("seller_tax_number")) {
             self.derive("seller_id", Typed::Text(number), "the tax number identifies the seller");
         }

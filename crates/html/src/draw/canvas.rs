@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use hayro_interpret::font::{Glyph, GlyphRun, PositionedGlyph};
+use hayro_interpret::hayro_cmap::BfString;
 use hayro_interpret::kurbo::{Affine, BezPath, Point, Rect, Shape as _};
 use hayro_interpret::{
     BlendMode, CacheKey, ClipPath, Device, DrawMode, DrawProps, FillRule, Image, ImageDrawProps, MaskType,
@@ -104,6 +105,8 @@ pub(crate) struct Canvas<'c> {
     text: Vec<Drawn>,
     /// Glyphs that have letters but no shape, and their colours.
     missing: Vec<(u32, [u8; 4])>,
+    /// Glyphs that have neither letters nor a shape.
+    blanks: Vec<u32>,
     depth: u32,
 }
 
@@ -133,6 +136,7 @@ impl<'c> Canvas<'c> {
             pending: None,
             text: Vec::new(),
             missing: Vec::new(),
+            blanks: Vec::new(),
             depth: 0,
         }
     }
@@ -594,7 +598,7 @@ impl<'c> Canvas<'c> {
                 }
                 return self.glyph_rest(run, props, mode, glyph);
             };
-            if outline.path.elements().is_empty() {
+            if outline.path.elements().is_empty() || self.is_misdrawn(traced, glyph) {
                 self.note_missing(traced, props);
                 continue;
             }
@@ -622,13 +626,36 @@ impl<'c> Canvas<'c> {
         self.end_run(first);
     }
 
+    /// Whether a shape was taken from a font that stands in for the right one, by a number that means something else there.
+    fn is_misdrawn(&self, traced: Option<u32>, glyph: &Glyph<'_>) -> bool {
+        let Some(traced) = traced.map(|traced| &self.glyphs[traced as usize]) else {
+            return false;
+        };
+        if !traced.is_substitute || traced.text.is_empty() || self.is_in_group() {
+            return false;
+        }
+        let told = match glyph {
+            Glyph::Outline(glyph) => glyph.as_unicode(),
+            Glyph::Type3(_) => return false,
+        };
+        let is_told = match told {
+            Some(BfString::Char(letter)) => traced.text.chars().eq([letter]),
+            Some(BfString::String(letters)) => traced.text == letters,
+            None => false,
+        };
+        !is_told || is_foreign(&traced.text)
+    }
+
     /// Remembers a glyph that should be seen and has no shape: its font is not in the document.
     fn note_missing(&mut self, traced: Option<u32>, props: &DrawProps<'_>) {
-        if let (Some(traced), Paint::Color(colour)) = (traced, &props.paint) {
-            // The fonts that stand in for others know the letters of the West, so their blanks are meant.
-            let is_foreign = self.glyphs[traced as usize].text.chars().any(|letter| letter >= '\u{370}');
-            if is_foreign && !self.is_in_group() {
-                self.missing.push((traced, colour.to_rgba().to_rgba8()));
+        if let (Some(index), Paint::Color(colour)) = (traced, &props.paint) {
+            let traced = &self.glyphs[index as usize];
+            if traced.text.is_empty() {
+                self.blanks.push(index);
+            }
+            let is_seen = traced.is_substitute && !traced.text.trim().is_empty();
+            if (is_seen || is_foreign(&traced.text)) && !self.is_in_group() {
+                self.missing.push((index, colour.to_rgba().to_rgba8()));
             }
         }
     }
@@ -636,6 +663,11 @@ impl<'c> Canvas<'c> {
     /// The glyphs that have letters but no shape, and their colours.
     pub(crate) fn missing(&mut self) -> Vec<(u32, [u8; 4])> {
         std::mem::take(&mut self.missing)
+    }
+
+    /// The glyphs that have neither letters nor a shape.
+    pub(crate) fn blanks(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.blanks)
     }
 
     /// The glyphs after one that was drawn by instructions, each as a run of its own.
@@ -771,9 +803,13 @@ impl<'a> Device<'a> for Canvas<'_> {
 
     fn push_clip_path(&mut self, clip: &ClipPath) {
         self.charge(clip.path.elements().len(), 0);
+        let bounds = if clip.path.elements().is_empty() { Rect::ZERO } else { clip.path.bounding_box() };
+        if is_rect(&clip.path) {
+            self.clips.push(Clip { bounds, path: None });
+            return;
+        }
         let mut pen = Pen::default();
         pen.path(&clip.path, Affine::IDENTITY);
-        let bounds = if clip.path.elements().is_empty() { Rect::ZERO } else { clip.path.bounding_box() };
         self.clips.push(Clip { bounds, path: Some((pen.data.into(), clip.fill)) });
     }
 
@@ -937,6 +973,11 @@ fn blend_class(blend: BlendMode) -> &'static str {
         BlendMode::Color => "b14",
         BlendMode::Luminosity => "b15",
     }
+}
+
+/// Whether the fonts that stand in for others lack these letters: they know those of the West.
+fn is_foreign(text: &str) -> bool {
+    text.chars().any(|letter| letter >= '\u{370}')
 }
 
 /// A key for what is equal by value.

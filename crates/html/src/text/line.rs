@@ -8,6 +8,9 @@ use super::script::is_from_right;
 /// Glyphs of a line are turned alike, in degrees; others are drawn as shapes.
 const TURN_MAX: f32 = 0.5;
 
+/// Stands for a letter that the document does not tell, so that nobody takes the rest of its word for the whole.
+const UNKNOWN: &str = "\u{fffd}";
+
 /// Lines are stretched by this much at most; letters of others bring their own width.
 const STRETCHES: std::ops::RangeInclusive<f32> = 0.1..=10.0;
 
@@ -103,7 +106,7 @@ fn join_hyphenated(lines: &mut [Line]) {
         let Some((hyphen, letters)) = first.marks.split_last_mut() else {
             continue;
         };
-        let is_hyphen = matches!(hyphen.text.as_str(), "-" | "\u{2010}" | "\u{ad}");
+        let is_hyphen = matches!(hyphen.text.as_str(), "-" | "\u{ad}");
         let ends_word = letters.last().is_some_and(|mark| mark.text.ends_with(char::is_alphabetic));
         let goes_on = second.marks.first().is_some_and(|mark| mark.text.starts_with(char::is_lowercase));
         if !is_hyphen || hyphen.is_after_space || !ends_word || !goes_on {
@@ -121,7 +124,7 @@ fn join_hyphenated(lines: &mut [Line]) {
 
 fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [Option<f32>]) -> Option<Line> {
     let glyphs: Vec<(u32, bool)> = words
-        .clone()
+        .filter(|word| is_on_page(traced, &traced.words[*word]))
         .flat_map(|word| traced.words[word].iter().enumerate().map(move |(at, glyph)| (*glyph, at == 0)))
         .collect();
     let first = &traced.glyphs[glyphs.first()?.0 as usize];
@@ -153,7 +156,7 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [O
         may_be_text[*index as usize] = can_be_text.then_some(stretch);
         marks.push(Mark {
             traced: Some(*index),
-            text: glyph.text.clone(),
+            text: Some(glyph.text.clone()).filter(|text| !text.is_empty()).unwrap_or_else(|| UNKNOWN.into()),
             is_only_shown: false,
             spot: None,
             is_foreign: false,
@@ -168,6 +171,17 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [O
     }
     let start = (origin * cos - base * sin, origin * sin + base * cos);
     Some(Line { start, angle: first.angle, marks, is_from_right, width: (right - left) / stretch, stretch })
+}
+
+/// Whether any of these glyphs is on the part of the page that is shown.
+fn is_on_page(traced: &Traced, glyphs: &[u32]) -> bool {
+    let within = |at: f32, size: f32, end: f32| at > -size && at < end + size;
+    glyphs.iter().map(|glyph| &traced.glyphs[*glyph as usize]).any(|glyph| {
+        let ends = [glyph.start, glyph.end];
+        ends.iter().any(|(x, y)| {
+            within(*x, glyph.size, traced.page.width) && within(*y, glyph.size, traced.page.height)
+        })
+    })
 }
 
 /// How much most of a line is stretched, in steps that nobody sees.

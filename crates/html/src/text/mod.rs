@@ -6,5 +6,5 @@ mod script;
 mod write;
 
 pub(crate) use faces::{Faces, Spot};
-pub(crate) use line::{Line, lines};
-pub(crate) use write::{Styles, escape, write_line};
+pub(crate) use line::{Line, Mark, lines};
+pub(crate) use write::{Sound, Styles, escape, write_line};

@@ -238,8 +238,22 @@ struct Writer<'w> {
     last: Option<Spot>,
 }
 
+/// Whether a line is read out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sound {
+    /// It is.
+    Heard,
+    /// Something else says the same.
+    Silent,
+}
+
 /// Writes a line.
-pub(crate) fn write_line(line: &Line, faces: &Faces, styles: &mut Styles, out: &mut String) {
+pub(crate) fn write_line(
+    line: &Line,
+    sound: Sound,
+    (faces, styles): (&Faces, &mut Styles),
+    out: &mut String,
+) {
     let Some(base) = base_style(line) else {
         return;
     };
@@ -258,12 +272,12 @@ pub(crate) fn write_line(line: &Line, faces: &Faces, styles: &mut Styles, out: &
     if let Some(turn) = styles.turn(line.angle, line.stretch) {
         let _ = write!(classes, " {turn}");
     }
-    let mut direction = "";
     if line.is_from_right {
         let _ = write!(classes, " {}", styles.length(Length::Width, tenths(layout(line.width))));
-        direction = " dir=\"rtl\"";
     }
-    let _ = write!(out, "<span class=\"{classes}\"{direction}>");
+    let direction = if line.is_from_right { " dir=\"rtl\"" } else { "" };
+    let sound = if sound == Sound::Silent { " aria-hidden=\"true\"" } else { "" };
+    let _ = write!(out, "<span class=\"{classes}\"{direction}{sound}>");
     let mut writer = Writer {
         out,
         styles,

@@ -1,17 +1,25 @@
-//! A small writer of PDF files, so that each test can say in a few lines what its document holds.
+//! A small writer of PDF files, so that each test can say in a few lines what its document holds, and what became of it.
+
+use ode_html::{Asset, Conversion, ConversionConfig, Limits, convert};
 
 /// A document under construction: numbered objects and the page tree.
 pub(crate) struct Builder {
     objects: Vec<Vec<u8>>,
     pages: Vec<usize>,
     catalog: String,
+    trailer: String,
 }
 
 impl Builder {
     /// An empty document. Object 1 is the catalog, object 2 the page tree, object 3 Helvetica.
     pub(crate) fn new() -> Self {
         let font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>".to_vec();
-        Self { objects: vec![Vec::new(), Vec::new(), font], pages: Vec::new(), catalog: String::new() }
+        Self {
+            objects: vec![Vec::new(), Vec::new(), font],
+            pages: Vec::new(),
+            catalog: String::new(),
+            trailer: String::new(),
+        }
     }
 
     /// Adds an object and gives its number.
@@ -51,6 +59,12 @@ impl Builder {
         self
     }
 
+    /// Adds entries to the trailer.
+    pub(crate) fn trailer(&mut self, entries: &str) -> &mut Self {
+        self.trailer.push_str(entries);
+        self
+    }
+
     /// The file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let kids: String = self.pages.iter().map(|page| format!("{page} 0 R ")).collect();
@@ -67,8 +81,8 @@ impl Builder {
         }
         let start = file.len();
         file.extend_from_slice(table.as_bytes());
-        let trailer =
-            format!("trailer\n<</Size {}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF\n", objects.len() + 1);
+        let (size, entries) = (objects.len() + 1, &self.trailer);
+        let trailer = format!("trailer\n<</Size {size}/Root 1 0 R{entries}>>\nstartxref\n{start}\n%%EOF\n");
         file.extend_from_slice(trailer.as_bytes());
         file
     }
@@ -77,4 +91,43 @@ impl Builder {
 /// A document of one page with this content.
 pub(crate) fn one_page(content: &str) -> Vec<u8> {
     Builder::new().page("", content).bytes()
+}
+
+/// What becomes of a document with nothing special asked for.
+pub(crate) fn converted(pdf: Vec<u8>) -> Conversion {
+    convert(pdf, &ConversionConfig::default(), &Limits::default()).expect("it can be converted")
+}
+
+/// One of its files.
+pub(crate) fn asset<'c>(conversion: &'c Conversion, path: &str) -> &'c Asset {
+    let paths: Vec<&str> = conversion.assets.iter().map(|asset| asset.path.as_str()).collect();
+    let found = conversion.assets.iter().find(|asset| asset.path == path);
+    found.unwrap_or_else(|| panic!("there is no {path} among {paths:?} ({:?})", conversion.warnings))
+}
+
+/// The page to open.
+pub(crate) fn html(conversion: &Conversion) -> String {
+    String::from_utf8(asset(conversion, "index.html").bytes.clone()).expect("HTML is text")
+}
+
+/// What is in the body, without the frame around it.
+pub(crate) fn main_of(pdf: Vec<u8>) -> String {
+    let html = html(&converted(pdf));
+    let from = html.find("<main>").expect("there is a body");
+    html[from..html.find("</main>").expect("it ends")].to_owned()
+}
+
+/// The text that a reader would copy, line by line.
+pub(crate) fn text_of(markup: &str) -> String {
+    let mut text = String::new();
+    let mut is_tag = false;
+    for letter in markup.chars() {
+        match letter {
+            '<' => is_tag = true,
+            '>' => is_tag = false,
+            letter if !is_tag => text.push(letter),
+            _ => {}
+        }
+    }
+    text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }

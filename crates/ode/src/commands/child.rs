@@ -40,8 +40,13 @@ pub(crate) fn run(command: Child) -> ExitCode {
         Child::Map => print::serve(),
         Child::Keep => ode_child::keeper::serve(),
         Child::Convert(args) => {
-            let options =
-                ode_extract::Options { folder: args.mappings, shadow: args.shadow, ..Default::default() };
+            // Whoever starts a child has loaded the folder before.
+            let options = ode_extract::Options {
+                folder: args.mappings,
+                shadow: args.shadow,
+                trusted: true,
+                ..Default::default()
+            };
             xml::serve(options)
         }
     }

@@ -274,6 +274,9 @@ fn tell_outcome(file: &Path, outcome: Result<News, Trouble>) {
                 let said = format!("{}: {} ({})", finding.severity, finding.message, finding.code);
                 tell_about(file, &said);
             }
+            if let Some(said) = findings::worked_out(&news.findings) {
+                tell_about(file, &said);
+            }
             if news.is_placeless {
                 let said =
                     "Its values are from the XML inside it, which has no places. --page-only reads the page.";

@@ -43,13 +43,23 @@ pub(crate) struct Create {
 /// Whose key it is.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-struct KeyOwner {
+pub(super) struct KeyOwner {
     /// The person it is for, by any name; a second key for the same name is for the same person
     #[arg(long, value_name = "NAME", value_parser = owner_name)]
     user: Option<String>,
     /// The organisation it is for, likewise
     #[arg(long, value_name = "NAME", value_parser = owner_name)]
     organisation: Option<String>,
+}
+
+impl KeyOwner {
+    /// Who it is, by kind and name.
+    pub(super) fn named(&self) -> (OwnerKind, &str) {
+        match (&self.user, &self.organisation) {
+            (Some(name), _) => (OwnerKind::User, name),
+            (None, name) => (OwnerKind::Organisation, name.as_deref().unwrap_or_default()),
+        }
+    }
 }
 
 /// How to list.
@@ -80,12 +90,8 @@ pub(crate) async fn run(settings: &Settings, command: Keys) -> anyhow::Result<Ex
 }
 
 async fn create(store: &Store, args: Create) -> anyhow::Result<ExitCode> {
-    let KeyOwner { user, organisation } = args.owner;
-    let (kind, owner) = match (user, organisation) {
-        (Some(name), _) => (OwnerKind::User, name),
-        (None, name) => (OwnerKind::Organisation, name.unwrap_or_default()),
-    };
-    let made = store.create_key(kind, &owner, &args.name).await?;
+    let (kind, owner) = args.owner.named();
+    let made = store.create_key(kind, owner, &args.name).await?;
     if args.json {
         let mut json = json!(made.key);
         json["key"] = json!(made.text);

@@ -1,7 +1,7 @@
 //! `ode migrate`: the schema's versions.
 
 use crate::config::{Schema, Settings, no_database};
-use crate::output::{self, Table};
+use crate::output::{self, Table, WrongUse};
 use clap::Subcommand;
 use ode_store::{MigrationStatus, Store};
 use std::process::ExitCode;
@@ -33,7 +33,8 @@ pub(crate) async fn run(settings: &Settings, command: Migrate) -> anyhow::Result
         Migrate::Up => up(settings).await?,
         Migrate::Down { to, yes } => {
             check_target(to)?;
-            anyhow::ensure!(yes, "Going down deletes data for good. Add --yes if that is what you want.");
+            let sentence = "Going down deletes data for good. Add --yes if that is what you want.";
+            anyhow::ensure!(yes, WrongUse(sentence.to_owned()));
             down(settings, to).await?;
         }
         Migrate::Status { json: true } => output::json(&status(settings).await?)?,
@@ -57,8 +58,10 @@ async fn up(settings: &Settings) -> anyhow::Result<()> {
 fn check_target(to: i64) -> anyhow::Result<()> {
     anyhow::ensure!(
         (0..ode_store::SCHEMA_NEWEST).contains(&to),
-        "There is no way down to version {to}. Give --to a version from 0 to {}; `ode migrate status` shows them.",
-        ode_store::SCHEMA_NEWEST - 1
+        WrongUse(format!(
+            "There is no way down to version {to}. Give --to a version from 0 to {}; `ode migrate status` shows them.",
+            ode_store::SCHEMA_NEWEST - 1
+        ))
     );
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::site::SiteArgs;
 use super::watch::{Watched, Watching};
 use super::work::Work;
 use crate::config::{Schema, Settings};
-use crate::output;
+use crate::output::{self, WrongUse};
 use anyhow::Context as _;
 use clap::Args;
 use ode_child::Sandbox;
@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// How to serve.
 #[derive(Debug, Args)]
@@ -83,6 +84,8 @@ struct Working {
     asking: Option<Asking>,
     /// Asks how placed orders stand, where there are orders.
     following: Option<Following>,
+    /// Tells owners of jobs that ended.
+    telling: JoinHandle<()>,
 }
 
 impl Working {
@@ -93,7 +96,10 @@ impl Working {
         if let Some(following) = self.following {
             following.stop().await;
         }
-        Ok(self.worker.stop().await?)
+        let stopped = self.worker.stop().await;
+        // What was under way is sent again by whoever comes next.
+        self.telling.abort();
+        Ok(stopped?)
     }
 }
 
@@ -205,15 +211,19 @@ pub(super) fn announce(text: String) {
 
 /// Listens where this option says.
 pub(super) async fn listen(address: &str, option: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
-            "Another program listens on {address}; perhaps ODE is running already. Stop it, or choose another \
-             address with {option}{}.",
-            if option == "--gateway" { ", or go without a gateway with --gateway off" } else { "" }
-        ),
-        _ => anyhow::anyhow!(
+    TcpListener::bind(address).await.map_err(|error| {
+        let refused = format!(
             "Cannot listen on {address}: {error}. Give {option} an address of this machine, such as 127.0.0.1:8080."
-        ),
+        );
+        match error.kind() {
+            std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
+                "Another program listens on {address}; perhaps ODE is running already. Stop it, or choose another \
+                 address with {option}{}.",
+                if option == "--gateway" { ", or go without a gateway with --gateway off" } else { "" }
+            ),
+            std::io::ErrorKind::InvalidInput => WrongUse(refused).into(),
+            _ => anyhow::anyhow!(refused),
+        }
     })
 }
 
@@ -234,12 +244,14 @@ async fn start_worker(
         away_max: work.away_max(),
         chores: Some(chores),
         beat_every: settings.beat_every(),
+        places: settings.places()?,
         ..ode_worker::Config::default()
     };
     let asking = work.opinions.start(store.clone(), blobs.clone(), work.conversions()).await?;
+    let telling = work.webhooks(store.clone())?;
     let (registry, following) = work.registry(&store).await?;
     let worker = Worker::start(store, Some(blobs), registry, config).await?;
-    Ok(Working { worker, asking, following })
+    Ok(Working { worker, asking, following, telling: tokio::spawn(telling.run()) })
 }
 
 /// Stopping for longer than this asks for a word.

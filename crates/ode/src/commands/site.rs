@@ -2,7 +2,8 @@
 
 use crate::config::Settings;
 use clap::{Args, ValueEnum};
-use ode_web::{Dedupe, WebLimits, WebSettings};
+use ode_pipelines::html::read_config;
+use ode_web::{Dedupe, ServiceSettings, WebLimits, WebSettings};
 use std::time::Duration;
 
 /// How the web side behaves.
@@ -34,6 +35,9 @@ pub(crate) struct SiteArgs {
     #[arg(long, env = "ODE_LINK_MINUTES", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u64).range(..=10_080))]
     link_minutes: u64,
+    /// Where converted documents are shown, such as https://views.example, if they are to have an origin of their own
+    #[arg(long, env = "ODE_VIEW_ORIGIN", value_name = "URL", value_parser = public_url, hide_short_help = true)]
+    view_origin: Option<String>,
     /// Mapping of documents for which none is named
     #[arg(long, env = "ODE_MAPPING", value_name = "NAME", default_value = "pt_simon_invoice_v1")]
     mapping: String,
@@ -78,7 +82,19 @@ impl SiteArgs {
             link_ttl: Duration::from_secs(self.link_minutes * 60),
             printful_hook_secret: hook_secret()?,
             grace,
+            service: self.service(settings)?,
             ..WebSettings::default()
+        })
+    }
+}
+
+impl SiteArgs {
+    fn service(&self, settings: &Settings) -> anyhow::Result<ServiceSettings> {
+        Ok(ServiceSettings {
+            places: settings.places()?,
+            check_config: |config| read_config(config).map(drop).map_err(|error| error.to_string()),
+            check_webhook: ode_webhooks::check_url,
+            view_origin: self.view_origin.clone(),
         })
     }
 }

@@ -49,5 +49,5 @@ impl Drop for Watching {
 /// Everything that this program counts.
 fn families() -> Vec<&'static dyn Family> {
     let (worker, web, xml) = (&ode_worker::METRICS, &ode_web::METRICS, &ode_pipelines::xml::METRICS);
-    worker.iter().chain(web).chain(xml).copied().collect()
+    worker.iter().chain(web).chain(xml).chain(&ode_webhooks::METRICS).copied().collect()
 }

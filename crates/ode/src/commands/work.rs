@@ -9,12 +9,16 @@ use anyhow::Context as _;
 use clap::Args;
 use ode_job::{BreakerPolicy, Registry, RetryPolicy};
 use ode_pipelines::Handlers;
+use ode_pipelines::html::{self, HtmlHandler};
 use ode_pipelines::print::ExportHandler;
 use ode_pipelines::xml::{BREAKER, ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
 use ode_store::Store;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A job that has a slot waits for a processor; its attempt's own limit ends that.
+const TURN_MAX: Duration = Duration::from_secs(300);
 
 /// How jobs are worked on.
 #[derive(Debug, Args)]
@@ -26,6 +30,9 @@ pub(crate) struct Work {
     /// Maps that are drawn for print at a time
     #[arg(long, env = "ODE_MAPS_AT_ONCE", value_name = "N", default_value = "2")]
     maps_at_once: NonZeroUsize,
+    /// Documents that are converted into HTML at a time [default: as many as there are processors]
+    #[arg(long, env = "ODE_HTML_AT_ONCE", value_name = "N")]
+    html_at_once: Option<NonZeroUsize>,
     /// Convert at the gateway with this address rather than here, such as http://gateway:8000
     #[arg(long, env = "ODE_GATEWAY_URL", value_name = "URL", hide_env_values = true)]
     gateway_url: Option<String>,
@@ -52,6 +59,19 @@ pub(crate) struct Work {
     #[arg(long, env = "ODE_BREAKER_COOL_DOWN", value_name = "SECONDS", default_value = "30",
         value_parser = seconds, hide_short_help = true)]
     breaker_cool_down: Duration,
+    /// Host or network inside which messages about jobs may be sent, such as 10.0.0.0/8. Give it again for more
+    #[arg(
+        long,
+        env = "ODE_WEBHOOK_ALLOW",
+        value_name = "PLACE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    webhook_allow: Vec<String>,
+    /// Seconds before a message that did not arrive is sent again; each later pause is four times as long
+    #[arg(long, env = "ODE_WEBHOOK_PAUSE", value_name = "SECONDS", default_value = "5", value_parser = seconds,
+        hide_short_help = true)]
+    webhook_pause: Duration,
     /// How often a document is tried again after something failed that may pass
     #[arg(long, env = "ODE_RETRIES", value_name = "N", default_value_t = 3,
         value_parser = clap::value_parser!(u32).range(0..=100), hide_short_help = true)]
@@ -86,11 +106,27 @@ impl Work {
         };
         let limits = ClientLimits { total: self.gateway_timeout, ..ClientLimits::default() };
         let xml = XmlHandler::new(route, at_once).with_retry(retry).with_call_timeout(limits.total);
+        let html = self.html()?.with_retry(retry);
         let at_once = self.maps_at_once.get();
         let drawer = super::drawing::drawer(Some(at_once), self.conversions.sandbox())?;
         let export = ExportHandler::new(drawer, at_once, retry);
         let (order, following) = self.orders.start(store, retry, self.breaker()).await?.unzip();
-        Ok((ode_pipelines::registry(Handlers { xml, export, order }), following))
+        Ok((ode_pipelines::registry(Handlers { xml, html, export, order }), following))
+    }
+
+    fn html(&self) -> anyhow::Result<HtmlHandler> {
+        let options = html::Options { patience: TURN_MAX, ..html::Options::default() };
+        let at_once = self.html_at_once.map_or(options.at_once, NonZeroUsize::get);
+        let converter = html::Converter::new(html::Options { at_once, ..options })?;
+        // One more than are converted: while its files are fetched or stored, no processor is idle.
+        Ok(HtmlHandler::new(Arc::new(converter), at_once + 1))
+    }
+
+    /// What sends messages about jobs that ended.
+    pub(super) fn webhooks(&self, store: Store) -> anyhow::Result<ode_webhooks::Sender> {
+        let guard =
+            ode_webhooks::Guard::new(&self.webhook_allow).context("--webhook-allow cannot be used")?;
+        Ok(ode_webhooks::Sender::new(store, ode_webhooks::Options { guard, pause: self.webhook_pause })?)
     }
 
     fn gateways(&self, url: &str) -> anyhow::Result<Gateways> {

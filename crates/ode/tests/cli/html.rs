@@ -1,6 +1,7 @@
 //! `ode convert --to html`: a folder of files or one file, and what is refused.
 
 use crate::convert::Desk;
+use crate::damage;
 use serde_json::Value;
 
 #[test]
@@ -46,4 +47,56 @@ fn options_that_would_have_no_effect_are_refused() {
     check(&["--to", "html", "--mapping", "auto", "--out", "site"], "--mapping is about values");
     check(&["--to", "html", "--out", "-"], "HTML is a folder of files");
     check(&["--to", "html", "--pages", "3-1", "--out", "site"], "is not a range of pages");
+}
+
+#[test]
+fn values_that_make_no_sense_are_refused_in_a_sentence() {
+    let desk = Desk::with("a.pdf", "RE-1");
+    let check = |args: &[&str], code: i32, said: &str| {
+        let ran = desk.run([&["convert", "a.pdf", "--to", "html", "--out", "site"], args].concat());
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        assert!(ran.stderr.contains(said), "{ran:?}");
+        assert!(!desk.path("site").exists(), "nothing is written");
+    };
+    check(&["--zoom", "large"], 2, "'large'");
+    check(&["--zoom", "0"], 1, "A zoom of 0 cannot be used. Choose one from 0.1 to 10.");
+    check(&["--zoom", "nan"], 1, "Choose one from 0.1 to 10.");
+    check(&["--embed-fonts", "maybe"], 2, "'maybe'");
+    check(&["--pages", "one"], 2, "is not a range of pages");
+    check(&["--pages", "0"], 2, "is not a range of pages");
+    check(&["--pages", "7-9"], 1, "none of them is in the range 7-9");
+}
+
+/// Documents that are damaged, and copies of each.
+const DOCUMENTS: usize = 16;
+const COPIES: u64 = 2;
+
+#[test]
+fn damaged_documents_end_in_html_or_a_sentence_and_never_take_the_child_down() {
+    let (desk, seed) = (Desk::new(), damage::seed());
+    let documents = damage::documents(DOCUMENTS);
+    if documents.is_empty() {
+        return;
+    }
+    for (number, path) in documents.iter().enumerate() {
+        let bytes = std::fs::read(path).unwrap();
+        for copy in 1..=COPIES {
+            desk.put(&format!("in/{number}-{copy}.pdf"), damage::damaged(&bytes, seed + copy));
+        }
+    }
+    let ran = desk.run(["convert", "in", "--to", "html", "--out", "out"]);
+    assert!(matches!(ran.code, Some(0 | 1)), "{ran:?}");
+    assert!(!ran.stderr.contains("made the reader fail"), "{ran:?}");
+    let limits = ode_html::Limits::default();
+    for name in desk.names("in") {
+        let size_in = std::fs::metadata(desk.path("in").join(&name)).unwrap().len() as usize;
+        let page = desk.path("out").join(name.trim_end_matches(".pdf")).join("manifest.json");
+        if let Ok(manifest) = std::fs::read_to_string(page) {
+            let manifest: ode_html::Manifest = serde_json::from_str(&manifest).unwrap();
+            let size: usize = manifest.assets.iter().map(|asset| asset.bytes).sum();
+            assert!(size <= limits.output_bytes_max(size_in), "{name} gives {size} bytes");
+        } else {
+            assert!(ran.stderr.contains(&name), "{name} gives nothing, and nobody says why: {ran:?}");
+        }
+    }
 }

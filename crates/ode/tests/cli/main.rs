@@ -6,6 +6,8 @@ mod bad_input;
 #[path = "../../../pdf/tests/builder/mod.rs"]
 mod builder;
 mod convert;
+#[path = "../../../html/tests/damage/mod.rs"]
+mod damage;
 mod doctor;
 mod gateway;
 mod harness;
@@ -18,6 +20,7 @@ mod ocr;
 mod orders;
 mod places;
 mod serve;
+mod service;
 mod standin;
 mod upload;
 mod web;

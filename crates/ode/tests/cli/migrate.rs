@@ -39,10 +39,10 @@ fn what_is_applied_is_shown(ode: &Ode) {
 
 fn going_down_has_to_be_meant(ode: &Ode) {
     ode.add("xml");
-    ode.run(["migrate", "down", "--to", "0"]).assert_refused(&["deletes data for good. Add --yes"]);
+    ode.run(["migrate", "down", "--to", "0"]).assert_wrong_use(&["deletes data for good. Add --yes"]);
     for target in ["-1", "99"] {
         let ran = ode.run(["migrate", "down", "--to", target, "--yes"]);
-        ran.assert_refused(&[&format!("no way down to version {target}"), "`ode migrate status`"]);
+        ran.assert_wrong_use(&[&format!("no way down to version {target}"), "`ode migrate status`"]);
     }
     assert_eq!(ode.json(["jobs", "list"])["jobs"].as_array().unwrap().len(), 1);
 }

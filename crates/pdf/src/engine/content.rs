@@ -32,6 +32,9 @@ const ACTUAL_TEXT_BYTES_MAX: usize = 100_000;
 /// Sizes outside of this are not text that a person could read, in points.
 const SIZES: std::ops::RangeInclusive<f64> = 0.05..=5_000.0;
 
+/// The way of showing text that shows nothing.
+const INVISIBLE: i64 = 3;
+
 const HIDDEN: u32 = 1 << 1;
 const NO_VIEW: u32 = 1 << 5;
 
@@ -118,10 +121,13 @@ impl<'r, 'a> Walk<'r, 'a> {
 
     /// Walks a page's content and the appearance of its annotations.
     pub(crate) fn page(&mut self, sheet: &Sheet<'a>) {
+        let outer = self.state.clone();
         let content = self.page_content(sheet);
         self.content(&content, sheet.resources());
         self.end_actual(0);
         self.marked.clear();
+        // Annotations do not depend on the state that the page was left in.
+        self.state = outer;
         if let Some(annotations) = sheet.raw().get::<Array<'_>>(keys::ANNOTS) {
             for annotation in annotations.iter::<Dict<'_>>() {
                 self.annotation(&annotation, sheet.resources());
@@ -402,13 +408,21 @@ impl<'r, 'a> Walk<'r, 'a> {
         if flags & (HIDDEN | NO_VIEW) != 0 || self.reader.layers.is_hidden(annotation, keys::OC) {
             return;
         }
+        let subtype = annotation.get::<Name<'_>>(keys::SUBTYPE);
+        let content = match subtype.as_ref().map(AsRef::as_ref) {
+            Some(b"Widget") => Content::Field,
+            Some(b"FreeText") => Content::Note,
+            _ => Content::Unmarked,
+        };
+        self.marked.push(Marked { is_hidden: false, content });
         let glyphs = self.marks.glyphs.len();
         self.appearance(annotation, resources);
         if self.marks.glyphs.len() == glyphs
             && let Some(value) = fields::value(annotation)
         {
-            self.field(&value);
+            self.told(&value);
         }
+        self.marked.pop();
     }
 
     fn appearance(&mut self, annotation: &Dict<'a>, resources: &Resources<'a>) {
@@ -431,25 +445,26 @@ impl<'r, 'a> Walk<'r, 'a> {
         self.state = outer;
     }
 
-    /// Writes a field's value as a viewer would, line by line from the top.
-    fn field(&mut self, value: &fields::Value) {
+    /// Writes what a viewer would write where an annotation has no appearance, line by line from the top.
+    fn told(&mut self, value: &fields::Value) {
         let outer = self.state.clone();
         let font = self.reader.fonts.fallback();
+        // The substitute's own letters stand in for the width of those it does not have.
+        let advance = |character: char| {
+            font.character(u32::from(u8::try_from(character).unwrap_or(b'n'))).advance * value.size
+        };
         self.state.size = value.size;
-        self.state.mode = 0;
-        for (line, text) in value.lines.iter().enumerate() {
-            let down = value.size * (line as f64 * 1.2 + 1.0);
-            self.set_matrix(Affine::translate((value.rect.x0 + 2.0, value.rect.y1 - down)));
+        self.state.mode = if value.is_seen { 0 } else { INVISIBLE };
+        for (line, text) in value.lines_within(advance).iter().enumerate() {
+            self.set_matrix(Affine::translate(value.start_of_line(line)));
             for character in text.chars() {
                 if self.glyphs_left == 0 {
                     self.marks.is_cut = true;
                     break;
                 }
-                // The substitute's own letters stand in for the width of those it does not have.
-                let code = u32::from(u8::try_from(character).unwrap_or(b'n'));
-                let advance = font.character(code).advance;
-                self.glyph(&font, advance, character.encode_utf8(&mut [0; 4]), None);
-                self.text_matrix *= Affine::translate((advance * value.size, 0.0));
+                let advance = advance(character);
+                self.glyph(&font, advance / value.size, character.encode_utf8(&mut [0; 4]), None);
+                self.text_matrix *= Affine::translate((advance, 0.0));
             }
         }
         self.state = outer;
@@ -580,10 +595,10 @@ impl<'r, 'a> Walk<'r, 'a> {
             ascent: font.look.ascent,
             descent: font.look.descent,
             is_bold: font.look.is_bold,
-            is_invisible: self.state.mode == 3,
+            is_invisible: self.state.mode == INVISIBLE,
             letter_space: (linear(&place, Vec2::new(self.state.letter_space * stretch, 0.0))).hypot() as f32,
             stretch: if up.hypot() > 0.0 { (across.hypot() / up.hypot()) as f32 } else { 1.0 },
-            origin: Origin { code, font: font.number, content },
+            origin: Origin { code, font: font.number, is_substitute: font.is_substitute(), content },
             percent: None,
         });
     }

@@ -11,8 +11,9 @@ use hayro_syntax::object::dict::keys;
 use hayro_syntax::object::{Array, Dict, Name, Object, Stream, String as PdfString};
 
 use super::decode::Decoder;
+use super::numbered::Numbered;
 use super::place::Place;
-use super::program::{Program, standard_text, text_by_name};
+use super::program::{Program, text_by_name, windows_text};
 use super::to_unicode::ToUnicode;
 
 /// A font whose size on the page is one unit has a line of about this height.
@@ -144,6 +145,11 @@ impl<'a> Font<'a> {
         character
     }
 
+    /// Whether it counts its glyphs but is not in the document.
+    pub(crate) fn is_substitute(&self) -> bool {
+        matches!(&self.kind, Kind::Composite(composite) if !composite.has_program)
+    }
+
     /// Whether lines run downwards.
     pub(crate) fn is_vertical(&self) -> bool {
         matches!(&self.kind, Kind::Composite(composite) if composite.is_vertical)
@@ -163,6 +169,7 @@ struct Simple<'a> {
     /// The parser's own view of the font, with its encoding and program; read when it is first needed.
     parsed: OnceCell<Option<hayro_font::Font<'a>>>,
     program: OnceCell<Program>,
+    numbered: OnceCell<Option<Numbered>>,
 }
 
 impl<'a> Simple<'a> {
@@ -184,6 +191,7 @@ impl<'a> Simple<'a> {
             names: None,
             parsed: OnceCell::new(),
             program: OnceCell::new(),
+            numbered: OnceCell::new(),
         }
     }
 
@@ -226,8 +234,17 @@ impl<'a> Simple<'a> {
                 Some(names) => names.get(&code).and_then(|name| text_by_name(name)),
                 None => self.parsed_text(code),
             })
-            .or_else(|| char::from_u32(code).filter(|character| !character.is_control()).map(String::from))
+            .or_else(|| self.counted_text(code))
             .unwrap_or_default()
+    }
+
+    /// By the number that its glyph is named by, and where it has none by the code itself.
+    fn counted_text(&self, code: u32) -> Option<String> {
+        let numbered = self.numbered.get_or_init(|| Numbered::read(&read_differences(&self.dict)));
+        match numbered {
+            Some(numbered) => numbered.text(code),
+            None => char::from_u32(code).filter(|character| !character.is_control()).map(String::from),
+        }
     }
 
     /// By the font's encoding, and where that is silent by its program.
@@ -276,6 +293,7 @@ struct Composite<'a> {
     family: Option<CidFamily>,
     collection: OnceCell<Option<CMap>>,
     descriptor: Dict<'a>,
+    has_program: bool,
     tools: Rc<Tools<'a>>,
     program: OnceCell<Program>,
     glyph_by_cid: Option<Vec<u8>>,
@@ -325,6 +343,7 @@ impl<'a> Composite<'a> {
             codes: codes(dict, &descriptor),
             family: read_family(&encoding, &inner),
             encoding,
+            has_program: program_stream(&descriptor).is_some(),
             descriptor,
             tools: tools.clone(),
         };
@@ -361,7 +380,7 @@ impl<'a> Composite<'a> {
             .codes
         {
             Codes::Unicode => clean(char::from_u32(code)?.encode_utf8(&mut [0; 4])),
-            Codes::Glyphs => standard_text(cid),
+            Codes::Glyphs => windows_text(cid),
             Codes::Embedded => {
                 let program = self.program.get_or_init(|| read_program(&self.descriptor, &self.tools));
                 program.text(self.glyph(cid))

@@ -7,10 +7,12 @@ mod actual;
 mod attachments;
 mod content;
 mod decode;
+mod encryption;
 mod fields;
 mod filters;
 mod font;
 mod layers;
+mod numbered;
 mod path;
 mod place;
 mod program;
@@ -134,11 +136,13 @@ pub(crate) fn open(bytes: Arc<[u8]>, limits: &Limits) -> Result<Pdf, Refusal> {
     }
     let head = &bytes[..bytes.len().min(HEADER_WITHIN_BYTES)];
     let has_header = head.windows(5).any(|window| window == b"%PDF-");
-    let pdf = Pdf::new(Arc::new(Bytes(bytes))).map_err(|error| match error {
-        LoadPdfError::Decryption(DecryptionError::PasswordProtected) => Refusal::Encrypted,
-        LoadPdfError::Decryption(_) => Refusal::UnknownEncryption,
-        LoadPdfError::Invalid if has_header => Refusal::Damaged,
-        LoadPdfError::Invalid => Refusal::NotPdf,
+    let pdf = Pdf::new(Arc::new(Bytes(bytes.clone()))).or_else(|error| {
+        encryption::open_unlocked(&bytes).ok_or(match error {
+            LoadPdfError::Decryption(DecryptionError::PasswordProtected) => Refusal::Encrypted,
+            LoadPdfError::Decryption(_) => Refusal::UnknownEncryption,
+            LoadPdfError::Invalid if has_header => Refusal::Damaged,
+            LoadPdfError::Invalid => Refusal::NotPdf,
+        })
     })?;
     let pages = pdf.pages().len();
     if pages == 0 {

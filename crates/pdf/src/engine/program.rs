@@ -18,6 +18,8 @@ const SPACE_GLYPH: u32 = 3;
 
 /// Up to here fonts agree on that order; then some leave out a glyph or two.
 const STANDARD_GLYPH_MAX: u32 = 171;
+/// The fonts that Windows comes with leave out one, the space that must not be broken at, and agree again up to here.
+const WINDOWS_GLYPH_MAX: u32 = 208;
 
 /// Where the letters from А to я stand in the fonts that Windows comes with.
 const CYRILLIC_GLYPHS: RangeInclusive<u32> = 0x23a..=0x279;
@@ -137,6 +139,14 @@ pub(crate) fn standard_text(glyph: u32) -> Option<String> {
     text_by_name(DEFAULT_GLYPH_NAMES.get(glyph as usize).filter(|_| glyph <= STANDARD_GLYPH_MAX)?)
 }
 
+/// What a glyph shows in the fonts that Windows comes with.
+pub(crate) fn windows_text(glyph: u32) -> Option<String> {
+    if (STANDARD_GLYPH_MAX + 1..=WINDOWS_GLYPH_MAX).contains(&glyph) {
+        return text_by_name(DEFAULT_GLYPH_NAMES.get(glyph as usize + 1)?);
+    }
+    standard_text(glyph)
+}
+
 /// What a glyph's name says, by the Adobe glyph list.
 pub(crate) fn text_by_name(name: &str) -> Option<String> {
     // Numbered names are the dingbats' in the list, but in every other font they just count.
@@ -160,7 +170,7 @@ fn preference(character: char) -> (bool, u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Program, is_blank_outline, standard_text, text_by_name};
+    use super::{Program, is_blank_outline, standard_text, text_by_name, windows_text};
 
     #[test]
     fn names_of_glyphs_are_read() {
@@ -178,6 +188,9 @@ mod tests {
         assert_eq!(standard_text(0x23a).as_deref(), Some("А"));
         assert_eq!(standard_text(0x279).as_deref(), Some("я"));
         assert_eq!(standard_text(200), None, "here fonts disagree");
+        assert_eq!(windows_text(36).as_deref(), Some("A"));
+        assert_eq!(windows_text(179).as_deref(), Some("“"));
+        assert_eq!(windows_text(207).as_deref(), Some("Ó"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::{Area, Placed, bbox};
 use crate::marks::Marks;
-use crate::text::Word;
+use crate::text::{Word, is_leftward_letter};
 use crate::words::Piece;
 
 /// Stands for a letter that nobody can read, so that no one takes the rest of its word for the whole.
@@ -104,18 +104,13 @@ fn is_presentation_form(character: char) -> bool {
 fn is_rtl(characters: impl Iterator<Item = char>) -> bool {
     let (mut rtl, mut ltr) = (0, 0);
     for character in characters {
-        if is_rtl_letter(character) {
+        if is_leftward_letter(character) {
             rtl += 1;
         } else if character.is_alphabetic() {
             ltr += 1;
         }
     }
     rtl > ltr
-}
-
-fn is_rtl_letter(character: char) -> bool {
-    matches!(character, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
-        && !character.is_numeric()
 }
 
 /// Turns letters seen from left to right into the order of reading: numbers keep theirs.
@@ -136,7 +131,7 @@ pub(crate) fn order_words(words: &mut [Placed]) -> bool {
     if !is_rtl(words.iter().flat_map(|placed| placed.word.text.chars())) {
         return false;
     }
-    let is_ltr = |placed: &Placed| !placed.word.text.chars().any(is_rtl_letter);
+    let is_ltr = |placed: &Placed| !placed.word.text.chars().any(is_leftward_letter);
     words.reverse();
     for run in words.chunk_by_mut(|a, b| is_ltr(a) == is_ltr(b)) {
         if is_ltr(&run[0]) {

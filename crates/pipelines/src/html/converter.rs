@@ -1,5 +1,6 @@
 //! Runs conversions, each in a child of its own.
 
+use super::conversion::Answer;
 use crate::xml::{broken, finished, this_program, too_large};
 use bytes::Bytes;
 use ode_child::{Input, Limits, Sandbox, Spec, Supervisor, Work};
@@ -44,6 +45,17 @@ pub struct Converted {
     pub manifest: Manifest,
     /// Their bytes.
     pub files: Vec<Vec<u8>>,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// What a conversion cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Cost {
+    /// Processor time of the child.
+    pub cpu: Duration,
+    /// The most memory the child used; nothing where the kernel does not say.
+    pub peak_memory_bytes: Option<u64>,
 }
 
 /// Converts documents. Cheap to clone.
@@ -95,13 +107,14 @@ impl Converter {
         let work = Work::new(config).map_err(broken)?.with_input(Input::Bytes(document));
         let ran = self.supervisor.run(&self.spec, work, |_| (), std::future::pending()).await;
         let report = ran.map_err(broken)?;
-        let manifest: Manifest = serde_json::from_str(finished(&report)?.get()).map_err(broken)?;
+        let answer: Answer = serde_json::from_str(finished(&report)?.get()).map_err(broken)?;
+        let Answer { manifest, peak_memory_bytes } = answer;
         let file = |entry: &ode_html::Entry| {
             let found = report.artifacts.iter().find(|artifact| artifact.name == entry.path);
             let artifact = found.ok_or_else(|| broken("the child left out a file"))?;
             report.read(artifact).map_err(broken)
         };
         let files = manifest.assets.iter().map(file).collect::<Result<_, _>>()?;
-        Ok(Converted { manifest, files })
+        Ok(Converted { manifest, files, cost: Cost { cpu: report.usage.cpu, peak_memory_bytes } })
     }
 }

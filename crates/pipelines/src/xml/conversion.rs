@@ -168,7 +168,7 @@ pub(super) fn unmapped(error: ExtractError, reading: &Reading) -> Failure {
         ExtractError::UnknownMapping { .. } | ExtractError::RetiredMapping { .. } => {
             ErrorCode::UnknownMapping
         }
-        ExtractError::NoMapping { .. } => ErrorCode::NoMapping,
+        ExtractError::NoMapping { .. } | ExtractError::NotAnInvoice => ErrorCode::NoMapping,
         ExtractError::NoText => ErrorCode::NoText,
         ExtractError::NothingLearned { .. } => ErrorCode::Invalid,
         ExtractError::BadMapping(_) => ErrorCode::Unknown,
@@ -183,6 +183,7 @@ fn mapping_exists(error: ExtractError, reading: &Reading) -> Result<(), Failure>
             Err(unmapped(error, reading))
         }
         ExtractError::NoMapping { .. }
+        | ExtractError::NotAnInvoice
         | ExtractError::NoText
         | ExtractError::BadMapping(_)
         | ExtractError::NothingLearned { .. } => Ok(()),

@@ -244,7 +244,7 @@ async fn fetch(context: &dyn Context) -> Result<Source, Failure> {
     Ok(source)
 }
 
-fn tell(context: &dyn Context, percent: u8, message: &str) {
+pub(crate) fn tell(context: &dyn Context, percent: u8, message: &str) {
     context.progress(Progress { percent, message: Some(message.to_owned()), step: 0, steps: 0 });
 }
 

@@ -26,6 +26,7 @@ pub(crate) use conversion::{failed, refused};
 pub use converter::{Converter, Options, too_large};
 pub(crate) use converter::{broken, finished, this_program};
 pub use gateways::{BREAKER, Gateways, METRICS};
+pub(crate) use handler::tell;
 pub use handler::{Engine, Route, XmlHandler};
 pub use model::{Model, ModelError, ModelSettings};
 pub use ocr::OcrOptions;

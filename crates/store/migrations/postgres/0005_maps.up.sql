@@ -69,9 +69,8 @@ CREATE TRIGGER map_print_append_only BEFORE UPDATE ON map_print FOR EACH STATEME
 CREATE CONSTRAINT TRIGGER map_print_belongs AFTER INSERT ON map_print DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION ode_belongs();
 
--- However a print job comes about, the map in its input must be there and be its owner's. Looked at with the owner's eyes,
--- since the role for organisations writes none of these rows itself.
-CREATE FUNCTION ode_print_map() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+-- However a print job comes about, the map in its input must be there and be its owner's.
+CREATE FUNCTION ode_print_map() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO map_print (job_id, printable_map_id)
     SELECT NEW.id, m.id FROM printable_maps m

@@ -19,5 +19,6 @@ mod reading;
 mod requests;
 mod retention;
 mod schema;
+mod service;
 mod web;
 mod workers;

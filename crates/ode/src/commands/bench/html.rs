@@ -5,7 +5,7 @@ use super::extract::{BYTES_MAX, STACK_BYTES, cpu_time, pdfs, round};
 use crate::{files, output};
 use anyhow::bail;
 use clap::Args;
-use ode_html::{ConversionConfig, Limits, convert_here};
+use ode_html::{Conversion, ConversionConfig, Limits, convert_here};
 use rustix::time::ClockId;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -29,11 +29,14 @@ struct Cost {
     pages: usize,
     bytes_in: usize,
     bytes_out: usize,
+    glyphs: usize,
+    unknown_glyphs: usize,
     time: Duration,
 }
 
 pub(crate) fn run(args: &Html) -> anyhow::Result<ExitCode> {
     let (mut pages, mut time, mut documents) = (0, Duration::ZERO, 0_u32);
+    let (mut glyphs, mut unknown_glyphs) = (0, 0);
     for file in pdfs(&args.directory)? {
         let Some(cost) = measure(&file, args.repeat)? else {
             continue;
@@ -41,9 +44,12 @@ pub(crate) fn run(args: &Html) -> anyhow::Result<ExitCode> {
         documents += 1;
         pages += cost.pages;
         time += cost.time;
+        glyphs += cost.glyphs;
+        unknown_glyphs += cost.unknown_glyphs;
         output::line(json!({
             "peer": "ode", "phase": "html", "document": file.file_name().map(|name| name.to_string_lossy()),
             "pages": cost.pages, "bytes_in": cost.bytes_in, "bytes_out": cost.bytes_out,
+            "glyphs": cost.glyphs, "unknown_glyphs": cost.unknown_glyphs,
             "cpu_ms": round(cost.time.as_secs_f64() * 1000.0),
         }))?;
     }
@@ -52,6 +58,7 @@ pub(crate) fn run(args: &Html) -> anyhow::Result<ExitCode> {
     }
     output::line(json!({
         "peer": "ode", "phase": "html", "documents": documents, "pages": pages, "repeat": args.repeat,
+        "glyphs": glyphs, "unknown_glyphs": unknown_glyphs,
         "pages_per_cpu_s": round(pages as f64 / time.as_secs_f64()),
     }))?;
     Ok(ExitCode::SUCCESS)
@@ -70,7 +77,8 @@ fn measure(file: &Path, repeat: u32) -> anyhow::Result<Option<Cost>> {
         }
         let time = (cpu_time(ClockId::ThreadCPUTime) - began) / repeat;
         let bytes_out = conversion.assets.iter().map(|asset| asset.bytes.len()).sum();
-        Some(Cost { pages: conversion.pages, bytes_in, bytes_out, time })
+        let Conversion { pages, glyphs, unknown_glyphs, .. } = conversion;
+        Some(Cost { pages, bytes_in, bytes_out, glyphs, unknown_glyphs, time })
     };
     let here = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work)?;
     here.join().map_err(|_| anyhow::anyhow!("{} made the converter fail", file.display()))

@@ -6,6 +6,7 @@ mod html;
 mod jobs;
 mod maps;
 mod orders;
+mod service;
 mod web;
 
 use clap::Subcommand;
@@ -22,6 +23,8 @@ pub(crate) enum Bench {
     Extract(extract::Extract),
     /// Converting PDFs to HTML: processor time for each page
     Html(html::Html),
+    /// The html service: documents a second, against calling the converter directly
+    Service(service::Service),
     /// Drawing a map for print: processor time, peak memory and bytes of a whole poster
     Maps(maps::Maps),
     /// Placing orders exactly once: workers killed, a provider that misbehaves, and an audit of its ledger
@@ -34,6 +37,7 @@ pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
         Bench::Web(args) => web::run(&args).await,
         Bench::Extract(args) => extract::run(args).await,
         Bench::Html(args) => html::run(&args),
+        Bench::Service(args) => service::run(&args).await,
         Bench::Maps(args) => maps::run(&args),
         Bench::Orders(args) => orders::run(&args).await,
     }

@@ -1,7 +1,7 @@
 //! Which findings a person is told in the terminal. All of them are in the result; here each is told once, in its
 //! clearest words, and what is only good to know is not.
 
-use ode_extract::FindingCode;
+use ode_extract::{FindingCode, terms};
 use ode_pipelines::xml::Finding;
 
 /// What to look at before the result is used.
@@ -16,6 +16,20 @@ pub(super) fn worth_telling(all: &[Finding]) -> Vec<&Finding> {
         }
     }
     told.iter().filter(|finding| !is_told_by_a_rule(finding, &told)).copied().collect()
+}
+
+/// What was worked out because the standard demands it, in one line: UBL and CII have no place to say so themselves.
+pub(super) fn worked_out(all: &[Finding]) -> Option<String> {
+    let derived = all.iter().filter(|finding| is(finding, FindingCode::Derived));
+    let fields = derived.filter_map(|finding| finding.field.as_deref());
+    let label = |name| match name {
+        "lines" => "lines",
+        "vat" => "tax by rate",
+        _ => terms::header(name).map_or(name, |term| term.label),
+    };
+    let labels: Vec<&str> = fields.map(label).collect();
+    let code = FindingCode::Derived;
+    (!labels.is_empty()).then(|| format!("info: Worked out, not printed: {}. ({code})", labels.join(", ")))
 }
 
 fn is(finding: &Finding, code: FindingCode) -> bool {
@@ -54,8 +68,7 @@ mod tests {
             let told = worth_telling(all);
             assert_eq!(told, expected.iter().map(|at| &all[*at]).collect::<Vec<_>>());
         }
-        let by_mapping =
-            finding("review", FieldMissing, "issue_date", "issue_date was not found on the page.");
+        let by_mapping = finding("review", FieldMissing, "issue_date", "No date of issue was found.");
         let by_rule = finding("review", FieldMissing, "issue_date", "No day of issue was found.");
         let by_writer = finding("review", DemandedTermMissing, "issue_date", "The document states no day.");
         let other = finding("review", FieldMissing, "currency", "No currency was found.");
@@ -70,5 +83,18 @@ mod tests {
         check(&[sum.clone(), known, total.clone()], &[2]);
         check(&[strict, total], &[0, 1]);
         check(&[sum.clone(), sum, other], &[0, 2]);
+    }
+
+    #[test]
+    fn what_was_worked_out_is_told_in_a_line() {
+        use FindingCode::{Derived, FieldMissing};
+        let gap = finding("review", FieldMissing, "issue_date", "No date of issue was found.");
+        assert_eq!(worked_out(std::slice::from_ref(&gap)), None);
+        let derived = ["gross_total", "vat"].map(|field| finding("info", Derived, field, "…"));
+        let told = worked_out(&[derived.to_vec(), vec![gap]].concat());
+        assert_eq!(
+            told.as_deref(),
+            Some("info: Worked out, not printed: gross total, tax by rate. (DERIVED)")
+        );
     }
 }

@@ -61,7 +61,7 @@ fn as_json(mapping: &Mapping, place: &str) -> Value {
     let terms = &mapping.terms;
     json!({
         "id": mapping.id, "name": mapping.name, "version": mapping.version, "status": status(mapping.status),
-        "kind": mapping.kind, "about": mapping.about, "from": place, "tests": mapping.tests.len(),
+        "kind": mapping.kind, "about": mapping.about, "from": place, "tests": mapping.tests().len(),
         "match": {
             "all": texts(&terms.all), "any": texts(&terms.any), "none": texts(&terms.none),
             "min_any": terms.min_any, "fallback": terms.is_fallback,

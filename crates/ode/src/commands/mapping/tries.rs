@@ -203,13 +203,13 @@ fn sound_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 fn tell_if_untested(mapping: &Mapping) {
-    if mapping.tests.is_empty() {
+    if mapping.tests().is_empty() {
         output::tell(format!("{} has no tests.", mapping.id));
     }
 }
 
 fn cases(mapping: &Mapping) -> impl Iterator<Item = Case> {
-    mapping.tests.iter().map(|test| Case {
+    mapping.tests().iter().map(|test| Case {
         mapping: mapping.id.clone(),
         file: test.file.clone(),
         expected: test.expect.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect(),

@@ -32,6 +32,9 @@ impl Context for Notebook {
     async fn printable_map(&self) -> Result<Bytes, Failure> {
         Err(ErrorCode::Expired.into())
     }
+    async fn fetch(&self, _address: &str, _bytes_max: u64) -> Result<Bytes, Failure> {
+        Err(ErrorCode::NotFound.into())
+    }
     fn progress(&self, _progress: Progress) {}
     fn log(&self, _level: LogLevel, _message: &str) {}
     fn note(&self, name: &'static str, value: Value) {
@@ -52,6 +55,9 @@ impl Context for Notebook {
         };
         self.files.lock().unwrap().push(file);
         Ok(artifact)
+    }
+    async fn publish(&self, _address: &str, _files: &[File]) -> Result<(), Failure> {
+        Err(ErrorCode::Forbidden.into())
     }
 }
 

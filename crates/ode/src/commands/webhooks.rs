@@ -1,0 +1,194 @@
+//! `ode webhooks`: who is told when jobs end, and what became of the messages.
+
+use super::keys::KeyOwner;
+use crate::config::{Schema, Settings};
+use crate::output::{self, Table, WrongUse};
+use clap::{Args, Subcommand};
+use ode_job::{JobId, JobRef};
+use ode_store::Store;
+use std::process::ExitCode;
+use uuid::Uuid;
+
+/// What to do with webhooks.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Webhooks {
+    /// Tell an address whenever a job of this owner ends
+    Add(Add),
+    /// List the addresses that are told
+    Endpoints(Json),
+    /// Tell an address nothing more
+    Remove(Remove),
+    /// Show what messages to an owner are signed with
+    Secret(Secret),
+    /// List messages and what became of them, newest first
+    List(List),
+    /// Send messages once more, from the beginning
+    Replay(Replay),
+}
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  ode webhooks add --organisation acme https://acme.example/hooks/ode
+  ode webhooks secret --organisation acme              what the receiver checks signatures with
+  ode webhooks list --status failed
+  ode webhooks replay 0198c0de-7a31-7c52-9d2e-5b1f4d0a9e77   a message, or all messages of a job";
+
+/// Which address.
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    #[command(flatten)]
+    owner: KeyOwner,
+    /// The address, such as https://acme.example/hooks/ode
+    url: String,
+}
+
+/// How to print.
+#[derive(Debug, Args)]
+pub(crate) struct Json {
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which address to forget.
+#[derive(Debug, Args)]
+pub(crate) struct Remove {
+    /// Its id, as `ode webhooks endpoints` shows it
+    id: Uuid,
+}
+
+/// Whose secret.
+#[derive(Debug, Args)]
+pub(crate) struct Secret {
+    #[command(flatten)]
+    owner: KeyOwner,
+}
+
+/// Which messages.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only messages about this job
+    #[arg(long, value_name = "JOB")]
+    job: Option<String>,
+    /// Only messages with this status
+    #[arg(long, value_parser = ["pending", "delivered", "failed"])]
+    status: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+    #[command(flatten)]
+    json: Json,
+}
+
+/// What to send again.
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// Ids of messages, or of jobs for all their messages
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<Uuid>,
+}
+
+pub(crate) async fn run(settings: &Settings, command: Webhooks) -> anyhow::Result<ExitCode> {
+    let store = settings.store("cli", Schema::Check).await?;
+    match command {
+        Webhooks::Add(args) => add(&store, &args).await,
+        Webhooks::Endpoints(args) => endpoints(&store, &args).await,
+        Webhooks::Remove(args) => remove(&store, &args).await,
+        Webhooks::Secret(args) => {
+            let (kind, name) = args.owner.named();
+            let owner = store.owner_named(kind, name).await?;
+            output::line(ode_webhooks::secret_text(&store.webhook_secret(owner).await?))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Webhooks::List(args) => list(&store, &args).await,
+        Webhooks::Replay(args) => replay(&store, &args).await,
+    }
+}
+
+async fn add(store: &Store, args: &Add) -> anyhow::Result<ExitCode> {
+    ode_webhooks::check_url(&args.url)
+        .map_err(|why| WrongUse(why.replacen("webhook_url: ", "The address: ", 1)))?;
+    let (kind, name) = args.owner.named();
+    store.add_endpoint(kind, name, &args.url).await?;
+    output::line(format!("{name} is told at {} whenever a job of theirs ends.", args.url))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn endpoints(store: &Store, args: &Json) -> anyhow::Result<ExitCode> {
+    let endpoints = store.endpoints().await?;
+    if args.json {
+        output::json(&endpoints)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if endpoints.is_empty() {
+        output::tell("Nobody is told. Add an address with `ode webhooks add`.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(["ID", "OF", "ADDRESS", "SINCE"]);
+    for endpoint in &endpoints {
+        let since = output::ago(endpoint.created_at);
+        table.row([
+            endpoint.id.to_string().into(),
+            endpoint.owner.as_str().into(),
+            endpoint.url.as_str().into(),
+            since.into(),
+        ]);
+    }
+    table.print()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn remove(store: &Store, args: &Remove) -> anyhow::Result<ExitCode> {
+    if store.remove_endpoint(args.id).await? {
+        output::line("It is told nothing more.")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::tell(format!(
+        "There is no address {}. `ode webhooks endpoints` shows the ones there are.",
+        args.id
+    ));
+    Ok(ExitCode::FAILURE)
+}
+
+async fn list(store: &Store, args: &List) -> anyhow::Result<ExitCode> {
+    let job: Option<JobId> = match &args.job {
+        Some(name) => Some(store.resolve(name.parse::<JobRef>()?).await?),
+        None => None,
+    };
+    let deliveries = store.deliveries(job, args.status.as_deref(), args.limit).await?;
+    if args.json.json {
+        output::json(&deliveries)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if deliveries.is_empty() {
+        output::tell("There are no such messages.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(["MESSAGE", "JOB", "STATUS", "TRIES", "ADDRESS", "LAST PROBLEM"]);
+    for delivery in &deliveries {
+        table.row([
+            delivery.id.to_string().into(),
+            delivery.job_id.to_string().into(),
+            delivery.status.as_str().into(),
+            delivery.attempts.to_string().into(),
+            delivery.url.as_str().into(),
+            delivery.problem.clone().unwrap_or_default().into(),
+        ]);
+    }
+    table.print()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn replay(store: &Store, args: &Replay) -> anyhow::Result<ExitCode> {
+    let mut outcome = ExitCode::SUCCESS;
+    for id in &args.ids {
+        match store.replay_deliveries(*id).await? {
+            0 => {
+                output::tell(format!("There is no message or job {id} that anybody was told of."));
+                outcome = ExitCode::FAILURE;
+            }
+            count => output::line(format!("{count} message(s) of {id} are sent again."))?,
+        }
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,206 @@
+//! What the html pipeline does with a claimed job: the document in, its page and files kept and, where the caller asked
+//! for it, put at a place of theirs.
+
+use super::converter::{Converted, Converter};
+use super::order::Order;
+use crate::xml::tell;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use ode_html::{AssetKind, ConversionConfig, Manifest};
+use ode_job::pipeline::File;
+use ode_job::{Claimed, Context, ErrorCode, Failure, Handler, Limits, LogLevel, RetryPolicy};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Converts a document.
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// The largest document it takes, in bytes.
+    fn bytes_max(&self) -> u64;
+
+    /// Converts one document. Dropping the future ends the conversion.
+    async fn convert(&self, config: &ConversionConfig, document: Bytes) -> Result<Converted, Failure>;
+}
+
+#[async_trait]
+impl Engine for Converter {
+    fn bytes_max(&self) -> u64 {
+        Converter::bytes_max(self)
+    }
+
+    async fn convert(&self, config: &ConversionConfig, document: Bytes) -> Result<Converted, Failure> {
+        Converter::convert(self, config, document).await
+    }
+}
+
+/// Fetching, converting, storing and publishing together; each has a limit of its own well below it.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(300);
+/// Files of one document that are stored at a time.
+const STORED_AT_ONCE: usize = 4;
+
+/// The handler of the html lane.
+#[derive(Clone)]
+pub struct HtmlHandler {
+    engine: Arc<dyn Engine>,
+    at_once: usize,
+    retry: RetryPolicy,
+}
+
+impl HtmlHandler {
+    /// So many documents at a time.
+    #[must_use]
+    pub fn new(engine: Arc<dyn Engine>, at_once: usize) -> Self {
+        HtmlHandler { engine, at_once: at_once.max(1), retry: RetryPolicy::default() }
+    }
+
+    /// The same with another policy of trying again.
+    #[must_use]
+    pub fn with_retry(self, retry: RetryPolicy) -> Self {
+        HtmlHandler { retry, ..self }
+    }
+
+    /// The document, wherever it lies.
+    async fn document(&self, order: &Order<'_>, context: &dyn Context) -> Result<Bytes, Failure> {
+        let document = match order.input {
+            Some(address) => context.fetch(address, self.engine.bytes_max()).await?,
+            None => context.source().await?.content,
+        };
+        if order.sha256.is_some_and(|expected| !expected.eq_ignore_ascii_case(&sha256_hex(&document))) {
+            let message =
+                "The document is not the one that input_sha256 names. Store it again, or correct the digest";
+            return Err(Failure::rejected(ErrorCode::Invalid, message));
+        }
+        Ok(document)
+    }
+}
+
+#[async_trait]
+impl Handler for HtmlHandler {
+    fn limits(&self) -> Limits {
+        Limits { concurrency: self.at_once, attempt_timeout: ATTEMPT_TIMEOUT, retry: self.retry }
+    }
+
+    async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure> {
+        context.note("attempt_count", job.attempt.into());
+        let order = Order::read(job)?;
+        let mut stages = Stages::new();
+        tell(context, 5, "Fetching the document");
+        let document = self.document(&order, context).await?;
+        let bytes_in = document.len();
+        stages.end("read");
+        tell(context, 10, "Converting");
+        let converted = self.engine.convert(&order.config, document).await;
+        let Converted { manifest, files, cost } = converted.inspect_err(|failure| {
+            context.log(LogLevel::Error, &failure.message);
+        })?;
+        stages.end("convert");
+        log(context, &manifest);
+        tell(context, 80, "Storing the files");
+        let files = named(&manifest, files);
+        keep(context, &files).await?;
+        stages.end("store");
+        if let Some(address) = order.output {
+            tell(context, 95, "Publishing");
+            context.publish(address, &files).await?;
+            stages.end("publish");
+        }
+        let bytes_out: usize = manifest.assets.iter().map(|asset| asset.bytes).sum();
+        let took = stages.total();
+        context.note("duration_ms", took.into());
+        Ok(json!({
+            "pages": manifest.pages, "files": files.len(), "warnings": manifest.warnings.len(),
+            "output_s3_prefix": order.output,
+            "telemetry": {
+                "pages": manifest.pages, "cpu_ms": millis(cost.cpu), "peak_memory_bytes": cost.peak_memory_bytes,
+                "bytes_in": bytes_in, "bytes_out": bytes_out, "duration_ms": took, "stages_ms": stages.told,
+            },
+        }))
+    }
+}
+
+/// How long each part of an attempt took.
+struct Stages {
+    began: Instant,
+    last: Instant,
+    told: serde_json::Map<String, Value>,
+}
+
+impl Stages {
+    fn new() -> Self {
+        let now = Instant::now();
+        Stages { began: now, last: now, told: serde_json::Map::new() }
+    }
+
+    /// The part that ends here.
+    fn end(&mut self, stage: &str) {
+        let now = Instant::now();
+        self.told.insert(stage.to_owned(), millis(now - self.last).into());
+        self.last = now;
+    }
+
+    fn total(&self) -> u64 {
+        millis(self.began.elapsed())
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The files as a job has them. The page is the first.
+fn named(manifest: &Manifest, files: Vec<Vec<u8>>) -> Vec<File> {
+    let file = |(entry, content): (&ode_html::Entry, Vec<u8>)| File {
+        role: "asset".into(),
+        name: entry.path.clone(),
+        content_type: content_type(entry.kind, &entry.path).into(),
+        content,
+    };
+    // An empty style sheet or script says nothing, and storages have no place for it.
+    let files = manifest.assets.iter().zip(files).filter(|(_, content)| !content.is_empty());
+    files.map(file).collect()
+}
+
+async fn keep(context: &dyn Context, files: &[File]) -> Result<(), Failure> {
+    for part in files.chunks(STORED_AT_ONCE) {
+        let stored: Vec<_> = part.iter().map(|file| context.keep(file.clone())).collect();
+        try_join_all(stored).await?;
+    }
+    Ok(())
+}
+
+/// What the converter found, for the job's log.
+fn log(context: &dyn Context, manifest: &Manifest) {
+    for warning in &manifest.warnings {
+        context.log(LogLevel::Warn, warning);
+    }
+    let (pages, files) = (manifest.pages, manifest.assets.len());
+    let bytes: usize = manifest.assets.iter().map(|asset| asset.bytes).sum();
+    let message = format!("Converted {pages} pages into {files} files with {bytes} bytes.");
+    context.log(LogLevel::Info, &message);
+}
+
+/// What browsers are told that a file is.
+fn content_type(kind: AssetKind, path: &str) -> &'static str {
+    match (kind, path.rsplit('.').next().unwrap_or_default()) {
+        (AssetKind::Html, _) => "text/html; charset=utf-8",
+        (AssetKind::Css, _) => "text/css; charset=utf-8",
+        (AssetKind::Js, _) => "text/javascript; charset=utf-8",
+        (AssetKind::Svg, _) => "image/svg+xml",
+        (AssetKind::Font, "woff2") => "font/woff2",
+        (AssetKind::Font, _) => "font/otf",
+        (AssetKind::Image, "jpg" | "jpeg") => "image/jpeg",
+        (AssetKind::Image, "webp") => "image/webp",
+        (AssetKind::Image, _) => "image/png",
+    }
+}
+
+fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
+        hex
+    })
+}

@@ -1,0 +1,169 @@
+//! Places in buckets.
+
+use super::address::Address;
+use super::{MANIFEST, Published, nothing_there, too_large, unreached};
+use crate::error::Error;
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use object_store::path::Path;
+use object_store::{
+    Attribute, Attributes, Error as StoreError, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions,
+    RetryConfig, UpdateVersion,
+};
+use ode_job::pipeline::File;
+use ode_job::{ErrorCode, Failure, JobId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often and for how long one request is tried again before its attempt is: an outage that lasts longer is for the
+/// job's own retries, which take no slot meanwhile.
+const TRIES_MAX: usize = 5;
+const TRIED_FOR: Duration = Duration::from_secs(30);
+/// Files of one result that are under way at a time.
+const AT_ONCE: usize = 4;
+/// A manifest that is larger is none of ours.
+const MANIFEST_BYTES_MAX: u64 = 16 << 20;
+
+/// Opens a bucket, with keys from the environment. What is written carries its digest, which the server checks.
+pub(crate) fn open(bucket: &str, endpoint: Option<&str>) -> Result<Arc<dyn ObjectStore>, Error> {
+    let mut builder = object_store::aws::AmazonS3Builder::from_env()
+        .with_bucket_name(bucket)
+        .with_checksum_algorithm(object_store::aws::Checksum::SHA256)
+        .with_retry(RetryConfig {
+            max_retries: TRIES_MAX,
+            retry_timeout: TRIED_FOR,
+            ..RetryConfig::default()
+        });
+    if let Some(endpoint) = endpoint {
+        builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http:"));
+    }
+    Ok(Arc::new(builder.build()?))
+}
+
+fn path(address: &Address, name: Option<&str>) -> Result<Path, Failure> {
+    let prefix = address.path();
+    let key = name.map_or_else(|| prefix.clone(), |name| format!("{prefix}/{name}"));
+    Path::parse(&key).map_err(|error| Failure::rejected(ErrorCode::Invalid, error.to_string()))
+}
+
+pub(super) async fn fetch(
+    bucket: &dyn ObjectStore,
+    address: &Address,
+    bytes_max: u64,
+) -> Result<Bytes, Failure> {
+    let got = bucket.get(&path(address, None)?).await.map_err(|error| unfetched(address, error))?;
+    let size = got.meta.size;
+    if size > bytes_max {
+        return Err(too_large(address, bytes_max));
+    }
+    let content = got.bytes().await.map_err(unreached)?;
+    if content.len() as u64 != size {
+        return Err(unreached(format!("{address} has {size} bytes, and {} came", content.len())));
+    }
+    Ok(content)
+}
+
+fn unfetched(address: &Address, error: StoreError) -> Failure {
+    match error {
+        StoreError::NotFound { .. } => nothing_there(address),
+        StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
+            let message =
+                format!("The storage does not let ODE read {address}. Ask the operator to allow it");
+            Failure::rejected(ErrorCode::Forbidden, message).with_detail(error.to_string())
+        }
+        other => unreached(other),
+    }
+}
+
+/// The result that is there, with what names its version.
+async fn there(
+    bucket: &dyn ObjectStore,
+    manifest: &Path,
+) -> Result<Option<(Published, UpdateVersion)>, Failure> {
+    let got = match bucket.get(manifest).await {
+        Ok(got) if got.meta.size <= MANIFEST_BYTES_MAX => got,
+        Ok(_) => return Err(not_ours()),
+        Err(StoreError::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(unreached(error)),
+    };
+    let version = UpdateVersion { e_tag: got.meta.e_tag.clone(), version: got.meta.version.clone() };
+    let text = got.bytes().await.map_err(unreached)?;
+    serde_json::from_slice(&text).map(|published| Some((published, version))).map_err(|_| not_ours())
+}
+
+fn not_ours() -> Failure {
+    let message =
+        "The output prefix holds a manifest.json that is not of ODE. Give the job a prefix of its own";
+    Failure::rejected(ErrorCode::Conflict, message)
+}
+
+pub(super) async fn publish(
+    bucket: &dyn ObjectStore,
+    address: &Address,
+    published: &Published,
+    files: &[File],
+) -> Result<(), Failure> {
+    let manifest = path(address, Some(MANIFEST))?;
+    let found = there(bucket, &manifest).await?;
+    let mode = match found {
+        None => PutMode::Create,
+        Some((found, version)) => {
+            published.may_replace(&found)?;
+            PutMode::Update(version)
+        }
+    };
+    // The page comes after everything it shows.
+    let (page, others) = files.split_first().map_or((None, files), |(page, others)| (Some(page), others));
+    for part in others.chunks(AT_ONCE) {
+        let puts: Vec<_> = part.iter().map(|file| put(bucket, address, file)).collect();
+        try_join_all(puts).await?;
+    }
+    if let Some(page) = page {
+        put(bucket, address, page).await?;
+    }
+    crate::crash::point("before-manifest");
+    let options = PutOptions { mode, ..of_type("application/json") };
+    match bucket.put_opts(&manifest, published.to_json().into(), options).await {
+        Ok(_) => Ok(()),
+        // Somebody was quicker. If it was ourselves, by a request whose answer was lost, all is well.
+        Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
+            match there(bucket, &manifest).await? {
+                Some((found, _)) => published.may_replace(&found),
+                None => Err(unreached("the manifest came and went")),
+            }
+        }
+        Err(error) => Err(unreached(error)),
+    }
+}
+
+async fn put(bucket: &dyn ObjectStore, address: &Address, file: &File) -> Result<(), Failure> {
+    let content = Bytes::copy_from_slice(&file.content);
+    let options = of_type(&file.content_type);
+    bucket.put_opts(&path(address, Some(&file.name))?, content.into(), options).await.map_err(unreached)?;
+    Ok(())
+}
+
+fn of_type(content_type: &str) -> PutOptions {
+    let mut attributes = Attributes::new();
+    attributes.insert(Attribute::ContentType, content_type.to_owned().into());
+    attributes.into()
+}
+
+pub(super) async fn withdraw(bucket: &dyn ObjectStore, address: &Address, job: JobId) -> Result<(), Failure> {
+    let manifest = path(address, Some(MANIFEST))?;
+    let Some((found, _)) = there(bucket, &manifest).await?.filter(|(found, _)| found.job_id == job) else {
+        return Ok(());
+    };
+    delete(bucket, &manifest).await?;
+    for file in &found.files {
+        delete(bucket, &path(address, Some(&file.path))?).await?;
+    }
+    Ok(())
+}
+
+async fn delete(bucket: &dyn ObjectStore, path: &Path) -> Result<(), Failure> {
+    match bucket.delete(path).await {
+        Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
+        Err(error) => Err(unreached(error)),
+    }
+}

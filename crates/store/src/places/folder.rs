@@ -1,0 +1,172 @@
+//! Places on local disk. A result is made in a folder of its own and then takes its place in one step.
+
+use super::address::Address;
+use super::{MANIFEST, Published, nothing_there, too_large, unreached};
+use bytes::Bytes;
+use ode_job::pipeline::File;
+use ode_job::{ErrorCode, Failure, JobId};
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Results that are being made lie here, below the root.
+const STAGING: &str = ".ode-staging";
+/// What lies there for longer was left by an attempt that is lost.
+const STAGED_MAX: Duration = Duration::from_hours(24);
+
+/// The directory behind a root, as the file system finds it.
+pub(super) fn open(address: &Address) -> Result<PathBuf, String> {
+    let path = address.fixed_path();
+    fs::canonicalize(&path).map_err(|error| format!("{path}: {error}. Make the directory first"))
+}
+
+/// Where an address leads, once every link on the way was followed. Parts that are not there yet lead nowhere else.
+fn resolve(root: &Path, address: &Address) -> Result<PathBuf, Failure> {
+    let wanted = PathBuf::from(format!("/{}", address.path()));
+    let mut there = wanted.as_path();
+    let found = loop {
+        match fs::canonicalize(there) {
+            Ok(found) => break found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(unreached(error)),
+        }
+        there = there.parent().ok_or_else(|| outside(address))?;
+    };
+    let rest = wanted.strip_prefix(there).unwrap_or(Path::new(""));
+    let found = if rest.as_os_str().is_empty() { found } else { found.join(rest) };
+    if found.starts_with(root) && found != root { Ok(found) } else { Err(outside(address)) }
+}
+
+fn outside(address: &Address) -> Failure {
+    let message = format!("{address} leads out of the place that is open. Ask the operator which are");
+    Failure::rejected(ErrorCode::Forbidden, message)
+}
+
+pub(super) fn fetch(root: &Path, address: &Address, bytes_max: u64) -> Result<Bytes, Failure> {
+    let path = resolve(root, address)?;
+    let file = match fs::File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(nothing_there(address)),
+        Err(error) => return Err(unreached(error)),
+    };
+    let facts = file.metadata().map_err(unreached)?;
+    if !facts.is_file() {
+        return Err(nothing_there(address));
+    }
+    if facts.len() > bytes_max {
+        return Err(too_large(address, bytes_max));
+    }
+    let mut content = Vec::new();
+    // One more than it has: a file that grows meanwhile is not the one that was meant.
+    file.take(facts.len() + 1).read_to_end(&mut content).map_err(unreached)?;
+    if content.len() as u64 != facts.len() {
+        return Err(unreached(format!("{address} changed while it was read")));
+    }
+    Ok(content.into())
+}
+
+pub(super) fn publish(
+    root: &Path,
+    address: &Address,
+    published: &Published,
+    files: &[File],
+) -> Result<(), Failure> {
+    let place = resolve(root, address)?;
+    let staged = root.join(STAGING).join(format!("{}-{}", published.job_id, published.fence));
+    let made = stage(&staged, published, files).map_err(unreached).and_then(|()| {
+        crate::crash::point("before-manifest");
+        let aside = clear(root, &place, published)?;
+        appear(&staged, &place).map_err(|error| match error.kind() {
+            io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => taken(),
+            _ => unreached(error),
+        })?;
+        if let Some(aside) = aside {
+            // What it held is the same job's; should it stay, the sweep finds it.
+            let _ = fs::remove_dir_all(aside);
+        }
+        Ok(())
+    });
+    if made.is_err() {
+        // As above.
+        let _ = fs::remove_dir_all(&staged);
+    }
+    made
+}
+
+/// Writes everything, and makes it survive a crash.
+fn stage(staged: &Path, published: &Published, files: &[File]) -> io::Result<()> {
+    if staged.exists() {
+        fs::remove_dir_all(staged)?;
+    }
+    fs::create_dir_all(staged)?;
+    for file in files {
+        let path = staged.join(&file.name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        write(&path, &file.content)?;
+    }
+    write(&staged.join(MANIFEST), &published.to_json())?;
+    fs::File::open(staged)?.sync_all()
+}
+
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = fs::File::create_new(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// Makes room where the result is to appear. An earlier attempt's is moved aside; anything else stays, and is told.
+fn clear(root: &Path, place: &Path, published: &Published) -> Result<Option<PathBuf>, Failure> {
+    let there = match fs::read(place.join(MANIFEST)) {
+        Ok(text) => text,
+        // Nothing, or an empty folder, which the result may replace.
+        Err(_) => return Ok(None),
+    };
+    let there: Published = serde_json::from_slice(&there).map_err(|_| taken())?;
+    published.may_replace(&there)?;
+    let aside = root.join(STAGING).join(format!("{}-{}-old", published.job_id, there.fence));
+    fs::rename(place, &aside).map_err(unreached)?;
+    Ok(Some(aside))
+}
+
+fn taken() -> Failure {
+    let message = "The output prefix is a folder that holds other files. Give the job a folder of its own";
+    Failure::rejected(ErrorCode::Conflict, message)
+}
+
+/// The one step in which everything becomes visible.
+fn appear(staged: &Path, place: &Path) -> io::Result<()> {
+    let parent = place.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(parent)?;
+    fs::rename(staged, place)?;
+    fs::File::open(parent)?.sync_all()
+}
+
+pub(super) fn withdraw(root: &Path, address: &Address, job: JobId) -> Result<(), Failure> {
+    let place = resolve(root, address)?;
+    let Ok(text) = fs::read(place.join(MANIFEST)) else { return Ok(()) };
+    let is_its = serde_json::from_slice(&text).is_ok_and(|there: Published| there.job_id == job);
+    if !is_its {
+        return Ok(());
+    }
+    let aside = root.join(STAGING).join(format!("{job}-gone"));
+    fs::create_dir_all(root.join(STAGING)).map_err(unreached)?;
+    fs::rename(&place, &aside).map_err(unreached)?;
+    fs::remove_dir_all(&aside).map_err(unreached)
+}
+
+/// Removes what was left there long ago; answers how many folders.
+pub(super) fn sweep(root: &Path) -> u64 {
+    let before = SystemTime::now() - STAGED_MAX;
+    let entries = fs::read_dir(root.join(STAGING)).into_iter().flatten().flatten();
+    let is_old = |entry: &fs::DirEntry| {
+        entry.metadata().and_then(|facts| facts.modified()).is_ok_and(|written| written < before)
+    };
+    let old = entries.filter(is_old);
+    old.filter(|entry| fs::remove_dir_all(entry.path()).is_ok()).count() as u64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Results on local disk: whole or not there, and never outside their root.
+
+use super::super::{Destination, Places, PlacesConfig};
+use super::*;
+use ode_job::Owner;
+use uuid::Uuid;
+
+const JOB: JobId = JobId(Uuid::from_u128(1));
+const OTHER: JobId = JobId(Uuid::from_u128(2));
+
+fn places(root: &Path) -> Places {
+    let roots = vec![format!("file://{}", root.display())];
+    Places::open(&PlacesConfig { inputs: roots.clone(), outputs: roots, s3_endpoint: None }).unwrap()
+}
+
+fn files(page: &str) -> Vec<File> {
+    let file = |name: &str, content: &str| File {
+        role: "asset".into(),
+        name: name.into(),
+        content_type: "text/plain".into(),
+        content: content.into(),
+    };
+    vec![file("index.html", page), file("fonts/a.woff2", "font")]
+}
+
+async fn publish(
+    places: &Places,
+    address: &str,
+    (job, fence): (JobId, i64),
+    page: &str,
+) -> Result<(), Failure> {
+    let to = Destination { owner: Owner::Operator, job, fence, address };
+    places.publish(to, &files(page)).await
+}
+
+#[tokio::test]
+async fn a_result_appears_whole_is_replaced_by_a_later_attempt_and_goes_with_its_job() {
+    let dir = tempfile::tempdir().unwrap();
+    let (places, address) = (places(dir.path()), format!("file://{}/a/b", dir.path().display()));
+    publish(&places, &address, (JOB, 2), "two").await.unwrap();
+    let page = || fs::read_to_string(dir.path().join("a/b/index.html")).unwrap();
+    assert_eq!(page(), "two");
+    assert_eq!(fs::read_to_string(dir.path().join("a/b/fonts/a.woff2")).unwrap(), "font");
+    publish(&places, &address, (JOB, 3), "three").await.unwrap();
+    assert_eq!(page(), "three");
+    let late = publish(&places, &address, (JOB, 2), "late").await.unwrap_err();
+    assert_eq!((late.code, page()), (ErrorCode::Conflict, "three".into()));
+    let other = publish(&places, &address, (OTHER, 1), "other").await.unwrap_err();
+    assert!(other.message.contains(&JOB.to_string()) && page() == "three", "{other}");
+    assert_eq!(fs::read_dir(dir.path().join(STAGING)).unwrap().count(), 0, "nothing is left behind");
+    places.withdraw(Owner::Operator, &address, OTHER).await.unwrap();
+    assert_eq!(page(), "three");
+    places.withdraw(Owner::Operator, &address, JOB).await.unwrap();
+    assert!(!dir.path().join("a/b").exists());
+    places.withdraw(Owner::Operator, &address, JOB).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_with_other_files_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("a")).unwrap();
+    fs::write(dir.path().join("a/precious"), "mine").unwrap();
+    let address = format!("file://{}/a", dir.path().display());
+    assert!(publish(&places(dir.path()), &address, (JOB, 1), "page").await.is_err());
+    assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn a_link_does_not_lead_out_of_the_root() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(elsewhere.path().join("secret.pdf"), "secret").unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("way")).unwrap();
+    let places = places(dir.path());
+    let address = format!("file://{}/way/secret.pdf", dir.path().display());
+    let refused = places.fetch(Owner::Operator, &address, 100).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Forbidden);
+    let address = format!("file://{}/way/out", dir.path().display());
+    assert_eq!(publish(&places, &address, (JOB, 1), "page").await.unwrap_err().code, ErrorCode::Forbidden);
+    assert!(!elsewhere.path().join("out").exists());
+}
+
+#[tokio::test]
+async fn a_document_is_fetched_or_told_why_not() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.pdf"), "0123456789").unwrap();
+    let places = places(dir.path());
+    let at = |name: &str| format!("file://{}/{name}", dir.path().display());
+    assert_eq!(places.fetch(Owner::Operator, &at("a.pdf"), 10).await.unwrap(), "0123456789");
+    let code = async |name: &str, max| places.fetch(Owner::Operator, &at(name), max).await.unwrap_err().code;
+    assert_eq!(code("a.pdf", 9).await, ErrorCode::TooLarge);
+    assert_eq!(code("b.pdf", 9).await, ErrorCode::NotFound);
+}

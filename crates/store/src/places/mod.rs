@@ -1,0 +1,273 @@
+//! Places of callers: where documents may be fetched from and results be put, below roots that the operator opened, and
+//! nowhere else. An address is compared part by part, so that `s3://inbox-other` is not below `s3://inbox`, and on local
+//! disk the path that the file system finds in the end must lie below the root as well.
+//!
+//! A result is there once its `manifest.json` is: it is written last and taken away first. On local disk the whole folder
+//! appears at once. On S3, where nothing can appear together, files may lie below a prefix without a manifest while an
+//! attempt is under way or after it was lost; nobody need look at them, and the next attempt writes over them.
+
+mod address;
+mod bucket;
+mod folder;
+
+use crate::error::Error;
+use address::Address;
+pub(crate) use bucket::open as open_bucket;
+use bytes::Bytes;
+use object_store::ObjectStore;
+use ode_job::pipeline::File;
+use ode_job::{ErrorCode, Failure, JobId, Owner};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The last file of a result to come, and the first to go.
+pub const MANIFEST: &str = "manifest.json";
+
+/// Which places are open.
+#[derive(Debug, Clone, Default)]
+pub struct PlacesConfig {
+    /// Roots that documents may be fetched from, such as `s3://inbox/new` or `file:///srv/inbox`. A part of it may be
+    /// `{owner}`: the id of whoever the job belongs to, so that nobody reaches what is another's.
+    pub inputs: Vec<String>,
+    /// Roots that results may be put below, written in the same way.
+    pub outputs: Vec<String>,
+    /// Other than Amazon's: the address of the store that has the buckets.
+    pub s3_endpoint: Option<String>,
+}
+
+/// The places that are open. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    inputs: Arc<[Root]>,
+    outputs: Arc<[Root]>,
+}
+
+#[derive(Debug)]
+struct Root {
+    address: Address,
+    store: Store,
+}
+
+/// How what lies below a root is reached.
+#[derive(Debug, Clone)]
+enum Store {
+    Bucket(Arc<dyn ObjectStore>),
+    /// The directory as the file system finds it.
+    Folder(PathBuf),
+}
+
+/// What is said of a published result beside its files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Published {
+    /// The job whose result it is.
+    pub job_id: JobId,
+    /// The attempt that made it.
+    pub fence: i64,
+    /// The files, the page to open first.
+    pub files: Vec<PublishedFile>,
+}
+
+/// One file of a published result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishedFile {
+    /// Where it is, below the prefix.
+    pub path: String,
+    /// Media type.
+    pub content_type: String,
+    /// Its size.
+    pub bytes: usize,
+    /// Its digest, hexadecimal.
+    pub sha256: String,
+}
+
+impl Published {
+    fn new(job_id: JobId, fence: i64, files: &[File]) -> Self {
+        let file = |file: &File| PublishedFile {
+            path: file.name.clone(),
+            content_type: file.content_type.clone(),
+            bytes: file.content.len(),
+            sha256: crate::blobs::sha256_hex(&file.content),
+        };
+        Published { job_id, fence, files: files.iter().map(file).collect() }
+    }
+
+    fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).expect("names and numbers are always valid JSON")
+    }
+
+    /// Whether an attempt may put its own result in the place of this one.
+    fn may_replace(&self, there: &Published) -> Result<(), Failure> {
+        if there.job_id != self.job_id {
+            let message = format!(
+                "The output prefix holds the result of job {}. Give each job a prefix of its own, or delete that job",
+                there.job_id
+            );
+            return Err(Failure::rejected(ErrorCode::Conflict, message));
+        }
+        if there.fence > self.fence {
+            // Whoever replaced us has published; nothing of ours will be written.
+            return Err(Failure::retryable(ErrorCode::Conflict, "A later attempt has published already"));
+        }
+        Ok(())
+    }
+}
+
+impl Places {
+    /// Opens the places. A folder that is not there, and an address that is not understood, is an error.
+    pub fn open(config: &PlacesConfig) -> Result<Self, Error> {
+        let roots = |option: &str, roots: &[String]| {
+            let root = |text: &String| Root::open(text, config.s3_endpoint.as_deref());
+            let wrong = |error| Error::Config(format!("{option} cannot be used: {error}"));
+            roots.iter().map(root).collect::<Result<Arc<[Root]>, _>>().map_err(wrong)
+        };
+        Ok(Places {
+            inputs: roots("--input-root", &config.inputs)?,
+            outputs: roots("--output-root", &config.outputs)?,
+        })
+    }
+
+    /// Says why a document cannot be fetched from there, in words for whoever asked; nothing if it may be.
+    pub fn check_input(&self, owner: Owner, address: &str) -> Result<(), String> {
+        self.input(owner, address).map(drop)
+    }
+
+    /// The same for a prefix that results are to appear below.
+    pub fn check_output(&self, owner: Owner, address: &str) -> Result<(), String> {
+        self.output(owner, address).map(drop)
+    }
+
+    fn input(&self, owner: Owner, address: &str) -> Result<(&Store, Address), String> {
+        find(&self.inputs, owner, address, "input_s3_path")
+    }
+
+    fn output(&self, owner: Owner, address: &str) -> Result<(&Store, Address), String> {
+        find(&self.outputs, owner, address, "output_s3_prefix")
+    }
+
+    /// Fetches a document.
+    pub async fn fetch(&self, owner: Owner, address: &str, bytes_max: u64) -> Result<Bytes, Failure> {
+        let (store, found) = self.input(owner, address).map_err(closed)?;
+        match store {
+            Store::Bucket(bucket) => bucket::fetch(bucket.as_ref(), &found, bytes_max).await,
+            Store::Folder(root) => {
+                let (root, found) = (root.clone(), found);
+                in_background(move || folder::fetch(&root, &found, bytes_max)).await
+            }
+        }
+    }
+
+    /// Puts a result below a prefix. When this returns, all of it is there.
+    pub async fn publish(&self, to: Destination<'_>, files: &[File]) -> Result<(), Failure> {
+        let (store, found) = self.output(to.owner, to.address).map_err(closed)?;
+        let published = Published::new(to.job, to.fence, files);
+        match store {
+            Store::Bucket(bucket) => bucket::publish(bucket.as_ref(), &found, &published, files).await,
+            Store::Folder(root) => {
+                let (root, files) = (root.clone(), files.to_vec());
+                in_background(move || folder::publish(&root, &found, &published, &files)).await
+            }
+        }
+    }
+
+    /// Takes a job's result away again, if it is there. Another job's is left alone.
+    pub async fn withdraw(&self, owner: Owner, address: &str, job: JobId) -> Result<(), Failure> {
+        let (store, found) = self.output(owner, address).map_err(closed)?;
+        match store {
+            Store::Bucket(bucket) => bucket::withdraw(bucket.as_ref(), &found, job).await,
+            Store::Folder(root) => {
+                let root = root.clone();
+                in_background(move || folder::withdraw(&root, &found, job)).await
+            }
+        }
+    }
+
+    /// Removes what attempts that were lost left unpublished on local disk; answers how many.
+    pub async fn sweep(&self) -> u64 {
+        let mut removed = 0;
+        for root in self.outputs.iter() {
+            if let Store::Folder(root) = &root.store {
+                let root = root.clone();
+                removed += in_background(move || Ok(folder::sweep(&root))).await.unwrap_or_default();
+            }
+        }
+        removed
+    }
+}
+
+/// Where a result is to appear, and whose it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Destination<'a> {
+    /// Whose job it is.
+    pub owner: Owner,
+    /// The job.
+    pub job: JobId,
+    /// The attempt.
+    pub fence: i64,
+    /// The prefix.
+    pub address: &'a str,
+}
+
+impl Root {
+    fn open(text: &str, endpoint: Option<&str>) -> Result<Self, String> {
+        // Until the owner is known, the part that names them stands for itself.
+        let address: Address = text.parse()?;
+        let store = match &address.bucket {
+            Some(bucket) => Store::Bucket(bucket::open(bucket, endpoint).map_err(|error| error.to_string())?),
+            None => Store::Folder(folder::open(&address)?),
+        };
+        Ok(Root { address, store })
+    }
+}
+
+fn find<'a>(
+    roots: &'a [Root],
+    owner: Owner,
+    address: &str,
+    field: &str,
+) -> Result<(&'a Store, Address), String> {
+    let parsed: Address = address.parse().map_err(|why| format!("{field}: {why}"))?;
+    let root = roots.iter().find(|root| parsed.is_below(&root.address, owner));
+    let root = root.ok_or_else(|| {
+        if roots.is_empty() {
+            let option = if field == "input_s3_path" { "--input-root" } else { "--output-root" };
+            return format!(
+                "{field}: no place is open here. Send the document in a form instead, or ask the operator to open one \
+                 with {option}."
+            );
+        }
+        format!("{field}: {address} is not below a place that is open to you. Ask the operator which are.")
+    })?;
+    Ok((&root.store, parsed))
+}
+
+fn closed(why: String) -> Failure {
+    Failure::rejected(ErrorCode::Forbidden, why)
+}
+
+/// Runs what waits for the disk on a thread that may wait.
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let ran = tokio::task::spawn_blocking(work).await;
+    ran.unwrap_or_else(|_| Err(ErrorCode::Unknown.into()))
+}
+
+fn too_large(address: &Address, bytes_max: u64) -> Failure {
+    let message = format!(
+        "{address} is larger than {} MB, which is the limit. Split it, or save it with smaller pictures",
+        bytes_max / 1_000_000
+    );
+    Failure::rejected(ErrorCode::TooLarge, message)
+}
+
+fn nothing_there(address: &Address) -> Failure {
+    let message =
+        format!("There is nothing at {address}. Store the document there first, or correct the path");
+    Failure::rejected(ErrorCode::NotFound, message)
+}
+
+/// The storage did not answer as it should; it may the next time.
+fn unreached(error: impl ToString) -> Failure {
+    Failure::retryable(ErrorCode::IoError, ErrorCode::IoError.sentence()).with_detail(error.to_string())
+}

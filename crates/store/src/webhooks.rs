@@ -1,0 +1,222 @@
+//! What owners are told when their jobs end: to which addresses, signed with what, and what became of each message.
+//!
+//! Messages are made by the database in the transaction that ends a job, so that none is missing and none is made up.
+//! Whoever sends them takes some for a while; if nothing is heard of them, somebody else takes them again.
+
+use crate::Store;
+use crate::db::{Param, Row, params, without_nul};
+use crate::error::Error;
+use crate::keys::{OwnerKind, fill};
+use jiff::Timestamp;
+use ode_job::JobId;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// An address that an owner wants to be told at.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Endpoint {
+    /// Its identity.
+    pub id: Uuid,
+    /// The owner's name.
+    pub owner: String,
+    /// Where.
+    pub url: String,
+    /// Since when.
+    pub created_at: Timestamp,
+}
+
+/// One message to one address.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Delivery {
+    /// The same however often it is sent.
+    pub id: Uuid,
+    /// Who is told.
+    pub owner: Uuid,
+    /// Of which job.
+    pub job_id: JobId,
+    /// The owner's own id for it.
+    pub external_id: Option<String>,
+    /// How the job ended.
+    pub state: String,
+    /// Why, if it failed.
+    pub error_code: Option<String>,
+    /// Where it goes.
+    pub url: String,
+    /// `pending`, `delivered` or `failed`.
+    pub status: String,
+    /// How often it was sent.
+    pub attempts: u32,
+    /// When it is sent next, while it is pending.
+    pub due_at: Timestamp,
+    /// The last answer's status.
+    pub answer: Option<i64>,
+    /// What went wrong last.
+    pub problem: Option<String>,
+    /// When the job ended.
+    pub created_at: Timestamp,
+    /// When it arrived.
+    pub delivered_at: Option<Timestamp>,
+}
+
+/// How sending a message went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sent {
+    /// It arrived.
+    Delivered {
+        /// The status of the answer.
+        answer: u16,
+    },
+    /// It did not, or was not taken.
+    Failed {
+        /// The status of the answer, if there was one.
+        answer: Option<u16>,
+        /// What went wrong.
+        problem: String,
+        /// How long to wait before the next try; none if there is none.
+        again: Option<Duration>,
+    },
+}
+
+const OWNER: &str = "SELECT id FROM owner WHERE kind = $1 AND name = $2";
+const ADD_ENDPOINT: &str = "INSERT INTO webhook_endpoint (id, owner, url) VALUES ($1, $2, $3)
+    ON CONFLICT (owner, url) DO NOTHING";
+const ENDPOINTS: &str = "SELECT e.id, o.name AS owner, e.url, e.created_at
+    FROM webhook_endpoint e JOIN owner o ON o.id = e.owner ORDER BY e.created_at, e.id";
+const REMOVE_ENDPOINT: &str = "DELETE FROM webhook_endpoint WHERE id = $1 RETURNING id";
+const ADD_SECRET: &str =
+    "INSERT INTO webhook_secret (owner, secret) VALUES ($1, $2) ON CONFLICT (owner) DO NOTHING";
+const SECRET: &str = "SELECT secret FROM webhook_secret WHERE owner = $1";
+/// The condition stands twice: whoever waited for another's update looks again.
+const TAKE: &str = "UPDATE webhook_delivery SET attempts = attempts + 1, due_at = {after $1}
+    WHERE id IN (SELECT id FROM webhook_delivery WHERE status = 'pending' AND due_at <= {now} ORDER BY due_at LIMIT $2)
+        AND status = 'pending' AND due_at <= {now}
+    RETURNING id, owner, job_id, external_id, state, error_code, url, status, attempts, due_at, answer, problem,
+        created_at, delivered_at";
+const DELIVERED: &str = "UPDATE webhook_delivery SET status = 'delivered', delivered_at = {now}, answer = $2,
+    problem = NULL WHERE id = $1 AND status <> 'delivered'";
+const AGAIN: &str = "UPDATE webhook_delivery SET due_at = {after $4}, answer = $2, problem = $3
+    WHERE id = $1 AND status = 'pending'";
+const GIVEN_UP: &str = "UPDATE webhook_delivery SET status = 'failed', answer = $2, problem = $3
+    WHERE id = $1 AND status = 'pending'";
+const LIST: &str =
+    "SELECT id, owner, job_id, external_id, state, error_code, url, status, attempts, due_at, answer,
+        problem, created_at, delivered_at FROM webhook_delivery
+    WHERE ($1 IS NULL OR job_id = $1) AND ($2 IS NULL OR status = $2) ORDER BY created_at DESC, id LIMIT $3";
+const REPLAY: &str =
+    "UPDATE webhook_delivery SET status = 'pending', delivered_at = NULL, attempts = 0, due_at = {now}
+    WHERE id = $1 OR job_id = $1 RETURNING id";
+const FORGET: &str = "DELETE FROM webhook_delivery WHERE status <> 'pending' AND created_at < {after $1}";
+
+impl Store {
+    /// Tells an owner's address of every job of theirs from now on.
+    pub async fn add_endpoint(&self, kind: OwnerKind, owner: &str, url: &str) -> Result<(), Error> {
+        let owner = self.owner_named(kind, owner).await?;
+        self.db().write(&[ADD_ENDPOINT], params![Uuid::now_v7(), owner, url]).await.map(drop)
+    }
+
+    /// The owner by that name, who has been given a key.
+    pub async fn owner_named(&self, kind: OwnerKind, name: &str) -> Result<Uuid, Error> {
+        let rows = self.db().read(OWNER, params![kind.as_str(), name]).await?;
+        let unknown = || {
+            Error::Config(format!(
+                "There is no {} \"{name}\". `ode keys list` shows who there is.",
+                kind.as_str()
+            ))
+        };
+        rows.first().ok_or_else(unknown)?.uuid("id")
+    }
+
+    /// Every address, oldest first.
+    pub async fn endpoints(&self) -> Result<Vec<Endpoint>, Error> {
+        let rows = self.db().read(ENDPOINTS, params![]).await?;
+        let endpoint = |row: &Row| {
+            Ok(Endpoint {
+                id: row.uuid("id")?,
+                owner: row.opt_text("owner")?.unwrap_or_default(),
+                url: row.text("url")?,
+                created_at: row.moment("created_at")?,
+            })
+        };
+        rows.iter().map(endpoint).collect()
+    }
+
+    /// Tells an address nothing more. False if there is none by that id.
+    pub async fn remove_endpoint(&self, id: Uuid) -> Result<bool, Error> {
+        Ok(!self.db().write(&[REMOVE_ENDPOINT], params![id]).await?.is_empty())
+    }
+
+    /// What messages to an owner are signed with, made by whoever asks first.
+    pub async fn webhook_secret(&self, owner: Uuid) -> Result<Vec<u8>, Error> {
+        let mut fresh = vec![0; 32];
+        fill(&mut fresh)?;
+        self.db().write(&[ADD_SECRET], &[owner.into(), Param::Bytes(fresh)]).await?;
+        let rows = self.db().read(SECRET, params![owner]).await?;
+        rows.first().ok_or_else(|| Error::Corrupt("a secret that was just made".into()))?.bytes("secret")
+    }
+
+    /// Takes messages that are due. Those that are not settled within `hold` are due again.
+    pub async fn take_deliveries(&self, count: usize, hold: Duration) -> Result<Vec<Delivery>, Error> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let rows = self.db().write(&[TAKE], params![crate::micros(hold), count]).await?;
+        rows.iter().map(delivery).collect()
+    }
+
+    /// Records how sending a message went.
+    pub async fn settle_delivery(&self, id: Uuid, sent: &Sent) -> Result<(), Error> {
+        let db = self.db();
+        let written = match sent {
+            Sent::Delivered { answer } => db.write(&[DELIVERED], params![id, i64::from(*answer)]).await,
+            Sent::Failed { answer, problem, again: None } => {
+                let told = params![id, answer.map(i64::from), without_nul(problem).as_str()];
+                db.write(&[GIVEN_UP], told).await
+            }
+            Sent::Failed { answer, problem, again: Some(wait) } => {
+                let told =
+                    params![id, answer.map(i64::from), without_nul(problem).as_str(), crate::micros(*wait)];
+                db.write(&[AGAIN], told).await
+            }
+        };
+        written.map(drop)
+    }
+
+    /// Messages, newest first: of one job, in one status, or all.
+    pub async fn deliveries(
+        &self,
+        job: Option<JobId>,
+        status: Option<&str>,
+        count: usize,
+    ) -> Result<Vec<Delivery>, Error> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let rows = self.db().read(LIST, params![job.map(|job| job.0), status, count]).await?;
+        rows.iter().map(delivery).collect()
+    }
+
+    /// Sends a message, or all messages of a job, once more from the beginning. Answers how many.
+    pub async fn replay_deliveries(&self, message_or_job: Uuid) -> Result<usize, Error> {
+        Ok(self.db().write(&[REPLAY], params![message_or_job]).await?.len())
+    }
+
+    /// Forgets settled messages that are older than this.
+    pub(crate) async fn forget_deliveries(&self, age: Duration) -> Result<(), Error> {
+        self.db().write(&[FORGET], params![-crate::micros(age)]).await.map(drop)
+    }
+}
+
+fn delivery(row: &Row) -> Result<Delivery, Error> {
+    Ok(Delivery {
+        id: row.uuid("id")?,
+        owner: row.uuid("owner")?,
+        job_id: row.job("job_id")?,
+        external_id: row.opt_text("external_id")?,
+        state: row.text("state")?,
+        error_code: row.opt_text("error_code")?,
+        url: row.text("url")?,
+        status: row.text("status")?,
+        attempts: u32::try_from(row.int("attempts")?).unwrap_or(u32::MAX),
+        due_at: row.moment("due_at")?,
+        answer: row.opt_int("answer")?,
+        problem: row.opt_text("problem")?,
+        created_at: row.moment("created_at")?,
+        delivered_at: row.opt_moment("delivered_at")?,
+    })
+}

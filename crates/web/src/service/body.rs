@@ -1,0 +1,56 @@
+//! Bodies of requests as JSON, with the path of what is wrong in them.
+
+use crate::problem::Problem;
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, header};
+use bytes::Bytes;
+use ode_job::ErrorCode;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// A body that has not come by then does not.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whether a request says that its body is of this type.
+pub(super) fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
+    let said = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    said.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted)
+}
+
+pub(super) fn wrong_type(takes: &str) -> Problem {
+    let detail = format!("Send {takes}, and say so in the header Content-Type.");
+    Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::Invalid, detail)
+}
+
+/// The whole body, if it is no larger than this.
+pub(super) async fn whole(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
+    match tokio::time::timeout(PATIENCE, axum::body::to_bytes(body, bytes_max)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(error)) if is_too_long(&error) => Err(Problem::new(
+            ErrorCode::PayloadTooLarge,
+            format!(
+                "The request is larger than {} KB, which is the limit. Send less at a time.",
+                bytes_max >> 10
+            ),
+        )),
+        Ok(Err(_)) => Err(Problem::invalid("The request ends early. Send it again.")),
+        Err(_) => Err(Problem::too_slow("The request took too long to arrive. Send it again.")),
+    }
+}
+
+fn is_too_long(error: &axum::Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.to_string().contains("length limit"))
+}
+
+/// Reads JSON. What does not fit is told with its path.
+pub(super) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        let at = if path == "." { String::new() } else { format!("{path}: ") };
+        Problem::invalid(format!("{at}{}.", error.into_inner().to_string().trim_end_matches('.')))
+    });
+    let read = read?;
+    reader.end().map_err(|_| Problem::invalid("Something follows the JSON of the request. Remove it."))?;
+    Ok(read)
+}

@@ -1,0 +1,70 @@
+//! `/v1`: PDFs into HTML for other systems, who come with an API key.
+
+pub(crate) mod batch;
+pub(crate) mod body;
+pub(crate) mod files;
+pub(crate) mod read;
+pub(crate) mod remove;
+pub(crate) mod request;
+pub(crate) mod submit;
+mod zip;
+
+use crate::App;
+use crate::caller::Caller;
+use crate::problem::Problem;
+use axum::Router;
+use axum::routing::{get, post};
+use ode_job::{JobRecord, Pipeline};
+use ode_store::Places;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What the wiring decides about the html service.
+#[derive(Debug, Clone)]
+pub struct ServiceSettings {
+    /// Where documents may be fetched from and results be put.
+    pub places: Places,
+    /// Says what is wrong with a configuration, with the path of the key. The converter knows.
+    pub check_config: fn(&Value) -> Result<(), String>,
+    /// Says why nobody can be told at an address.
+    pub check_webhook: fn(&str) -> Result<(), String>,
+    /// Where converted documents are shown, if they are to have an origin of their own, such as
+    /// `https://views.example`.
+    pub view_origin: Option<String>,
+}
+
+impl Default for ServiceSettings {
+    /// Uploads only; every configuration is left to the conversion.
+    fn default() -> Self {
+        ServiceSettings {
+            places: Places::default(),
+            check_config: |_| Ok(()),
+            check_webhook: |_| Err("webhook_url: nobody is told anything here.".into()),
+            view_origin: None,
+        }
+    }
+}
+
+/// Routes for callers with a key.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/v1/jobs", get(read::list).post(submit::submit))
+        .route("/v1/jobs/batch", post(batch::submit))
+        .route("/v1/jobs/{id}", get(read::detail).delete(remove::remove))
+        .route("/v1/jobs/{id}/assets", get(files::assets))
+        .route("/v1/jobs/{id}/logs", get(read::logs))
+        .route("/v1/jobs/{id}/events", get(read::events))
+        .route("/v1/jobs/{id}/view", get(files::view))
+        .route("/v1/jobs/{id}/download", get(files::download))
+}
+
+/// Routes for whoever brings a link that we signed.
+pub(crate) fn open_routes() -> Router<Arc<App>> {
+    Router::new().route("/v1/view/{id}/{pass}/{*path}", get(files::by_link))
+}
+
+/// A job of the html service that is the caller's.
+async fn find(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
+    let job = crate::jobs::find(app, caller, id).await?;
+    if job.pipeline == Pipeline::Html { Ok(job) } else { Err(Problem::no_job()) }
+}

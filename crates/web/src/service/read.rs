@@ -1,0 +1,342 @@
+//! `GET /v1/jobs` and below: where jobs stand, what they said and what happened to them.
+
+use super::find;
+use super::request::KIND;
+use super::submit::address;
+use crate::App;
+use crate::caller::Caller;
+use crate::jobs::History;
+use crate::problem::{Problem, ProblemDocument};
+use crate::view::{ErrorView, EventView};
+use axum::Json;
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::Uri;
+use jiff::Timestamp;
+use ode_job::{JobId, JobRecord, JobRef, LogLevel, Phase, Pipeline, State as JobState};
+use ode_store::OwnedFilter;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// A conversion as its owner sees it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HtmlJob {
+    /// Its id.
+    #[schema(value_type = String, format = "uuid")]
+    job_id: JobId,
+    /// Your own id for it.
+    external_id: Option<String>,
+    /// `pending`, `processing`, `completed` or `failed`.
+    #[schema(example = "processing")]
+    status: &'static str,
+    /// How far it is, in percent.
+    #[schema(maximum = 100)]
+    progress: u8,
+    /// What it is doing.
+    progress_message: Option<String>,
+    /// Higher goes first.
+    priority: i32,
+    /// Tries after the first, so far.
+    retry_count: u32,
+    /// Which engine converted it, or would now.
+    engine_version: String,
+    /// Where the document lies, if it was not sent along.
+    input_s3_path: Option<String>,
+    /// Where the files appear, beside being kept here.
+    output_s3_prefix: Option<String>,
+    /// How it is converted, as it was sent.
+    #[schema(value_type = Object)]
+    config: Box<RawValue>,
+    /// Why it failed.
+    error: Option<ErrorView>,
+    /// What it cost: `pages`, `cpu_ms`, `peak_memory_bytes`, `bytes_in`, `bytes_out`, `duration_ms`, `stages_ms`.
+    #[schema(value_type = Option<Object>)]
+    telemetry: Option<Value>,
+    /// Accepted.
+    #[schema(value_type = String, format = "date-time")]
+    #[serde(serialize_with = "crate::view::moment")]
+    created_at: Timestamp,
+    /// The last try began.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    #[serde(serialize_with = "crate::view::moments")]
+    started_at: Option<Timestamp>,
+    /// Ended.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    #[serde(serialize_with = "crate::view::moments")]
+    finished_at: Option<Timestamp>,
+    /// Where to look further.
+    links: HtmlLinks,
+}
+
+/// Where the parts of a job are found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HtmlLinks {
+    /// The job.
+    #[serde(rename = "self")]
+    itself: String,
+    /// Its files.
+    assets: String,
+    /// Its log.
+    logs: String,
+    /// What happened to it.
+    events: String,
+    /// The page, for a browser; a link that needs no key, once there is something to see.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    view: Option<String>,
+    /// All files as one archive, once they are there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    download: Option<String>,
+}
+
+impl HtmlJob {
+    pub(super) fn new(app: &App, job: &JobRecord) -> Self {
+        let text = |name: &str| job.input[name].as_str().map(str::to_owned);
+        let itself = address(job.id);
+        let is_done = job.phase == Phase::Done;
+        let result = job.result.as_ref();
+        HtmlJob {
+            job_id: job.id,
+            external_id: job.external_id.clone(),
+            status: job.state.as_str(),
+            progress: job.progress.percent,
+            progress_message: job.progress.message.clone(),
+            priority: job.priority,
+            retry_count: job.retry_count,
+            engine_version: job
+                .engine_version
+                .clone()
+                .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+            input_s3_path: text("input_s3_path"),
+            output_s3_prefix: text("output_s3_prefix"),
+            config: config(job),
+            error: crate::view::error(job),
+            telemetry: result.and_then(|result| result.get("telemetry")).cloned(),
+            created_at: job.created_at,
+            started_at: job.started_at,
+            finished_at: job.finished_at,
+            links: HtmlLinks {
+                assets: format!("{itself}/assets"),
+                logs: format!("{itself}/logs"),
+                events: format!("{itself}/events"),
+                view: is_done.then(|| super::files::signed(app, job.id, super::files::PAGE).0),
+                download: is_done.then(|| format!("{itself}/download")),
+                itself,
+            },
+        }
+    }
+}
+
+/// The configuration as it was sent; as the database has it where it was not sent to us.
+fn config(job: &JobRecord) -> Box<RawValue> {
+    let sent = job.input["config_text"].as_str().map(str::to_owned);
+    let text = sent.unwrap_or_else(|| job.config.to_string());
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::from_string("{}".into()).expect("{} is JSON"))
+}
+
+/// One conversion.
+#[utoipa::path(get, path = "/v1/jobs/{id}", tag = "html", security(("key" = [])),
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses(
+        (status = 200, body = HtmlJob),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn detail(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<HtmlJob>, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    Ok(Json(HtmlJob::new(&app, &job)))
+}
+
+/// Which conversions to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct HtmlListQuery {
+    /// Only jobs in this state: `pending`, `processing`, `completed` or `failed`.
+    #[param(example = "completed")]
+    status: Option<String>,
+    /// Only the job with this id of yours.
+    external_id: Option<String>,
+    /// Only jobs that changed at this moment or later.
+    #[param(value_type = Option<String>, format = "date-time")]
+    since: Option<String>,
+    /// Where the list goes on: the `next_cursor` of the part before.
+    cursor: Option<String>,
+    /// How many at most; 100 unless said otherwise.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 1000)]
+    limit: Option<String>,
+}
+
+const LIMIT_DEFAULT: usize = 100;
+const LIMIT_MAX: usize = 1000;
+
+impl HtmlListQuery {
+    fn filter(&self, caller: &Caller) -> Result<OwnedFilter, Problem> {
+        let since = self.since.as_deref().map(str::parse::<Timestamp>).transpose();
+        let since = since
+            .map_err(|_| Problem::invalid("since is not a moment. Write it like 2026-11-15T09:30:00Z."))?;
+        let before = match self.cursor.as_deref().map(str::parse) {
+            None => None,
+            Some(Ok(JobRef::Id(id))) => Some(id),
+            Some(_) => {
+                let detail = "cursor is not understood. Give the next_cursor of the part before, unchanged.";
+                return Err(Problem::invalid(detail));
+            }
+        };
+        let state = match self.status.as_deref().map(str::parse::<JobState>) {
+            None => None,
+            Some(Ok(state)) if Pipeline::Html.phase(state).is_some() => Some(state),
+            Some(_) => return Err(Problem::invalid("status is pending, processing, completed or failed.")),
+        };
+        let limit = limit(self.limit.as_deref())?;
+        Ok(OwnedFilter { owner: caller.owner, state, kind: Some(KIND.into()), since, before, limit })
+    }
+}
+
+fn limit(text: Option<&str>) -> Result<usize, Problem> {
+    match text.map(str::parse) {
+        None => Ok(LIMIT_DEFAULT),
+        Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
+        Some(_) => Err(Problem::invalid(format!("limit is a number from 1 to {LIMIT_MAX}."))),
+    }
+}
+
+/// A part of a list, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HtmlJobs {
+    /// The jobs.
+    jobs: Vec<HtmlJob>,
+    /// Where the next part begins, if there is one.
+    next_cursor: Option<String>,
+}
+
+/// Your conversions, newest first.
+#[utoipa::path(get, path = "/v1/jobs", tag = "html", security(("key" = [])), params(HtmlListQuery),
+    responses(
+        (status = 200, body = HtmlJobs),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Json<HtmlJobs>, Problem> {
+    let Query(query) = Query::<HtmlListQuery>::try_from_uri(&uri).map_err(|_| {
+        Problem::invalid(
+            "The query is not understood. It takes status, external_id, since, cursor and limit, each once.",
+        )
+    })?;
+    let filter = query.filter(&caller)?;
+    if let Some(name) = &query.external_id {
+        let id = app.store.find_external(caller.owner, name).await?;
+        let found = app.store.jobs_by_id(id.into_iter()).await?;
+        let is_meant = |job: &JobRecord| {
+            job.pipeline == Pipeline::Html && filter.state.is_none_or(|state| state == job.state)
+        };
+        let jobs = found.iter().map(|job| &job.record).filter(|job| is_meant(job));
+        return Ok(Json(HtmlJobs {
+            jobs: jobs.map(|job| HtmlJob::new(&app, job)).collect(),
+            next_cursor: None,
+        }));
+    }
+    let page = app.store.owned_jobs(&filter).await?;
+    let jobs = page.jobs.iter().map(|job| &job.record).filter(|job| job.pipeline == Pipeline::Html);
+    Ok(Json(HtmlJobs {
+        jobs: jobs.map(|job| HtmlJob::new(&app, job)).collect(),
+        next_cursor: page.next_cursor.map(|id| id.to_string()),
+    }))
+}
+
+/// Which lines of a log.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LogQuery {
+    /// Only lines after this one, by its `id`.
+    #[param(value_type = Option<i64>)]
+    after: Option<String>,
+    /// How many at most; 100 unless said otherwise.
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 1000)]
+    limit: Option<String>,
+}
+
+/// A job's log.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Log {
+    /// Its lines, oldest first.
+    logs: Vec<LogView>,
+}
+
+/// A line of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LogView {
+    /// Its place in the log.
+    id: i64,
+    /// `info`, `warn` or `error`.
+    #[schema(value_type = String, example = "warn")]
+    level: LogLevel,
+    /// What it says.
+    message: String,
+    /// Which try wrote it.
+    attempt: u32,
+    /// When.
+    #[schema(value_type = String, format = "date-time")]
+    #[serde(serialize_with = "crate::view::moment")]
+    created_at: Timestamp,
+}
+
+/// What the converter had to say.
+#[utoipa::path(get, path = "/v1/jobs/{id}/logs", tag = "html", security(("key" = [])),
+    params(("id" = String, Path, description = "Its id or reference"), LogQuery),
+    responses(
+        (status = 200, body = Log),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn logs(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Result<Json<Log>, Problem> {
+    let wrong = |_| Problem::invalid("The query is not understood. It takes after and limit, each once.");
+    let Query(query) = Query::<LogQuery>::try_from_uri(&uri).map_err(wrong)?;
+    let after = query.after.as_deref().map_or(Ok(0), str::parse::<i64>);
+    let after = after.map_err(|_| Problem::invalid("after is the id of a line, a whole number."))?;
+    let limit = limit(query.limit.as_deref())?;
+    let job = find(&app, &caller, &id).await?;
+    let lines = app.store.logs(job.id, after, limit).await?;
+    let view = |line: ode_job::LogLine| LogView {
+        id: line.id,
+        level: line.level,
+        message: line.message,
+        attempt: line.attempt,
+        created_at: line.at,
+    };
+    Ok(Json(Log { logs: lines.into_iter().map(view).collect() }))
+}
+
+/// What happened to a conversion.
+#[utoipa::path(get, path = "/v1/jobs/{id}/events", tag = "html", security(("key" = [])),
+    params(("id" = String, Path, description = "Its id or reference")),
+    responses(
+        (status = 200, body = History),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn events(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<History>, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    let events = app.store.events(job.id).await?;
+    Ok(Json(History { events: events.into_iter().map(EventView::from).collect() }))
+}

@@ -1,0 +1,207 @@
+//! `POST /v1/jobs`: one document, by its address or in a form.
+
+use super::body;
+use super::request::{self, Request};
+use crate::App;
+use crate::caller::Caller;
+use crate::intake::Received;
+use crate::problem::{Problem, ProblemDocument};
+use crate::upload;
+use axum::Json;
+use axum::extract::multipart::Multipart;
+use axum::extract::{Extension, FromRequest as _, Request as HttpRequest, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use ode_job::{JobId, JobRef, NewJob};
+use ode_store::{Enqueued, Error};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// A request without its document: a configuration, two addresses and a few names.
+const REQUEST_BYTES_MAX: usize = 128 << 10;
+/// The longest field of a form beside the document: the configuration.
+const FIELD_BYTES_MAX: usize = 64 << 10;
+const FORM: &str = "The form takes file, external_id, input_sha256, output_s3_prefix, config, priority and webhook_url, \
+                    each once.";
+
+/// A job that was taken.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Accepted {
+    /// Its id.
+    #[schema(value_type = String, format = "uuid")]
+    pub(super) job_id: JobId,
+    /// `pending`, `processing`, `completed` or `failed`.
+    #[schema(example = "pending")]
+    pub(super) status: &'static str,
+    /// Where to look.
+    pub(super) links: SelfLink,
+}
+
+/// Where a job is found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SelfLink {
+    /// The job.
+    #[serde(rename = "self")]
+    pub(super) itself: String,
+}
+
+/// A form with a document. Its other fields are those of the JSON request.
+#[derive(ToSchema)]
+pub(crate) struct HtmlForm {
+    /// The PDF.
+    #[expect(dead_code, reason = "only describes the form")]
+    #[schema(value_type = String, format = Binary)]
+    file: (),
+    /// Your own id for it.
+    #[expect(dead_code, reason = "only describes the form")]
+    external_id: String,
+    /// How to convert it, as JSON.
+    #[expect(dead_code, reason = "only describes the form")]
+    config: Option<String>,
+    /// Higher goes first.
+    #[expect(dead_code, reason = "only describes the form")]
+    priority: Option<i32>,
+    /// Where the files are to appear as well.
+    #[expect(dead_code, reason = "only describes the form")]
+    output_s3_prefix: Option<String>,
+}
+
+/// Asks for a document to be converted into HTML.
+#[utoipa::path(post, path = "/v1/jobs", tag = "html", security(("key" = [])),
+    request_body(content((Request = "application/json"), (HtmlForm = "multipart/form-data"))),
+    responses(
+        (status = 202, body = Accepted, headers(("Location" = String, description = "The job"))),
+        (status = 200, body = Accepted, description = "The same request was made before; this is its job"),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json",
+            description = "The place is not open to you"),
+        (status = 408, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json",
+            description = "Another request has this external_id; `job_id` names its job"),
+        (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 422, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 507, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn submit(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: HttpRequest,
+) -> Result<Response, Problem> {
+    if body::is_of_type(request.headers(), "multipart/form-data") {
+        return from_form(&app, &caller, request).await;
+    }
+    if !body::is_of_type(request.headers(), "application/json") {
+        return Err(body::wrong_type("application/json, or multipart/form-data with the document in it"));
+    }
+    let body = body::whole(request.into_body(), REQUEST_BYTES_MAX).await?;
+    let request: Request = body::parse(&body)?;
+    let job = request.job(&app, &caller, None)?;
+    let enqueued = app.store.enqueue(job.clone()).await;
+    answer(&app, &caller, job, enqueued).await
+}
+
+async fn from_form(app: &App, caller: &Caller, request: HttpRequest) -> Result<Response, Problem> {
+    app.check_disk()?;
+    let form = Multipart::from_request(request, &()).await;
+    let form = form.map_err(|_| body::wrong_type("multipart/form-data with a boundary"))?;
+    let (request, filename, received) = read_form(app, form).await?;
+    let source = received.artifact("source", &filename, "application/pdf")?;
+    let job = request.job(app, caller, Some(&source))?;
+    let enqueued = app.store.enqueue_file(job.clone(), source).await;
+    match &enqueued {
+        Ok(Enqueued::New(_)) => received.hand_over(),
+        Err(error) if error.is_passing() => received.leave(),
+        Ok(Enqueued::Existing(_)) | Err(_) => drop(received),
+    }
+    answer(app, caller, job, enqueued).await
+}
+
+async fn read_form(app: &App, mut form: Multipart) -> Result<(Request, String, Received), Problem> {
+    let (mut file, mut fields) = (None, serde_json::Map::new());
+    while let Some(mut field) = upload::patient(form.next_field()).await? {
+        let name = field.name().unwrap_or_default().to_owned();
+        let is_first = match name.as_str() {
+            "file" => {
+                let filename = upload::plain_name(field.file_name().unwrap_or_default());
+                file.replace((filename, upload::take_in(app, &mut field).await?)).is_none()
+            }
+            "config" => {
+                // Kept as the text it is: what it says is looked at with the rest of the request.
+                let text = upload::text(&mut field, FIELD_BYTES_MAX).await?;
+                fields.insert(name.clone(), text.into()).is_none()
+            }
+            "priority" => {
+                let text = upload::text(&mut field, FIELD_BYTES_MAX).await?;
+                let number = text.trim().parse::<i32>();
+                let number = number.map_err(|_| Problem::invalid("priority: write a whole number."))?;
+                fields.insert(name.clone(), number.into()).is_none()
+            }
+            "external_id" | "input_sha256" | "output_s3_prefix" | "webhook_url" => {
+                let text = upload::text(&mut field, FIELD_BYTES_MAX).await?;
+                fields.insert(name.clone(), text.into()).is_none()
+            }
+            _ => return Err(Problem::invalid(format!("The form has a field that is not known. {FORM}"))),
+        };
+        if !is_first {
+            return Err(Problem::invalid(format!("The form has the field {name} twice. {FORM}")));
+        }
+    }
+    let (filename, received) =
+        file.ok_or_else(|| Problem::invalid("The form has no field named file, which holds a PDF."))?;
+    let config = fields.shift_remove("config");
+    let mut request: Request = body::parse(serde_json::Value::Object(fields).to_string().as_bytes())?;
+    request.config = match config.as_ref().and_then(|config| config.as_str()) {
+        Some(text) => Some(
+            RawValue::from_string(text.to_owned())
+                .map_err(|error| Problem::invalid(format!("config: {error}.")))?,
+        ),
+        None => None,
+    };
+    Ok((request, filename, received))
+}
+
+/// The answer to a request: its job, new or not, or the job of another that has the same name.
+async fn answer(
+    app: &App,
+    caller: &Caller,
+    job: NewJob,
+    enqueued: Result<Enqueued, Error>,
+) -> Result<Response, Problem> {
+    match enqueued {
+        Ok(Enqueued::New(id)) => {
+            app.lists.forget(caller.owner);
+            tracing::info!(job.id = %id, job.pipeline = %job.pipeline, "accepted job {id}");
+            // Whether it has started already is told where it is looked for.
+            Ok(accepted(StatusCode::ACCEPTED, id, "pending"))
+        }
+        Ok(Enqueued::Existing(id)) | Err(Error::Duplicate { existing: id, .. }) => {
+            let there = app.store.job_of(caller.owner, JobRef::Id(id)).await?;
+            if request::is_of(&there, &job) {
+                return Ok(accepted(StatusCode::OK, id, there.state.as_str()));
+            }
+            Err(taken(job.external_id.as_deref().unwrap_or_default(), id))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Another request has this name.
+pub(super) fn taken(external_id: &str, id: JobId) -> Problem {
+    let error = Error::Duplicate { external_id: external_id.to_owned(), existing: id };
+    Problem::from(error).about(id)
+}
+
+fn accepted(status: StatusCode, job_id: JobId, state: &'static str) -> Response {
+    let body = Accepted { job_id, status: state, links: SelfLink { itself: address(job_id) } };
+    let location = HeaderValue::from_str(&body.links.itself).expect("an id in an address is a header");
+    (status, [(header::LOCATION, location)], Json(body)).into_response()
+}
+
+/// Where a job is found.
+pub(super) fn address(id: JobId) -> String {
+    format!("/v1/jobs/{id}")
+}

@@ -1,0 +1,144 @@
+//! Messages to a receiver of our own, on loopback.
+
+use super::*;
+use ode_job::{Claimed, Ended, Lane, NewJob, Owner, Pipeline, WorkerId};
+use ode_store::{ClaimRequest, Config, Finish, OwnerKind};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use uuid::Uuid;
+
+/// Answers each request with the next of these statuses, and keeps what came.
+struct Receiver {
+    url: String,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl Receiver {
+    fn start(statuses: &'static [u16]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let kept = heard.clone();
+        std::thread::spawn(move || {
+            for (stream, status) in listener.incoming().zip(statuses) {
+                kept.lock().unwrap().push(answer(stream.unwrap(), *status));
+            }
+        });
+        Receiver { url, heard }
+    }
+}
+
+fn answer(mut stream: TcpStream, status: u16) -> String {
+    let (mut heard, mut part) = (Vec::new(), [0; 4096]);
+    loop {
+        let length = stream.read(&mut part).unwrap();
+        heard.extend_from_slice(&part[..length]);
+        if length == 0 || heard.ends_with(b"}") {
+            break;
+        }
+    }
+    write!(stream, "HTTP/1.1 {status} Said\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
+    String::from_utf8(heard).unwrap()
+}
+
+fn header<'a>(heard: &'a str, name: &str) -> &'a str {
+    let line = heard.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+    line.unwrap_or_else(|| panic!("no {name} in {heard}"))
+}
+
+async fn store() -> (Store, Owner) {
+    let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
+    store.migrate_up().await.unwrap();
+    let key = store.create_key(OwnerKind::Organisation, "acme", "").await.unwrap();
+    (store, Owner::Organisation(key.key.owner_id))
+}
+
+/// A job of this owner that has ended, and wants to be told of at this address as well.
+async fn ended(store: &Store, owner: Owner, url: Option<&str>) {
+    let mut input = json!({});
+    if let Some(url) = url {
+        input["webhook_url"] = url.into();
+    }
+    let mut job = NewJob::new(Pipeline::Html, "html5", input).owned_by(owner);
+    job.external_id = Some("mine".into());
+    store.enqueue(job).await.unwrap();
+    let (worker, lease) = (WorkerId(Uuid::new_v4()), Duration::from_secs(60));
+    store.register(worker, "test", "0").await.unwrap();
+    let request = ClaimRequest {
+        lane: Lane::Html,
+        worker,
+        count: 1,
+        after: Uuid::nil(),
+        lease,
+        attempt_timeout: lease,
+    };
+    let job: Claimed = store.claim(request).await.unwrap().remove(0);
+    store
+        .finish(vec![Finish { result: Some(json!({})), ..Finish::new(job, Ended::Succeeded) }])
+        .await
+        .unwrap();
+}
+
+fn sender(store: &Store) -> Sender {
+    let guard = Guard::new(["127.0.0.1"]).unwrap();
+    Sender::new(store.clone(), Options { guard, pause: Duration::ZERO }).unwrap()
+}
+
+#[tokio::test]
+async fn a_message_is_signed_sent_again_under_its_id_until_it_arrives_and_can_be_replayed() {
+    let (store, owner) = store().await;
+    let receiver = Receiver::start(&[500, 302, 204, 200]);
+    store.add_endpoint(OwnerKind::Organisation, "acme", &receiver.url).await.unwrap();
+    // The same address for this one job: it is told once.
+    ended(&store, owner, Some(&receiver.url)).await;
+    let sender = sender(&store);
+    for _ in 0..3 {
+        assert_eq!(sender.send_due().await.unwrap(), 1);
+    }
+    assert_eq!(sender.send_due().await.unwrap(), 0, "it has arrived");
+    let told = store.deliveries(None, None, 10).await.unwrap();
+    assert_eq!(
+        (told.len(), told[0].status.as_str(), told[0].attempts, told[0].answer),
+        (1, "delivered", 3, Some(204))
+    );
+    assert_eq!(store.replay_deliveries(told[0].job_id.0).await.unwrap(), 1);
+    assert_eq!(sender.send_due().await.unwrap(), 1);
+    let heard = receiver.heard.lock().unwrap().clone();
+    let (secret, id) = (store.webhook_secret(owner.key()).await.unwrap(), header(&heard[0], "webhook-id"));
+    assert_eq!(heard.len(), 4);
+    for heard in &heard {
+        let (seconds, body) = (header(heard, "webhook-timestamp"), heard.split("\r\n\r\n").nth(1).unwrap());
+        assert_eq!(header(heard, "webhook-id"), id);
+        assert_eq!(header(heard, "webhook-signature"), sign(&secret, id, seconds.parse().unwrap(), body));
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!((&body["type"], &body["data"]["external_id"]), (&json!("job.completed"), &json!("mine")));
+    }
+}
+
+#[tokio::test]
+async fn nobody_inside_our_network_is_told_unless_it_is_allowed() {
+    let (store, owner) = store().await;
+    let receiver = Receiver::start(&[200]);
+    ended(&store, owner, Some(&receiver.url)).await;
+    let sender = Sender::new(store.clone(), Options::default()).unwrap();
+    assert_eq!(sender.send_due().await.unwrap(), 1);
+    let told = store.deliveries(None, Some("failed"), 10).await.unwrap();
+    assert_eq!((told.len(), told[0].attempts), (1, 1), "it is not tried again");
+    assert!(receiver.heard.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_address_that_is_gone_is_given_up_and_one_that_is_silent_after_nine_tries() {
+    let (store, owner) = store().await;
+    let gone = Receiver::start(&[410]);
+    ended(&store, owner, Some(&gone.url)).await;
+    let sender = sender(&store);
+    sender.send_due().await.unwrap();
+    assert_eq!(store.deliveries(None, Some("failed"), 10).await.unwrap().len(), 1);
+    let pauses: Vec<bool> = (1..=TRIES_MAX).map(|tries| sender.pause(tries).is_some()).collect();
+    assert_eq!(pauses.iter().filter(|is_more| **is_more).count(), 8);
+    let usual = Sender::new(store, Options::default()).unwrap();
+    let total: Duration = (1..=TRIES_MAX).filter_map(|tries| usual.pause(tries)).sum();
+    assert!((Duration::from_hours(24)..Duration::from_hours(48)).contains(&total), "{total:?}");
+}
