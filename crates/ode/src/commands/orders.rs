@@ -205,7 +205,7 @@ impl Follower {
 
     /// Asks how one order stands, and records it.
     pub(super) async fn ask(&self, order: &OrderRecord) -> anyhow::Result<()> {
-        let seen = match self.call(async || self.provider.client.find(&order.external_id).await).await? {
+        let seen = match self.call(self.provider.client.find(&order.external_id)).await? {
             Outcome::Done(found) => self.understand(order, &found).await?,
             Outcome::Refused(refusal) if refusal.is_missing() => Some(missing(order, self.look_again)),
             Outcome::Refused(_) | Outcome::NotExecuted { .. } | Outcome::Unknown { .. } => None,
@@ -221,7 +221,7 @@ impl Follower {
         if found.status == Status::Draft {
             return self.confirm_again(order, found).await.map(Some);
         }
-        let shipments = self.call(async || self.provider.client.shipments(found.id).await).await?;
+        let shipments = self.call(self.provider.client.shipments(found.id)).await?;
         let Outcome::Done(shipments) = shipments else { return Ok(None) };
         let fate = found.fate(&shipments);
         Ok(Some(Seen {
@@ -249,7 +249,7 @@ impl Follower {
                 format!("Order {} is a draft again and costs more than it may.", found.id),
             )),
             None => {
-                self.call(async || self.provider.client.confirm(&order.external_id).await).await?;
+                self.call(self.provider.client.confirm(&order.external_id)).await?;
                 None
             }
         };
@@ -263,7 +263,7 @@ impl Follower {
         self.store.forget_heard(HEARD_FOR).await?;
         let (mut found, mut known) = (Vec::new(), HashSet::new());
         for page in 0..PAGES_MAX {
-            let orders = self.call(async || self.provider.client.list(page * PAGE).await).await?;
+            let orders = self.call(self.provider.client.list(page * PAGE)).await?;
             let Outcome::Done(orders) = orders else {
                 anyhow::bail!("The provider does not list its orders now. Try again later.");
             };
@@ -293,11 +293,11 @@ impl Follower {
     }
 
     /// Makes a call when it is our turn, and remembers how it went.
-    async fn call<T>(&self, call: impl AsyncFnOnce() -> Outcome<T>) -> anyhow::Result<Outcome<T>> {
+    async fn call<T>(&self, call: impl Future<Output = Outcome<T>>) -> anyhow::Result<Outcome<T>> {
         while let Some(wait) = self.store.take_turn(PROVIDER, self.provider.pace.calls_a_minute).await? {
             tokio::time::sleep(wait).await;
         }
-        let outcome = call().await;
+        let outcome = call.await;
         self.provider.learn(&outcome);
         Ok(outcome)
     }

@@ -319,7 +319,7 @@ async fn an_order_is_what_it_says(mut database: Database) {
         "UPDATE print_orders SET {frozen}, phase = 'confirm_sent', provider_order_id = 1, cost_cents = cost_max_cents + 1
             WHERE job_id = $1"
     );
-    check_refused(&mut database.sql, id, &[(&dear, "print_orders_within_cap")]).await;
+    check_refused(&mut database.sql, id, &[(dear.as_str(), "print_orders_within_cap")]).await;
     // A number belongs to one order.
     let taken = format!(
         "UPDATE print_orders SET {frozen}, phase = 'draft',

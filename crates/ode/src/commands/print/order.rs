@@ -9,7 +9,7 @@ use ode_job::order::{Money, OrderAsk};
 use ode_pipelines::print::order::{Outcome, Pace};
 use ode_store::{Asked, OrderRecord, SpendCap, Store};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use uuid::Uuid;
 
@@ -113,7 +113,7 @@ pub(crate) async fn order(store: &Store, args: Order) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &PathBuf) -> anyhow::Result<OrderAsk> {
+fn read(path: &Path) -> anyhow::Result<OrderAsk> {
     let unreadable = || format!("{} cannot be read. Check the path", path.display());
     let length = std::fs::metadata(path).with_context(unreadable)?.len();
     anyhow::ensure!(length <= ORDER_BYTES_MAX, "{} is too long for an order.", path.display());
