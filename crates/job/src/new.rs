@@ -143,7 +143,7 @@ impl NewJob {
 
     /// Says what is wrong with it, if anything is.
     pub fn check(&self) -> Result<(), Invalid> {
-        check_name("kind", Some(&self.kind))?;
+        check_name("type", Some(&self.kind))?;
         check_name("external_id", self.external_id.as_deref())?;
         check_name("idempotency_key", self.idempotency_key.as_deref())?;
         check_name("dedupe_key", self.dedupe_key.as_deref())?;
@@ -238,7 +238,7 @@ mod tests {
     fn each_limit_is_told_with_its_name_and_number() {
         let message = |change: fn(&mut NewJob)| check(change).unwrap_err().to_string();
         assert_eq!(message(|job| job.priority = 1001), "Priority 1001 is out of range; use -1000 to 1000.");
-        assert_eq!(message(|job| job.kind.clear()), "`kind` has 0 characters; give it between 1 and 255.");
+        assert_eq!(message(|job| job.kind.clear()), "`type` has 0 characters; give it between 1 and 255.");
         assert!(message(|job| job.external_id = Some("x".repeat(256))).contains("256 characters"));
         assert!(message(|job| job.external_id = Some("a\u{0}b".into())).contains("control character"));
         assert!(message(|job| job.retries_max = Some(101)).contains("limit is 100"));

@@ -135,7 +135,7 @@ async fn look_around(shared: &Shared, care: Care) -> Result<(), Error> {
         let count = shared.store.rescue().await?;
         if count > 0 {
             report::rescued(count);
-            tracing::warn!("{count} jobs of lost workers were given to others");
+            tracing::warn!(count, "jobs of lost workers were given to others");
         }
     }
     if let Some(due_at) = look.due_at {

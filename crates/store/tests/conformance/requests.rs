@@ -427,7 +427,7 @@ async fn a_repeated_request_for_known_content_keeps_its_answer(store: Store) {
 async fn what_cannot_be_accepted_is_refused_in_words_and_not_stored(store: Store) {
     let cases: [(Change, &str); 10] = [
         (|new| new.priority = 1001, "Priority 1001 is out of range; use -1000 to 1000."),
-        (|new| new.kind.clear(), "`kind` has 0 characters; give it between 1 and 255."),
+        (|new| new.kind.clear(), "`type` has 0 characters; give it between 1 and 255."),
         (|new| new.external_id = Some("x".repeat(256)), "`external_id` has 256 characters"),
         (|new| new.external_id = Some("a\nb".into()), "`external_id` holds a control character"),
         (|new| new.retries_max = Some(101), "101 retries are too many; the limit is 100."),
