@@ -70,7 +70,7 @@ fn refusals_name_the_place_and_what_to_do() {
         &["At style.colors.sea:", "\"blue\" is not a colour", "#rrggbb"],
     );
     check(&with(r#""style": {"theme": "neon"}"#), &["At style.theme:", "`neon`", "`vintage`"]);
-    check(&with_layer(r#"{"name": "x"}"#), &["At layers[0]:", "`data` is missing"]);
+    check(&with_layer(r#"{"data": {"features": []}}"#), &["At layers[0].data:", "`type` is missing"]);
     check(
         &with_layer(
             r#"{"data": {"type": "FeatureCollection", "features": []}, "style": {"marker": "hexagon"}}"#,
