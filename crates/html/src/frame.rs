@@ -197,7 +197,11 @@ fn document(book: &Book, main: &str, has_top_heading: bool, css: String, files: 
     let mut html = format!("<!DOCTYPE html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n");
     let _ = writeln!(html, "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
     html.push_str("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
-    let _ = writeln!(html, "<title>{title}</title>\n{style}\n</head>\n<body>");
+    // Without an icon, browsers would ask the server for one.
+    let _ = writeln!(
+        html,
+        "<title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n{style}\n</head>\n<body>"
+    );
     if !book.outline.is_empty() {
         html.push_str("<nav aria-label=\"Contents\"><details><summary>Contents</summary>");
         outline(&book.outline, &book.pages, &mut html);

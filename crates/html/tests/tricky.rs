@@ -8,7 +8,7 @@ use builder::{Builder, asset, converted, html, main_of, one_page, text_of};
 const HOSTILE: &str = "</script><img src=x onerror=alert\\(1\\)>\"'";
 
 #[test]
-fn crop_box_and_rotation_decide_what_is_seen() {
+fn crop_box_and_rotation_decide_what_is_seen_and_not_what_is_copied() {
     let mut pdf = Builder::new();
     pdf.page(
         "/CropBox[100 50 300 250]/Rotate 270",

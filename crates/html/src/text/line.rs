@@ -124,7 +124,6 @@ fn join_hyphenated(lines: &mut [Line]) {
 
 fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [Option<f32>]) -> Option<Line> {
     let glyphs: Vec<(u32, bool)> = words
-        .filter(|word| is_on_page(traced, &traced.words[*word]))
         .flat_map(|word| traced.words[word].iter().enumerate().map(move |(at, glyph)| (*glyph, at == 0)))
         .collect();
     let first = &traced.glyphs[glyphs.first()?.0 as usize];
@@ -171,17 +170,6 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [O
     }
     let start = (origin * cos - base * sin, origin * sin + base * cos);
     Some(Line { start, angle: first.angle, marks, is_from_right, width: (right - left) / stretch, stretch })
-}
-
-/// Whether any of these glyphs is on the part of the page that is shown.
-fn is_on_page(traced: &Traced, glyphs: &[u32]) -> bool {
-    let within = |at: f32, size: f32, end: f32| at > -size && at < end + size;
-    glyphs.iter().map(|glyph| &traced.glyphs[*glyph as usize]).any(|glyph| {
-        let ends = [glyph.start, glyph.end];
-        ends.iter().any(|(x, y)| {
-            within(*x, glyph.size, traced.page.width) && within(*y, glyph.size, traced.page.height)
-        })
-    })
 }
 
 /// How much most of a line is stretched, in steps that nobody sees.
