@@ -29,8 +29,8 @@ pub enum ExtractError {
     },
     /// The mapping for any invoice was the only one to fit, and found too little for one.
     #[error(
-        "This does not look like an invoice: of number, date and total, two were not found, and no mapping is made for \
-         this document. {NEXT}"
+        "This does not look like an invoice: too little of number, date, total and lines was found, and no mapping is made \
+         for this document. {NEXT}"
     )]
     NotAnInvoice,
     /// The pages hold no text: a scan without a text layer.

@@ -293,10 +293,19 @@ fn run_best(loaded: &Loaded, sheet: &Sheet<'_>) -> Result<Extraction, ExtractErr
     let Some((_, extraction)) = best else { return Err(ExtractError::NoMapping { missing: reports }) };
     // A word that invoices use is on many pages. Somebody who names the mapping gets what there is.
     let is_fallback = loaded.get(&extraction.mapping)?.terms.is_fallback;
-    if is_fallback && not_an_invoice(&extraction.record).is_some() {
+    if is_fallback && !seems_invoice(&extraction.record) {
         return Err(ExtractError::NotAnInvoice);
     }
     Ok(Extraction { candidates: reports, ..extraction })
+}
+
+/// Whether a page that nobody knows is an invoice: two of number, date and total, and without a number something else that
+/// only invoices state. Minutes have dates, and budgets have totals.
+fn seems_invoice(record: &Record) -> bool {
+    const SIGNS: &[&str] =
+        &["invoice_number", "net_total", "tax_total", "payable", "due_date", "seller_vat_id", "iban"];
+    let has_sign = SIGNS.iter().any(|name| record.fields.contains_key(*name)) || !record.tables.is_empty();
+    has_sign && not_an_invoice(record).is_none()
 }
 
 /// Newer tries of the same mapping.

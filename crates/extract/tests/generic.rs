@@ -258,3 +258,27 @@ fn a_french_invoice_by_mail_merge() {
         [["Pose de luminaires", "1250.00", "2500.00"]]
     );
 }
+
+#[test]
+fn a_word_of_a_name_over_the_table_heads_no_column() {
+    let paper = Paper::new()
+        .text(40.0, 30.0, "Oficina Digital Ltda")
+        .text(350.0, 30.0, "Fatura n.º: 457")
+        .text(350.0, 43.0, "Data: 18/05/2026")
+        .text(40.0, 100.0, "Cliente: Padaria Quente ME")
+        .text(40.0, 125.0, "Item")
+        .text(80.0, 125.0, "Descrição")
+        .right(330.0, 125.0, "Qtd.")
+        .right(430.0, 125.0, "Valor unit.")
+        .right(560.0, 125.0, "Valor total")
+        .text(40.0, 141.0, "1")
+        .text(80.0, 141.0, "Hospedagem (12 meses)")
+        .right(330.0, 141.0, "12")
+        .right(430.0, 141.0, "49,90")
+        .right(560.0, 141.0, "598,80")
+        .text(400.0, 170.0, "Total")
+        .right(560.0, 170.0, "598,80");
+    let extraction = read(paper);
+    let lines = cells(&extraction, "lines", &["name", "quantity", "unit_price", "total"]);
+    assert_eq!(lines, [["Hospedagem (12 meses)", "12", "49.90", "598.80"]]);
+}

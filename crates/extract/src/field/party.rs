@@ -327,6 +327,12 @@ impl Block {
         self.lines.iter().skip(1).any(|line| !line.is_label && is_town(&line.span.text))
     }
 
+    /// Whether a town stands in it, also behind a street on one line: "Hafenstr. 1, 24103 Kiel".
+    fn has_address(&self) -> bool {
+        let is_address = |line: &Line| line.span.text.split(',').any(|part| is_town(part.trim()));
+        self.lines.iter().skip(1).any(|line| !line.is_label && is_address(line))
+    }
+
     /// The first line that may be a name.
     fn name(&self, rule: &FieldRule) -> Option<&Line> {
         let may_be = |line: &&Line| {
@@ -398,7 +404,7 @@ fn heads(blocks: &[Block], page: &SheetPage<'_>, rule: &FieldRule, context: Cont
         let is_form = is_company(&name.span.text);
         let is_top = name.rect.y0 < limit * 0.6;
         let is_known = is_form || is_large || (block.has_town() && is_top);
-        let has_all = is_form && (is_large || block.has_town());
+        let has_all = is_form && (is_large || block.has_address());
         let mut score = if is_known { LETTERHEAD } else { BARE_HEAD };
         if has_all {
             score += 0.03;

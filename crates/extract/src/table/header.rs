@@ -34,6 +34,7 @@ pub(super) fn find_header(rule: &TableRule, context: Context<'_>, page: usize) -
         .iter()
         .map(|c| context.hits.of(&c.heads).into_iter().filter(|h| h.page == page).collect())
         .collect();
+    let hits = without_strays(hits, rows);
     let mut starts: Vec<usize> = hits.iter().flatten().map(|h| h.row).collect();
     starts.sort_unstable();
     starts.dedup();
@@ -62,6 +63,21 @@ pub(super) fn find_header(rule: &TableRule, context: Context<'_>, page: usize) -
         }
     }
     best
+}
+
+/// Headings stand beside others or at the start of a piece of text. One alone behind other words is a word of a sentence or
+/// a name: "Padaria Pão Quente ME".
+fn without_strays(mut hits: Vec<Vec<Hit>>, rows: &[TextRow]) -> Vec<Vec<Hit>> {
+    let mut places: Vec<Place> = hits.iter().flatten().map(place).collect();
+    places.sort_unstable();
+    places.dedup();
+    let is_alone = |hit: &Hit| {
+        let first = places.partition_point(|(row, _)| *row < hit.row);
+        places.get(first + 1).is_none_or(|(row, _)| *row != hit.row)
+    };
+    let begins = |hit: &Hit| rows[hit.row].pieces.iter().any(|piece| piece.chars.start == hit.chars.start);
+    hits.iter_mut().for_each(|column| column.retain(|hit| begins(hit) || !is_alone(hit)));
+    hits
 }
 
 /// Whether a row holds an amount with decimals: then it is a row of the table, not of its headings.

@@ -85,8 +85,16 @@ fn write(letters: &[Letter<'_>], is_rtl: bool) -> (String, Vec<f32>) {
     (text, edges)
 }
 
-/// Appends a glyph's text, presentation forms as the plain letters they present.
+/// Appends a glyph's text, presentation forms as the plain letters they present. No glyph stands for alef and lam in this
+/// order: it is the ligature of lam and alef, which some programs spell as it is seen.
 pub(crate) fn push_letter(text: &mut String, letter: &str) {
+    let mut characters = letter.chars();
+    if let (Some(alef @ ('ا' | 'أ' | 'إ' | 'آ')), Some('ل'), None) =
+        (characters.next(), characters.next(), characters.next())
+    {
+        text.extend(['ل', alef]);
+        return;
+    }
     for character in letter.chars() {
         if is_presentation_form(character) {
             text.extend(character.nfkc());
