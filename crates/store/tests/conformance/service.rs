@@ -67,7 +67,7 @@ async fn tc_3_the_way_down_removes_tables_views_and_types(mut database: Database
 
 async fn tc_4_fifty_kilobytes_of_configuration_are_kept(store: Store) {
     let mut asked = job(Pipeline::Html);
-    let text = "ü\"\\\u{1f600} ".repeat(3000);
+    let text = "ü\"\\\u{1f600} ".repeat(5000);
     asked.config = json!({ "zoom": 1.5, "custom": { "b": [1, 2.5, null], "a": text } });
     assert!(asked.config.to_string().len() > 50 << 10);
     let id = store.enqueue(asked.clone()).await.unwrap().id();

@@ -2,7 +2,7 @@
 
 use super::{Site, pdf, request};
 use crate::harness::{Ode, on_both};
-use crate::web::client::{Client, files};
+use crate::web::client::{Client, files, until};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -44,8 +44,7 @@ fn a_document_is_converted_published_listed_shown_and_removed(ode: &Ode) {
     let zip = site.client.get(&format!("/v1/jobs/{id}/download"));
     assert_eq!((zip.code(), zip.header("content-type")), (200, "application/zip"));
     assert!(zip.body.starts_with("PK") && zip.header("content-disposition").contains("one.zip"));
-    let logs = site.client.get(&format!("/v1/jobs/{id}/logs")).json();
-    assert!(logs["logs"].as_array().unwrap().iter().any(|line| line["level"] == "info"), "{logs}");
+    has_said(&site.client, &id, "info");
     let events = site.client.get(&format!("/v1/jobs/{id}/events")).json();
     assert_eq!(events["events"].as_array().unwrap().last().unwrap()["to"], "completed", "{events}");
     let removed = site.client.send("DELETE", &format!("/v1/jobs/{id}"), "", b"");
@@ -55,6 +54,14 @@ fn a_document_is_converted_published_listed_shown_and_removed(ode: &Ode) {
     site.client.get(&format!("/v1/jobs/{id}")).assert_problem(404, "NOT_FOUND");
     // The name is free again.
     site.client.submitted(&asked);
+}
+
+/// Lines are written by a task of their own, and may come a moment after the end.
+fn has_said(client: &Client, id: &str, level: &str) {
+    until("the log tells of it", || {
+        let logs = client.get(&format!("/v1/jobs/{id}/logs")).json();
+        logs["logs"].as_array().unwrap().iter().any(|line| line["level"] == level)
+    });
 }
 
 fn check_telemetry(telemetry: &Value, bytes_in: usize) {
@@ -109,8 +116,7 @@ fn a_document_that_cannot_be_read_fails_with_its_reason_in_the_log(ode: &Ode) {
     let job = site.client.ended(&id);
     assert_eq!(job["status"], "failed", "{job}");
     assert!(job["error"]["code"].is_string() && job["telemetry"].is_null(), "{job}");
-    let logs = site.client.get(&format!("/v1/jobs/{id}/logs")).json();
-    assert!(logs["logs"].as_array().unwrap().iter().any(|line| line["level"] == "error"), "{logs}");
+    has_said(&site.client, &id, "error");
     assert_eq!(site.client.get(&format!("/v1/jobs/{id}/assets")).json()["assets"], json!([]));
     assert_eq!(site.client.get(&format!("/v1/jobs/{id}/view")).code(), 409);
     // What is no PDF does not become a job, and the digest that is given must be the document's.
