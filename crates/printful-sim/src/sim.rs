@@ -156,7 +156,7 @@ impl Inner {
         let external_id = self.book().external_id(&call);
         let fault = self.faults().strike(call.on(), external_id.as_deref());
         let Some(fault) = fault else { return self.apply(&call).into_response() };
-        tracing::info!("{} strikes {}", fault.kind, call.on());
+        tracing::debug!("{} strikes {}", fault.kind, call.on());
         self.go_wrong(call, fault, external_id.unwrap_or_default()).await
     }
 

@@ -92,12 +92,12 @@ CREATE INDEX job_artifact_export ON job_artifact (sha256) WHERE role = 'export';
 
 -- Past its export, a job has one: files are published before the job moves on.
 CREATE TRIGGER job_live_exported BEFORE UPDATE OF state ON job_live
-WHEN NEW.state IN ('export_complete', 'ordering', 'ordered')
+WHEN NEW.pipeline = 'print' AND NEW.state IN ('export_complete', 'ordering', 'ordered')
     AND NOT EXISTS (SELECT 1 FROM job_artifact WHERE job_id = NEW.id AND role = 'export') BEGIN
     SELECT raise(ABORT, 'job_live_exported: a print job that is past its export has none');
 END;
 CREATE TRIGGER job_live_born_exported BEFORE INSERT ON job_live
-WHEN NEW.state IN ('export_complete', 'ordering', 'ordered')
+WHEN NEW.pipeline = 'print' AND NEW.state IN ('export_complete', 'ordering', 'ordered')
     AND NOT EXISTS (SELECT 1 FROM job_artifact WHERE job_id = NEW.id AND role = 'export') BEGIN
     SELECT raise(ABORT, 'job_live_exported: a print job that is past its export has none');
 END;
