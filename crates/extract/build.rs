@@ -9,7 +9,7 @@ use std::path::Path;
 const BODY: [&str; 6] = ["locale", "ignore", "fields", "tables", "checks", "tests"];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings");
+    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../mappings");
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&folder)? {

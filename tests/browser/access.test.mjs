@@ -33,7 +33,11 @@ for (const colorScheme of ["light", "dark"]) {
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), "no sideways scrolling");
       await page.getByRole("link", { name: "good.pdf", exact: true }).click();
       await page.getByRole("heading", { name: "What happened" }).waitFor();
+      await page.locator(".values summary").first().click();
       await check(page, "a job");
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), "no sideways scrolling");
+      await page.goto(`${page.url()}/delete`);
+      await check(page, "a question");
       await page.goto("/jobs/nothing");
       await check(page, "a page that is not there");
     });

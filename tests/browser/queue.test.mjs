@@ -81,7 +81,38 @@ test("the page works without script", async (t) => {
   const got = await content(page, () => row(page, "plain.pdf").getByRole("link", { name: "Download" }).click());
   assert.match(got.text, /INV\/5/);
   await row(page, "plain.pdf").getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("heading", { name: "Delete plain.pdf?" }).waitFor();
+  await page.getByRole("link", { name: "Keep it" }).click();
+  await row(page, "plain.pdf").getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("button", { name: "Delete" }).click();
   await page.getByText("No files yet").waitFor();
+});
+
+test("what a form without script was refused for is told, and the page can be reloaded", async (t) => {
+  const { page } = await visitor(t, browser, address, { javaScriptEnabled: false });
+  await page.goto("/");
+  await page.locator("#files").setInputFiles(file("letter.pdf", Buffer.from("Dear Sir or Madam")));
+  await page.getByRole("button", { name: "Convert" }).click();
+  await page.getByText("Only PDF files are supported").first().waitFor();
+  await page.goto("/upload");
+  await page.getByText("No files yet").waitFor();
+  assert.equal(new URL(page.url()).pathname, "/");
+});
+
+test("a value is corrected on the job's page", async (t) => {
+  const { page, complaints } = await visitor(t, browser, address);
+  await page.goto("/");
+  await page.locator("#files").setInputFiles(file("wrong.pdf", invoice("INV/10")));
+  await ready(page, "wrong.pdf");
+  await row(page, "wrong.pdf").getByRole("link", { name: "Review" }).click();
+  const value = page.locator(".values tr", { hasText: "invoice number" });
+  await value.locator("summary").click();
+  await value.getByLabel("Should be").fill("INV/11");
+  await value.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("heading", { name: "Corrections" }).waitFor();
+  assert.equal(await page.locator(".values ins").textContent(), "INV/11");
+  assert.match(await page.locator("#values .story li").textContent(), /INV\/10.*INV\/11.*page 1/s);
+  assert.deepEqual(complaints, []);
 });
 
 test("two visitors do not see each other's files", async (t) => {
