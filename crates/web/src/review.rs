@@ -37,7 +37,7 @@ pub(crate) struct Checks {
 
 /// One finding about a result.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Check)]
+#[schema(as = Finding)]
 pub(crate) struct CheckView {
     /// What found it: `arithmetic`, `schema`, `content` or `model`.
     kind: &'static str,
