@@ -67,6 +67,10 @@ pub struct Status {
 
 /// Brings the schema to the newest version; answers the versions that were missing.
 pub(crate) async fn up(db: &Db) -> Result<Vec<i64>, Error> {
+    unless_deadlocked(async || try_up(db).await).await
+}
+
+async fn try_up(db: &Db) -> Result<Vec<i64>, Error> {
     let mut tx = lock(db).await?;
     let applied = applied(&mut tx).await?;
     check_not_newer(&applied)?;
@@ -84,6 +88,10 @@ pub(crate) async fn up(db: &Db) -> Result<Vec<i64>, Error> {
 
 /// Takes versions above `target` away, newest first. Down to zero nothing of ODE is left.
 pub(crate) async fn down(db: &Db, target: i64) -> Result<Vec<i64>, Error> {
+    unless_deadlocked(async || try_down(db, target).await).await
+}
+
+async fn try_down(db: &Db, target: i64) -> Result<Vec<i64>, Error> {
     let mut tx = lock(db).await?;
     let applied = applied(&mut tx).await?;
     check_not_newer(&applied)?;
@@ -100,6 +108,19 @@ pub(crate) async fn down(db: &Db, target: i64) -> Result<Vec<i64>, Error> {
     }
     tx.commit().await?;
     Ok(done)
+}
+
+/// The databases of one server share a role. Two that change it at once may wait for each other, and the server ends one of
+/// them, which begins again.
+async fn unless_deadlocked<T>(change: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
+    const TRIES: usize = 5;
+    for _ in 1..TRIES {
+        match change().await {
+            Err(Error::Unavailable(said)) if said.contains("deadlock") => {}
+            answer => return answer,
+        }
+    }
+    change().await
 }
 
 /// What is applied and what is not.
