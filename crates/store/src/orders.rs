@@ -108,7 +108,7 @@ pub struct Seen {
     pub is_delivered: bool,
     /// What a person should look at.
     pub attention: Option<(Attention, String)>,
-    /// When to look again.
+    /// When to look again at the latest, if that is sooner than planned.
     pub look_again: Duration,
 }
 
@@ -177,7 +177,9 @@ macro_rules! records {
 const ONE: &str = records!("WHERE o.job_id = $1");
 const NEWEST: &str = records!("ORDER BY o.job_id DESC LIMIT $1");
 const TO_LOOK_AT: &str = records!("WHERE o.attention IS NOT NULL ORDER BY o.attention_at LIMIT $1");
-const DUE: &str = records!("WHERE o.look_at <= {now} AND o.phase = 'confirmed' ORDER BY o.look_at LIMIT $1");
+const TAKE_DUE: &str =
+    "UPDATE print_orders SET look_at = {after $2} WHERE job_id IN (SELECT job_id FROM print_orders
+    WHERE look_at <= {now} AND phase = 'confirmed' ORDER BY look_at LIMIT $1) RETURNING job_id";
 const PLACED: &str = records!(
     "WHERE o.phase = 'confirmed' AND o.placed_at > {after $1} AND j.state = 'ordered' ORDER BY o.job_id LIMIT $2"
 );
@@ -192,7 +194,7 @@ const SAW: &str = "UPDATE print_orders SET provider_status = $2,
         shipped_at = CASE WHEN $3 = 1 THEN coalesce(shipped_at, {now}) ELSE shipped_at END,
         attention = $4, attention_message = $5,
         attention_at = CASE WHEN $4 IS NULL THEN NULL ELSE coalesce(attention_at, {now}) END,
-        look_at = {after $6}, updated_at = {now}
+        look_at = CASE WHEN {after $6} < look_at THEN {after $6} ELSE look_at END, updated_at = {now}
     WHERE job_id = $1 AND phase = 'confirmed'";
 const LOOKED: &str = "UPDATE print_orders SET look_at = NULL WHERE job_id = $1";
 const HEARD: &str = "INSERT INTO provider_events (digest, kind, external_id) VALUES ($1, $2, $3)
@@ -369,9 +371,17 @@ impl Store {
         self.db().read(TO_LOOK_AT, params![i64::from(count_max)]).await?.iter().map(record).collect()
     }
 
-    /// Placed orders about which the provider is to be asked.
-    pub async fn orders_due(&self, count_max: u16) -> Result<Vec<OrderRecord>, Error> {
-        self.db().read(DUE, params![i64::from(count_max)]).await?.iter().map(record).collect()
+    /// Placed orders about which the provider is to be asked now. They are due again after a while, or as soon as an
+    /// event says so, also while they are being asked about.
+    pub async fn take_orders_due(&self, count_max: u16, again: Duration) -> Result<Vec<OrderRecord>, Error> {
+        let taken = self.db().write(&[TAKE_DUE], params![i64::from(count_max), micros(again)]).await?;
+        let jobs = taken.iter().map(|row| row.job("job_id")).collect::<Result<Vec<_>, _>>()?;
+        drop(taken);
+        let mut orders = Vec::new();
+        for job in jobs {
+            orders.extend(self.order_of(job).await?);
+        }
+        Ok(orders)
     }
 
     /// Orders that were placed lately and are not delivered.

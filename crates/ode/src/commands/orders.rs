@@ -145,13 +145,12 @@ impl Following {
     }
 }
 
-const CHORE: &str = "orders";
 const RECONCILE: &str = "reconcile";
 /// How often it is looked which orders are due.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How often an order is asked about where nothing else is said.
 const LOOK_AGAIN: Duration = Duration::from_hours(1);
-/// Orders asked about in one go; then another process may take over.
+/// Orders asked about in one go.
 const BATCH: u16 = 20;
 const DAY: Duration = Duration::from_hours(24);
 /// Events are kept to be known again for this long: longer than any is repeated.
@@ -187,13 +186,9 @@ impl Follower {
     }
 
     async fn look(&self) -> anyhow::Result<()> {
-        let due = self.store.orders_due(BATCH).await?;
-        if !due.is_empty() && self.store.take_chore(CHORE, self.me, Duration::ZERO).await? {
-            for order in &due {
-                self.ask(order).await?;
-                self.store.keep_chore(CHORE, self.me).await?;
-            }
-            self.store.end_chore(CHORE, self.me).await?;
+        // Each order is taken by one process; the others find it due no more.
+        for order in &self.store.take_orders_due(BATCH, self.look_again).await? {
+            self.ask(order).await?;
         }
         if self.store.take_chore(RECONCILE, self.me, DAY).await? {
             let found = self.reconcile().await?;

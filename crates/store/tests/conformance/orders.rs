@@ -174,10 +174,14 @@ async fn a_job_is_fulfilled_only_when_its_order_was_delivered(store: Store) {
         attention: None,
         look_again: Duration::from_hours(1),
     };
-    assert_eq!(store.orders_due(10).await.unwrap().len(), 1, "a placed order is looked at soon");
+    assert_eq!(
+        store.take_orders_due(10, Duration::from_hours(1)).await.unwrap().len(),
+        1,
+        "a placed order is looked at soon"
+    );
     store.saw_order(id, &seen(true, false)).await.unwrap();
     assert_eq!(record(&store, id).await.state, State::Ordered, "sent is not delivered");
-    assert_eq!(store.orders_due(10).await.unwrap(), []);
+    assert_eq!(store.take_orders_due(10, Duration::from_hours(1)).await.unwrap(), []);
     store.saw_order(id, &seen(true, true)).await.unwrap();
     assert_eq!(record(&store, id).await.state, State::Fulfilled);
     store.saw_order(id, &seen(true, true)).await.unwrap();
@@ -194,13 +198,15 @@ async fn an_event_is_heard_once_and_makes_its_order_due(store: Store) {
         attention: None,
         look_again: Duration::from_hours(1),
     };
+    let due = async || store.take_orders_due(10, Duration::from_hours(1)).await.unwrap().len();
+    assert_eq!(due().await, 1);
     store.saw_order(id, &later).await.unwrap();
     let (digest, external_id) = ("0".repeat(64), id.0.simple().to_string());
     assert!(store.heard(&digest, "shipment_sent", Some(&external_id)).await.unwrap());
-    assert_eq!(store.orders_due(10).await.unwrap().len(), 1);
+    assert_eq!(due().await, 1);
     store.saw_order(id, &later).await.unwrap();
     assert!(!store.heard(&digest, "shipment_sent", Some(&external_id)).await.unwrap(), "told twice");
-    assert_eq!(store.orders_due(10).await.unwrap(), []);
+    assert_eq!(due().await, 0);
     assert!(store.heard(&"1".repeat(64), "order_updated", None).await.unwrap(), "about nothing of ours");
 }
 

@@ -74,12 +74,12 @@ impl<'a> Shop<'a> {
     }
 
     fn worker(&self, base: &str, more: &[&str]) -> Serving {
-        let mut args = vec!["worker", "--export-base", base, "--retry-base", "0.1", "--order-look", "3600"];
+        let mut args = vec!["worker", "--export-base", base, "--retry-base", "0.1"];
         args.extend(more);
         Serving::start(self.command(&args).env("ODE_LOG", "error"))
     }
 
-    /// A print that was exported, by nobody in particular.
+    /// A print that was exported, by nobody in particular: before there is a worker, which would try to draw it.
     fn exported(&self) -> JobId {
         self.ode.with_store(async |store| {
             let id = store.enqueue(NewJob::new(Pipeline::Print, "map", json!({}))).await.unwrap().id();
@@ -216,15 +216,15 @@ fn only_an_organisation_orders_and_only_within_its_limit(ode: &Ode) {
 
 fn an_order_that_is_not_what_was_asked_for_is_never_confirmed(ode: &Ode) {
     let shop = Shop::open(ode, &["--no-fetch"]);
-    let _worker = shop.worker("http://127.0.0.1:9", &[]);
     let cases = [
         ("foreign", "ORDER_MISMATCH"),
         ("dear", "COST_ABOVE_CAP"),
         ("cancelled", "ORDER_CANCELLED"),
         ("file-failed@0.1", "FILE_REFUSED"),
     ];
-    for (fault, code) in cases {
-        let job = shop.exported();
+    let jobs = cases.map(|_| shop.exported());
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    for ((fault, code), job) in cases.into_iter().zip(jobs) {
         shop.fault(fault);
         shop.order(job);
         let status = shop.until(job, "order_failed");
@@ -238,8 +238,8 @@ fn an_order_that_is_not_what_was_asked_for_is_never_confirmed(ode: &Ode) {
 
 fn an_order_that_was_too_dear_goes_on_with_a_higher_limit(ode: &Ode) {
     let shop = Shop::open(ode, &["--no-fetch", "--fault", "dear"]);
-    let _worker = shop.worker("http://127.0.0.1:9", &[]);
     let job = shop.exported();
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
     shop.order(job);
     shop.until(job, "order_failed");
     ode.run(["print", "order", &job.to_string(), "--cost-max", "2000"]).assert_refused(&["60.00"]);
@@ -251,15 +251,14 @@ fn an_order_that_was_too_dear_goes_on_with_a_higher_limit(ode: &Ode) {
 
 fn what_events_miss_is_found_by_asking(ode: &Ode) {
     let shop = Shop::open(ode, &["--no-fetch"]);
+    let (job, other) = (shop.exported(), shop.exported());
     let _worker = shop.worker("http://127.0.0.1:9", &["--order-look", "0.2"]);
-    let job = shop.exported();
     shop.order(job);
     shop.until(job, "ordered");
     shop.act(job, "cancel");
     until("the cancellation to be seen", || {
         ode.json(["print", "status", "--attention"]).as_array().is_some_and(|orders| orders.len() == 1)
     });
-    let other = shop.exported();
     shop.order(other);
     shop.until(other, "ordered");
     shop.act(other, "ship");
@@ -269,8 +268,8 @@ fn what_events_miss_is_found_by_asking(ode: &Ode) {
 
 fn a_refused_token_makes_orders_wait_and_fails_none(ode: &Ode) {
     let shop = Shop::open(ode, &["--no-fetch", "--fault", "401:any:2", "--fault", "403"]);
-    let _worker = shop.worker("http://127.0.0.1:9", &[]);
     let jobs = [shop.exported(), shop.exported()];
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
     jobs.iter().for_each(|job| shop.order(*job));
     for job in jobs {
         shop.until(job, "ordered");
@@ -299,8 +298,8 @@ fn the_queue_of_orders_is_seen_to_twice_at_once(ode: &Ode) {
 
 fn both_sides_are_compared(ode: &Ode) {
     let shop = Shop::open(ode, &["--no-fetch"]);
-    let _worker = shop.worker("http://127.0.0.1:9", &[]);
     let job = shop.exported();
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
     shop.order(job);
     shop.until(job, "ordered");
     let reconcile = || crate::harness::Ran::of(shop.command(&["print", "reconcile"]).arg("--json"));
