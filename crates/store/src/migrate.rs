@@ -67,7 +67,7 @@ pub struct Status {
 
 /// Brings the schema to the newest version; answers the versions that were missing.
 pub(crate) async fn up(db: &Db) -> Result<Vec<i64>, Error> {
-    unless_deadlocked(async || try_up(db).await).await
+    unless_deadlocked(|| try_up(db)).await
 }
 
 async fn try_up(db: &Db) -> Result<Vec<i64>, Error> {
@@ -88,7 +88,7 @@ async fn try_up(db: &Db) -> Result<Vec<i64>, Error> {
 
 /// Takes versions above `target` away, newest first. Down to zero nothing of ODE is left.
 pub(crate) async fn down(db: &Db, target: i64) -> Result<Vec<i64>, Error> {
-    unless_deadlocked(async || try_down(db, target).await).await
+    unless_deadlocked(|| try_down(db, target)).await
 }
 
 async fn try_down(db: &Db, target: i64) -> Result<Vec<i64>, Error> {
@@ -112,7 +112,10 @@ async fn try_down(db: &Db, target: i64) -> Result<Vec<i64>, Error> {
 
 /// The databases of one server share a role. Two that change it at once may wait for each other, and the server ends one of
 /// them, which begins again.
-async fn unless_deadlocked<T>(change: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
+async fn unless_deadlocked<T, F>(change: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
     const TRIES: usize = 5;
     for _ in 1..TRIES {
         match change().await {
