@@ -5,7 +5,7 @@ use crate::files::{self, Existing, Place};
 use crate::output::WrongUse;
 use anyhow::{Context as _, bail};
 use clap::Args;
-use ode_html::{ConversionConfig, Pages};
+use ode_html::{ConversionConfig, Pages, ZOOMS};
 use ode_pipelines::html::{Converted, Converter};
 use ode_pipelines::xml::Finding;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const MANIFEST: &str = "manifest.json";
 #[derive(Debug, Args)]
 pub(super) struct HtmlOptions {
     /// HTML: how large pages are shown at first, 1 being their real size [default: 1]
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", value_parser = zoom)]
     zoom: Option<f64>,
     /// HTML: whether letters are set in fonts rebuilt from the document's, or drawn as shapes [default: true]
     #[arg(long, value_name = "BOOL")]
@@ -30,6 +30,11 @@ pub(super) struct HtmlOptions {
     /// HTML: which pages, such as 3, 1-3 or 4- [default: all]
     #[arg(long, value_name = "RANGE")]
     pages: Option<Pages>,
+}
+
+fn zoom(text: &str) -> Result<f64, String> {
+    let zoom = text.parse().ok().filter(|zoom| ZOOMS.contains(zoom));
+    zoom.ok_or_else(|| format!("choose a number from {} to {}", ZOOMS.start(), ZOOMS.end()))
 }
 
 impl HtmlOptions {
