@@ -52,6 +52,8 @@ async function reader(t, pdf, options = {}) {
     if (!isOwn) foreign.push(request.url());
   });
   await page.goto("/");
+  // Letters stand where they stay once the fonts are there.
+  await page.evaluate(async () => void (await document.fonts.ready));
   t.after(() => assert.deepEqual([...complaints, ...foreign], [], "no complaint and no request elsewhere"));
   return { page, context, asked };
 }
