@@ -3,7 +3,7 @@
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs::find;
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Acting, Problem, ProblemDocument};
 use crate::session::Signer;
 use axum::Json;
 use axum::body::Body;
@@ -58,11 +58,7 @@ pub(crate) struct Link {
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 201, body = Link),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Acting))]
 pub(crate) async fn link(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

@@ -3,7 +3,7 @@
 use crate::App;
 use crate::caller::Caller;
 use crate::lists::Listed;
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Acting, Problem, Reading};
 use crate::session::hex;
 use crate::view::{EventView, JobView, why_no_retry};
 use axum::Json;
@@ -98,9 +98,7 @@ const COMMIT_LAG: jiff::SignedDuration = jiff::SignedDuration::from_secs(5);
     responses(
         (status = 200, body = JobList, headers(("ETag" = String, description = "Changes when the list does"))),
         (status = 304, description = "Nothing has changed"),
-        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -185,9 +183,7 @@ fn etag(page: &OwnedPage, notice: Option<&str>) -> HeaderValue {
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 200, body = JobView),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn detail(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -221,9 +217,7 @@ pub(crate) struct History {
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 200, body = History),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -239,11 +233,7 @@ pub(crate) async fn events(
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 200, body = JobView),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Acting))]
 pub(crate) async fn retry(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -271,11 +261,7 @@ pub(crate) async fn try_again(app: &App, job: &JobRecord) -> Result<(), Problem>
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 200, body = JobView),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Acting))]
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -291,11 +277,7 @@ pub(crate) async fn cancel(
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 200, body = JobView, description = "It was asked; the job ends a moment later"),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Acting))]
 pub(crate) async fn stop(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -311,11 +293,7 @@ pub(crate) async fn stop(
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 204, description = "It is gone"),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Acting))]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

@@ -3,7 +3,7 @@
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs::{find, forget};
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Problem, ProblemDocument, Reading, Sending};
 use crate::session::hex;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Path, State};
@@ -114,10 +114,7 @@ impl From<OrderRecord> for OrderView {
         (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json",
             description = "Only organisations order, and only within their limit"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Sending))]
 pub(crate) async fn order(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -146,9 +143,7 @@ pub(crate) async fn order(
     params(("id" = String, Path, description = "The job's id or reference")),
     responses(
         (status = 200, body = OrderView),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

@@ -3,7 +3,7 @@
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs::find;
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Problem, ProblemDocument, Reading};
 use crate::view::moment;
 use axum::Json;
 use axum::body::to_bytes;
@@ -70,9 +70,7 @@ impl From<Check> for CheckView {
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 200, body = Checks),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn checks(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -127,9 +125,7 @@ impl From<Revised> for RevisionView {
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 200, body = Revisions),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn revisions(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

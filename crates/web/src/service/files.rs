@@ -9,7 +9,7 @@ use super::zip::Zip;
 use crate::App;
 use crate::caller::Caller;
 use crate::download::{attachment, check_done};
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Problem, ProblemDocument, Reading};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -63,9 +63,7 @@ pub(crate) struct Assets {
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 200, body = Assets),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn assets(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -137,7 +135,7 @@ fn encoded(name: &str) -> String {
         (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -209,7 +207,7 @@ fn check_pass(app: &App, id: &str, pass: &str) -> Result<JobId, Problem> {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
             description = "No such job of yours, or its files were removed (EXPIRED)"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn download(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

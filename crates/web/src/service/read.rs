@@ -6,7 +6,7 @@ use super::submit::address;
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs::History;
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Problem, Reading};
 use crate::view::{ErrorView, EventView};
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
@@ -140,9 +140,7 @@ fn config(job: &JobRecord) -> Box<RawValue> {
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 200, body = HtmlJob),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn detail(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -219,9 +217,7 @@ pub(crate) struct HtmlJobs {
 #[utoipa::path(get, path = "/v1/jobs", tag = "html", security(("key" = [])), params(HtmlListQuery),
     responses(
         (status = 200, body = HtmlJobs),
-        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -296,10 +292,7 @@ pub(crate) struct LogView {
     params(("id" = String, Path, description = "Its id or reference"), LogQuery),
     responses(
         (status = 200, body = Log),
-        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn logs(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -328,9 +321,7 @@ pub(crate) async fn logs(
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 200, body = History),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
