@@ -186,7 +186,7 @@ impl Store {
             to.as_str().into(),
             env!("CARGO_PKG_VERSION").into(),
             details(changes).into(),
-            Param::rows(artifact_rows(changes.iter())),
+            Param::rows(artifact_rows(changes)),
         ];
         params.extend(columns);
         let deadline = tokio::time::Instant::now() + RETRY_FOR;
@@ -227,27 +227,27 @@ impl Store {
             return ids(self.db().write(&[sql], params).await?);
         }
         let mut tx = self.db().begin().await?;
+        let is_sqlite = self.dialect() == Dialect::Sqlite;
+        if is_sqlite && changes.iter().any(|change| !change.artifacts.is_empty()) {
+            tx.run(sqlite::KEEP, params).await?;
+        }
         let written = ids(tx.run(sql, params).await?)?;
         if written.is_empty() {
             return Ok(written);
         }
-        let is_written: HashSet<JobId> = written.iter().copied().collect();
-        let changes = || changes.iter().filter(|change| is_written.contains(&change.id));
-        if self.dialect() == Dialect::Sqlite {
+        if is_sqlite {
             let mut params = params.to_vec();
             params[0] = Param::Ids(written.iter().map(|id| id.0).collect());
             tx.run(sqlite::TELL, &params).await?;
             if sql == sqlite::END {
                 tx.run(sqlite::LEAVE, &params).await?;
             }
-            let files = artifact_rows(changes());
-            if !files.is_empty() {
-                tx.run(sqlite::KEEP, &[Param::rows(files)]).await?;
-            }
         }
         if has_checks {
+            let is_written: HashSet<JobId> = written.iter().copied().collect();
+            let checked = changes.iter().filter(|change| is_written.contains(&change.id));
             let rows =
-                changes().flat_map(|change| change.checks.iter().map(|check| check_row(change.id, check)));
+                checked.flat_map(|change| change.checks.iter().map(|check| check_row(change.id, check)));
             tx.run(ADD_CHECKS, &[Param::rows(rows)]).await?;
         }
         tx.commit().await?;
@@ -361,8 +361,8 @@ fn move_row(change: &Change) -> Value {
     })
 }
 
-fn artifact_rows<'a>(changes: impl Iterator<Item = &'a Change>) -> Vec<Value> {
-    let files = changes.flat_map(|change| change.artifacts.iter().map(move |file| (change.id, file)));
+fn artifact_rows(changes: &[Change]) -> Vec<Value> {
+    let files = changes.iter().flat_map(|change| change.artifacts.iter().map(move |file| (change.id, file)));
     let row = |(job, file): (JobId, &Artifact)| {
         json!({
             "id": Uuid::now_v7(), "job_id": job, "role": file.role, "name": file.name, "storage": file.storage,

@@ -152,20 +152,23 @@ INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
 SELECT r.seq, r.event, r.from_state, r.to_state, $4, $1, $8
 FROM {rows $2: seq int, event text, from_state text, to_state text}";
 
-/// Publishes their files, `$1`.
+/// Publishes the files of those that are still as expected, before they are changed: what has passed its export has one.
 pub(crate) const KEEP: &str = "
 INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
 SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
-FROM {rows $1: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
-    sha256 text}";
+FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
+        sha256 text}
+    CROSS JOIN jsonb_each($10) x CROSS JOIN job_live l
+WHERE substr($1, x.key * 16 + 1, 16) = r.job_id
+    AND l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $5";
 
 /// Those that ended are not live any more: `$1` is the list of them.
 pub(crate) const LEAVE: &str = "
 WITH RECURSIVE place (n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM place WHERE (n + 2) * 16 <= length($1))
 DELETE FROM job_live WHERE id IN (SELECT substr($1, n * 16 + 1, 16) FROM place)";
 
-/// The first step of the statement of the same name in [`super::postgres`]; [`TELL`], [`KEEP`] and [`LEAVE`] follow
-/// for the jobs it answers with.
+/// The first step of the statement of the same name in [`super::postgres`]; [`TELL`] and [`LEAVE`] follow for the
+/// jobs it answers with.
 pub(crate) const END: &str = "
     INSERT INTO job_past (id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries,
         retries_max, pipeline, kind, state, engine_version, session_id, user_id, organisation_id, created_by,
@@ -177,7 +180,7 @@ pub(crate) const END: &str = "
         JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
     RETURNING id";
 
-/// Likewise; [`TELL`] and [`KEEP`] follow.
+/// Likewise; [`TELL`] follows.
 pub(crate) const MOVE: &str = "
     UPDATE job_live SET state = $6, lane = coalesce(r.lane, iif(job_live.advance, r.next_lane, NULL)), run_at = r.run_at, worker = NULL, lease_until = NULL,
         timeout_at = NULL, stop_at = iif(r.attempts < 0, job_live.stop_at, NULL), process_pid = NULL, progress_percent = NULL, progress_message = NULL,
