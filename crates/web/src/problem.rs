@@ -208,7 +208,8 @@ impl From<ode_store::Error> for Problem {
             | Error::Repeated(_)
             | Error::KeyReused
             | Error::Order(_)
-            | Error::OrderExists(_) => Problem::new(error.code(), error.to_string()),
+            | Error::OrderExists(_)
+            | Error::SecretsGone(_) => Problem::new(error.code(), error.to_string()),
             Error::Busy(_) => Problem::new(ErrorCode::Conflict, sentence(ErrorCode::Conflict.sentence())),
             Error::DiskFull(_) => {
                 tracing::error!(%error, "there is no space left");
