@@ -36,6 +36,7 @@ mod redact;
 mod run;
 mod schema;
 mod script;
+mod seal;
 mod shipped;
 
 pub use catalog::Catalog;
@@ -49,6 +50,7 @@ pub use redact::{HIDDEN, Redactor, SECRET_CHARS_MIN, Stream};
 pub use run::{Runner, Settings};
 pub use schema::{INVALID_MAX, Invalid, Schema, SchemaError};
 pub use script::{MANIFEST, Origin, Script};
+pub use seal::{Bond, Keyring, SealTo};
 pub use shipped::unpack;
 
 use std::path::{Path, PathBuf};
@@ -90,6 +92,18 @@ pub enum Error {
         /// Where the second is.
         other: PathBuf,
     },
+    /// A file does not hold keys.
+    #[error("{path} does not hold private keys, one a line in 64 hexadecimal digits; restore it, or make new keys with `ode seal rotate`", path = .0.display())]
+    KeyFile(PathBuf),
+    /// The key that opens a seal is not here.
+    #[error("the key {0} is not here; copy the file of keys from where it was made")]
+    NoKey(String),
+    /// A seal was damaged, or belongs to something else.
+    #[error("the secrets are damaged, or belong to something else; send them again")]
+    BrokenSeal,
+    /// Nothing can be sealed: the system has no random numbers, or the key is none.
+    #[error("the secrets cannot be sealed: the key is unfit, or the system has no random numbers")]
+    Unsealable,
     /// A process could not be started or fed.
     #[error(transparent)]
     Child(#[from] ode_child::Error),

@@ -22,6 +22,8 @@ pub(crate) mod opinions;
 mod orders;
 pub(crate) mod print;
 pub(crate) mod printful_sim;
+mod scripting;
+pub(crate) mod seal;
 pub(crate) mod serve;
 mod site;
 mod watch;

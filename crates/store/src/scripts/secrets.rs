@@ -76,8 +76,10 @@ const NEWEST: &str = "SELECT id, side, public, created_at, retired_at, 0 AS in_u
 const KEYS: &str = "SELECT k.id, k.side, k.public, k.created_at, k.retired_at,
         (SELECT count(*) FROM script_secret s WHERE s.key_id = k.id AND s.shredded_at IS NULL) AS in_use
     FROM seal_key k ORDER BY k.created_at, k.id";
-const SEALED_TO: &str = "SELECT job_id, part, id, key_id, wrapped, content FROM script_secret
-    WHERE key_id = $1 AND shredded_at IS NULL ORDER BY job_id LIMIT $2";
+const SEALED_TO: &str = "SELECT s.job_id, s.part, s.id, s.key_id, s.wrapped, s.content,
+        j.session_id, j.user_id, j.organisation_id
+    FROM script_secret s JOIN jobs j ON j.id = s.job_id
+    WHERE s.key_id = $1 AND s.shredded_at IS NULL AND s.job_id > $2 ORDER BY s.job_id LIMIT $3";
 /// Only where it is still the seal that was opened: it may have been shredded or replaced meanwhile.
 const REWRAP: &str = "UPDATE script_secret SET key_id = $4, wrapped = $5
     WHERE job_id = $1 AND part = $2 AND id = $3 AND shredded_at IS NULL RETURNING job_id";
@@ -160,24 +162,26 @@ impl Store {
         self.db().read(KEYS, params![]).await?.iter().map(key).collect()
     }
 
-    /// Turns what is sealed to a key to another one, as `rewrap` does it. Answers how many there were.
-    pub async fn rewrap_secrets<E: From<Error>>(
+    /// Turns what is sealed to a key to another one, as `turn` does it for whose it is and what part; what it leaves alone
+    /// stays. Answers how many were turned.
+    pub async fn turn_secrets<E: From<Error>>(
         &self,
         key_id: &str,
-        rewrap: impl Fn(&Sealed) -> Result<Sealed, E>,
+        turn: impl Fn(Uuid, SecretPart, &Sealed) -> Result<Option<Sealed>, E>,
     ) -> Result<usize, E> {
-        let mut count = 0;
+        let (mut count, mut after) = (0, JobId(Uuid::nil()));
         loop {
-            let rows = self.db().read(SEALED_TO, params![key_id, REWRAP_MAX]).await?;
+            let rows = self.db().read(SEALED_TO, params![key_id, after, REWRAP_MAX]).await?;
+            let Some(last) = rows.last() else { return Ok(count) };
+            after = last.job("job_id")?;
             for row in &rows {
-                let turned = rewrap(&sealed(row)?)?;
-                let wrapped = Param::Bytes(turned.wrapped);
-                let (job, part) = (row.job("job_id")?, row.text("part")?);
-                let params = [job.into(), part.into(), turned.id.into(), turned.key_id.into(), wrapped];
+                let part = if row.text("part")? == "input" { SecretPart::Input } else { SecretPart::Result };
+                let owner = crate::claim::owner(row)?.key();
+                let Some(turned) = turn(owner, part, &sealed(row)?)? else { continue };
+                let (job, wrapped) = (row.job("job_id")?, Param::Bytes(turned.wrapped));
+                let params =
+                    [job.into(), part.as_str().into(), turned.id.into(), turned.key_id.into(), wrapped];
                 count += self.db().write(&[REWRAP], &params).await?.len();
-            }
-            if rows.is_empty() {
-                return Ok(count);
             }
         }
     }
