@@ -1,6 +1,7 @@
 //! Scripts as they are asked for: alone or as a batch in which later ones need earlier ones, with their secrets under
 //! seal, and with a turn that one job at a time has.
 
+mod expire;
 pub(crate) mod gate;
 mod list;
 mod runs;

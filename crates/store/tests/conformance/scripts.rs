@@ -5,10 +5,12 @@ use crate::harness::{
 };
 use ode_job::script::{Process, Run, ScriptStep, StepState};
 use ode_job::{
-    Artifact, Ended, ErrorCode, Failure, JobId, Lane, NewJob, Owner, Phase, Pipeline, Progress, Sealed, State,
+    Artifact, Ended, ErrorCode, Failure, JobId, JobRef, Lane, NewJob, Owner, Phase, Pipeline, Progress,
+    Sealed, State,
 };
 use ode_store::{
-    Error, Need, NewScript, OrderedScripts, ScriptFilter, ScriptOrder, ScriptType, SealSide, Store,
+    Blobs, BlobsConfig, Dialect, Error, Need, NewScript, OrderedScripts, ScriptFilter, ScriptOrder,
+    ScriptType, SealSide, Store,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -29,7 +31,7 @@ on_both!(
     scripts_are_listed_by_what_people_look_for,
     what_shows_why_an_attempt_failed_is_kept,
 );
-on_both!(sqlite_file, postgres_database: a_script_has_what_its_type_says);
+on_both!(sqlite_file, postgres_database: a_script_has_what_its_type_says, old_scripts_go_to_the_archive);
 
 fn script(owner: Owner) -> NewScript {
     let keep_secret = Duration::from_secs(3600);
@@ -386,4 +388,35 @@ async fn a_script_has_what_its_type_says(mut database: Database) {
     let html = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
     assert_eq!(record(&store, html).await.max_retries, 3, "it is no script");
     assert_eq!(claim(&store, Lane::Script, worker(&store).await, 5).await.len(), 2);
+}
+
+async fn old_scripts_go_to_the_archive(mut database: Database) {
+    let store = database.store.clone();
+    let files = tempfile::tempdir().unwrap();
+    let blobs = Blobs::open(&BlobsConfig::Local(files.path().to_owned())).unwrap();
+    let owner = organisation();
+    let with = || NewScript { secret: Some(sealed()), turn: Some("t".into()), ..script(owner) };
+    let old = enqueue(&store, owner, vec![with()]).await;
+    run(&store, broken()).await;
+    let young = enqueue(&store, owner, vec![with()]).await;
+    run(&store, Ended::Succeeded).await;
+    let live = enqueue(&store, owner, vec![with()]).await;
+    let month = match store.dialect() {
+        Dialect::Postgres => "interval '31 days'",
+        Dialect::Sqlite => "31 * 86400000000",
+    };
+    for (table, id) in [("job_past", old[0]), ("job_live", live[0])] {
+        let older = format!("UPDATE {table} SET created_at = {{now}} - {month} WHERE id = $1");
+        assert_eq!(database.sql.run(&older, &[id.0]).await, Ok(1));
+    }
+    assert_eq!(store.cleanup_plan(&blobs).await.unwrap().scripts_archived, 1);
+    assert_eq!(store.cleanup(&blobs).await.unwrap().scripts_archived, 1);
+    assert!(matches!(store.job(JobRef::Id(old[0])).await, Err(Error::NotFound(_))));
+    assert_eq!(states(&store, &[young[0], live[0]]).await, ["completed", "queued"]);
+    for table in ["script_secret", "script_order"] {
+        let left = format!("SELECT CAST(count(*) AS bigint) FROM {table} WHERE job_id = $1");
+        assert_eq!(database.sql.number(&left, &[old[0].0]).await, 0, "{table}");
+    }
+    assert!(files.path().join("archive/scripts").is_dir());
+    assert_eq!(store.cleanup(&blobs).await.unwrap().scripts_archived, 0);
 }
