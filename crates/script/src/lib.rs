@@ -27,26 +27,31 @@
 //! # }
 //! ```
 
+mod artifacts;
+mod browser;
 mod catalog;
 mod concurrency;
 mod manifest;
 mod order;
+mod outcome;
 mod payload;
-mod redact;
 mod run;
 mod schema;
+mod scratch;
 mod script;
 mod seal;
 mod shipped;
+mod spare;
+mod teller;
 
+pub use browser::{Browser, find as find_browser};
 pub use catalog::Catalog;
-pub use manifest::{Manifest, ManifestError, Pool, Step, Trace};
+pub use manifest::{Manifest, ManifestError, Pool, Trace};
+pub use ode_child::{HIDDEN, Redactor, SECRET_CHARS_MIN, Step, StepState};
 pub use order::{
-    Artifact, Done, Failed, Level, LogLine, News, Order, Outcome, Progress, Record, Report, Source,
-    StepState, code,
+    Artifact, Done, Failed, Level, LogLine, News, Order, Outcome, Progress, Record, Report, Source, code,
 };
 pub use payload::{Secrets, join};
-pub use redact::{HIDDEN, Redactor, SECRET_CHARS_MIN, Stream};
 pub use run::{Runner, Settings};
 pub use schema::{INVALID_MAX, Invalid, Schema, SchemaError};
 pub use script::{MANIFEST, Origin, Script};

@@ -1,6 +1,7 @@
 //! The manifest of a script, `script.toml`: what it is called, how it is started, what it takes and gives, and how
 //! long, how often and how large it may be.
 
+use ode_child::Step;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -32,20 +33,12 @@ pub struct Manifest {
     pub memory_bytes_max: u64,
     /// Whether a spare may run it.
     pub pool: Pool,
+    /// Whether it drives a browser, which it is then told where to find.
+    pub browser: bool,
     /// Whether it may record what the browser does.
     pub trace: Trace,
     pub(crate) payload: SchemaAt,
     pub(crate) result: Option<SchemaAt>,
-}
-
-/// A step of a script.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Step {
-    /// The name that the script uses.
-    pub id: String,
-    /// What people read.
-    pub title: String,
 }
 
 /// Where a script gets its process from.
@@ -121,6 +114,7 @@ struct File {
     max_memory_mb: Option<u64>,
     #[serde(default)]
     pool: Pool,
+    browser: Option<bool>,
     #[serde(default)]
     trace: Trace,
 }
@@ -146,6 +140,7 @@ impl Manifest {
             concurrency_key: file.concurrency_key,
             memory_bytes_max: file.max_memory_mb.unwrap_or(MEMORY_MB) * 1024 * 1024,
             pool: file.pool,
+            browser: file.browser.unwrap_or(file.pool == Pool::Spare),
             trace: file.trace,
             payload: file.payload,
             result: file.result,

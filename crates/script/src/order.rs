@@ -1,9 +1,9 @@
 //! What is asked of a run, what is told while it goes on, and how it ends.
 
-use crate::manifest::Step;
 use crate::payload::Secrets;
 use crate::script::Script;
 pub use ode_child::{Level, LogLine, Record, Source};
+use ode_child::{Step, StepState};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -90,20 +90,6 @@ pub struct Progress {
     pub step: u32,
     /// How many steps there are.
     pub steps: u32,
-}
-
-/// What became of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepState {
-    /// It has begun.
-    Started,
-    /// It is done.
-    Done,
-    /// An earlier attempt had done it, or there was nothing to do.
-    Skipped,
-    /// It failed.
-    Failed,
 }
 
 /// Everything about a run that has ended.

@@ -100,6 +100,16 @@ fn split(schema: &Schema, mut value: Value) -> (Value, Secrets) {
     (value, secrets)
 }
 
+/// Puts the names of secrets where they belong: a name may read like a secret itself, and have been hidden.
+pub(crate) fn mark(mut data: Value, secrets: &Secrets) -> Value {
+    for name in secrets.names() {
+        if let Some(place) = data.pointer_mut(&format!("/{name}")) {
+            *place = json!({ MARK: name });
+        }
+    }
+    data
+}
+
 /// The name in `{"$secret": name}`.
 fn marked(fields: &serde_json::Map<String, Value>) -> Option<&str> {
     fields.get(MARK).filter(|_| fields.len() == 1)?.as_str()

@@ -57,6 +57,12 @@ impl Script {
         &self.manifest.name
     }
 
+    /// The first of the script's own files in its command.
+    pub(crate) fn own_file(&self) -> Option<String> {
+        let argv = self.argv(&self.manifest.command).into_iter().zip(&self.manifest.command);
+        argv.skip(1).find(|(whole, written)| whole != *written).map(|(whole, _)| whole.into_owned())
+    }
+
     /// The command with the script's own files by their whole paths.
     pub fn argv<'a>(&self, command: &'a [String]) -> Vec<std::borrow::Cow<'a, str>> {
         let whole = |argument: &'a String| {

@@ -1,8 +1,7 @@
-//! Hides secrets in whatever a script says, in every form that they are likely to take.
+//! Hides secrets in whatever a program says, in every form that they are likely to take.
 
 mod forms;
 
-use crate::payload::Secrets;
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -29,9 +28,9 @@ struct Shared {
 
 impl Redactor {
     /// Hides these secrets.
-    pub fn new(secrets: &Secrets) -> Self {
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Value>) -> Self {
         let redactor = Self::default();
-        redactor.add_all(secrets.values());
+        redactor.add_all(secrets);
         redactor
     }
 
@@ -40,7 +39,8 @@ impl Redactor {
         self.add_all([value]);
     }
 
-    fn add_all<'a>(&self, values: impl IntoIterator<Item = &'a Value>) {
+    /// Hides more from now on.
+    pub fn add_all<'a>(&self, values: impl IntoIterator<Item = &'a Value>) {
         let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
         values.into_iter().for_each(|value| forms::of_value(value, &mut shared.forms));
         let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&shared.forms);
@@ -90,6 +90,11 @@ impl Redactor {
         }
     }
 
+    /// Whether there is nothing to hide.
+    pub fn is_empty(&self) -> bool {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner).forms.is_empty()
+    }
+
     /// Whether a secret is in there.
     pub fn finds(&self, bytes: &[u8]) -> bool {
         let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +120,7 @@ impl fmt::Debug for Redactor {
 
 /// Hides secrets in bytes that come piece by piece, however the pieces cut them.
 #[derive(Debug)]
-pub struct Stream {
+pub(crate) struct Stream {
     redactor: Redactor,
     /// What may be the beginning of a secret.
     held: Vec<u8>,
@@ -123,12 +128,12 @@ pub struct Stream {
 
 impl Stream {
     /// A stream whose secrets are hidden.
-    pub fn new(redactor: Redactor) -> Self {
+    pub(crate) fn new(redactor: Redactor) -> Self {
         Self { redactor, held: Vec::new() }
     }
 
     /// Takes in a piece and gives out what may be shown by now.
-    pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(piece);
         let sure = self.held.len() - self.redactor.unsure(&self.held);
         let mut shown = Vec::with_capacity(sure);
@@ -150,7 +155,7 @@ impl Stream {
     }
 
     /// Gives out the rest. The beginning of a secret that was cut off is hidden, too.
-    pub fn finish(&mut self) -> Vec<u8> {
+    pub(crate) fn finish(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
         let mut shown = self.redactor.bytes(&held).into_owned();
         if self.redactor.unsure(&shown) >= SECRET_CHARS_MIN {
@@ -171,11 +176,8 @@ mod tests {
     const PASSWORD: &str = "p\"ä/ss <w>&rd'1+";
 
     fn redactor() -> Redactor {
-        let mut secrets = Secrets::default();
-        secrets.insert("password", json!(PASSWORD));
-        secrets.insert("key", json!({ "pin": 48_213, "lines": "-----BEGIN-----\nabcdefghij\nklmnopqrst" }));
-        secrets.insert("short", json!("abc"));
-        Redactor::new(&secrets)
+        let key = json!({ "pin": 48_213, "lines": "-----BEGIN-----\nabcdefghij\nklmnopqrst" });
+        Redactor::new(&[json!(PASSWORD), key, json!("abc")])
     }
 
     fn check(text: &str) {

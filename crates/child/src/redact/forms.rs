@@ -92,7 +92,7 @@ fn in_html(secret: &str) -> Vec<String> {
 }
 
 fn in_hex(secret: &str) -> [String; 2] {
-    let lower = crate::hex(secret.as_bytes());
+    let lower: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
     let upper = lower.to_uppercase();
     [lower, upper]
 }
