@@ -7,7 +7,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Documents", &["convert", "mapping", "client"]),
     ("Services", &["serve", "web", "worker", "gateway"]),
     ("Maps", &["maps", "print", "export:queue", "print:queue", "printful-sim"]),
-    ("Jobs", &["jobs", "job:status", "webhooks", "workers"]),
+    ("Jobs", &["jobs", "job:status", "webhooks", "workers", "seal"]),
     ("Upkeep", &["migrate", "doctor", "bench"]),
     ("Help", &["explain", "completions", "help"]),
 ];
