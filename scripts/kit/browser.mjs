@@ -26,7 +26,23 @@ function findBrowser() {
   return found;
 }
 
-/** Starts a browser of one's own. */
+let isStopping = false;
+
+/** Whether somebody asked the process to end: what goes wrong from then on is no news. */
+export const isAskedToStop = () => isStopping;
+
+/** Closes the browser and ends the process when a signal asks for it. Whoever sent it ends what hangs. */
+function endOnSignal(browser) {
+  for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]]) {
+    process.once(signal, async () => {
+      isStopping = true;
+      await browser.close().catch(() => {});
+      process.exit(code);
+    });
+  }
+}
+
+/** Starts a browser of one's own, which ends with the process. */
 export async function launch({ executable, sandbox = true } = {}) {
   let playwright;
   try {
@@ -34,11 +50,16 @@ export async function launch({ executable, sandbox = true } = {}) {
   } catch (cause) {
     throw new Failure("setup_missing", "playwright-core is not installed on the worker. Run `ode scripts setup` there.", { cause });
   }
-  return playwright.chromium.launch({
+  const browser = await playwright.chromium.launch({
     executablePath: executable ?? findBrowser(),
     chromiumSandbox: sandbox,
     args: ["--disable-dev-shm-usage"],
+    handleSIGINT: false,
+    handleSIGTERM: false,
+    handleSIGHUP: false,
   });
+  endOnSignal(browser);
+  return browser;
 }
 
 /** A page in a context that nobody has used. */
@@ -54,6 +75,7 @@ function cover(secrets) {
   const holds = (text) => secrets.some((secret) => text?.includes(secret));
   for (const field of document.querySelectorAll("input, textarea")) {
     if (field.type === "password" || holds(field.value)) field.value = "***";
+    if (holds(field.placeholder)) field.placeholder = "***";
   }
   const texts = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {

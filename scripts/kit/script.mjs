@@ -1,7 +1,7 @@
 // Runs a script: reads its payload, opens its page, and tells how it ended.
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { launch, openPage, photograph } from "./browser.mjs";
+import { isAskedToStop, launch, openPage, photograph } from "./browser.mjs";
 import { Events } from "./events.mjs";
 import { Failure, asFailure } from "./failure.mjs";
 import { Job } from "./job.mjs";
@@ -52,6 +52,8 @@ async function attempt(run, payload, events, openBrowser) {
     const { message, data, partial = false } = await run({ job, page, input, site });
     return { success: true, ...(partial && { partial }), message, data };
   } catch (error) {
+    // The signal's handler ends the process; no result is better than one about a browser that we closed ourselves.
+    if (isAskedToStop()) await new Promise(() => {});
     const failure = asFailure(error);
     if (page) await leavePicture(page, job, events);
     return refusal(failure);

@@ -13,8 +13,10 @@ export class Screen {
   }
 
   async open(path) {
-    const response = await this.page.goto(new URL(path, this.site).href, { waitUntil: "domcontentloaded" });
-    this.#look(response);
+    const go = () => this.page.goto(new URL(path, this.site).href, { waitUntil: "domcontentloaded" });
+    // A page that reloads by itself just now is in the way once.
+    const isInTheWay = (error) => error.message.includes("interrupted by another navigation");
+    this.#look(await go().catch((error) => (isInTheWay(error) ? go() : Promise.reject(error))));
   }
 
   button(name) {

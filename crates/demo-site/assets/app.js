@@ -32,8 +32,8 @@ if (tabs.length) choose(tabs[0]);
 
 const progress = document.querySelector("[data-import]");
 const follow = async () => {
-  const answer = await fetch(progress.dataset.import).catch(() => null);
-  const told = answer?.ok ? await answer.json() : null;
+  // Whoever is signed out meanwhile gets a page and no JSON; it is asked again until they are back.
+  const told = await fetch(progress.dataset.import).then((answer) => answer.json()).catch(() => null);
   if (told) progress.value = told.seen;
   if (told?.done) location.reload();
   else setTimeout(follow, 200);
