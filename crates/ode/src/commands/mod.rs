@@ -6,6 +6,7 @@ pub(crate) mod child;
 pub(crate) mod cleanup;
 pub(crate) mod client;
 pub(crate) mod convert;
+pub(crate) mod demo_site;
 pub(crate) mod doctor;
 mod drawing;
 pub(crate) mod explain;
