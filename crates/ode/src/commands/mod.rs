@@ -24,6 +24,7 @@ mod orders;
 pub(crate) mod print;
 pub(crate) mod printful_sim;
 mod scripting;
+pub(crate) mod scripts;
 pub(crate) mod seal;
 pub(crate) mod serve;
 mod site;
