@@ -22,16 +22,13 @@ pub fn find(named: Option<&Path>, allow_no_sandbox: bool) -> Result<Browser, Fai
         Some(path) => path.is_file().then(|| path.to_owned()),
         None => NAMES.iter().find_map(|name| program(name)),
     };
-    let missing = || {
-        "No browser was found on the worker. Install chromium-headless-shell or chromium there, or name one with \
-         --browser."
-    };
-    let executable = found.ok_or_else(|| refused(missing()))?;
+    let missing = "No browser was found on the worker. Install chromium-headless-shell or chromium there.";
+    let executable = found.ok_or_else(|| refused(missing))?;
     let is_root = rustix::process::geteuid().is_root();
     if is_root && !allow_no_sandbox {
         return Err(refused(
             "The browser cannot use its sandbox as root. Run the worker as another user, or allow it to go without \
-             by --browser-without-sandbox.",
+             by --browser-no-sandbox.",
         ));
     }
     Ok(Browser { executable, sandbox: !is_root })

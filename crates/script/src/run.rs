@@ -148,16 +148,13 @@ impl Runner {
         stop: impl Future<Output = ()> + Send,
     ) -> Result<Report, Error> {
         let began = Instant::now();
-        let browser = match self.shared.browser(&order.script) {
+        let browser = match self.shared.needs(&order.script) {
             Ok(browser) => browser,
             Err(failed) => return Ok(Report::of_failure(failed)),
         };
         let redactor = Redactor::new(order.secrets.values());
         let work = self.shared.work(&order, browser.as_ref(), &redactor)?;
-        let (spare, was_spare) = match self.shared.take(&order.script, order.traceparent.as_deref()).await? {
-            Ok(taken) => taken,
-            Err(failed) => return Ok(Report::of_failure(failed)),
-        };
+        let (spare, was_spare) = self.shared.take(&order.script, order.traceparent.as_deref()).await?;
         let Spare { waiting, mut scratch } = spare;
         told(News::Started(waiting.record().clone()));
         let teller = Mutex::new(Teller::new(told, &order.script.manifest.steps));
@@ -217,12 +214,15 @@ impl Shared {
         self.spares.close_idle(self.settings.spare_idle);
     }
 
-    /// The browser for a script, if it drives one.
-    fn browser(&self, script: &Script) -> Result<Option<Browser>, Failed> {
-        let is_needed = script.manifest.browser;
-        is_needed
-            .then(|| browser::find(self.settings.browser.as_deref(), self.settings.allow_no_sandbox))
-            .transpose()
+    /// Whether what a script needs is there: its program, and the browser that is given to it if it drives one.
+    fn needs(&self, script: &Script) -> Result<Option<Browser>, Failed> {
+        let argv = script.argv(&script.manifest.command);
+        installed(argv.first().map_or("", |program| program))?;
+        script.manifest.browser.then(|| self.browser()).transpose()
+    }
+
+    fn browser(&self) -> Result<Browser, Failed> {
+        browser::find(self.settings.browser.as_deref(), self.settings.allow_no_sandbox)
     }
 
     fn work(&self, order: &Order, browser: Option<&Browser>, redactor: &Redactor) -> Result<Work, Error> {
@@ -251,7 +251,7 @@ impl Shared {
         let size = self.settings.spares;
         let is_wanted = size > 0 && script.manifest.pool == crate::Pool::Spare;
         let command = script.manifest.spare.as_ref().filter(|_| is_wanted)?;
-        let browser = browser::find(self.settings.browser.as_deref(), self.settings.allow_no_sandbox).ok()?;
+        let browser = self.browser().ok()?;
         let mut argv: Vec<String> = script.argv(command).into_iter().map(Cow::into_owned).collect();
         argv.extend(["--browser".to_owned(), browser.executable.to_str()?.to_owned()]);
         argv.extend((!browser.sandbox).then(|| "--no-sandbox".to_owned()));
@@ -263,16 +263,13 @@ impl Shared {
         self: &Arc<Self>,
         script: &Script,
         traceparent: Option<&str>,
-    ) -> Result<Result<(Spare, bool), Failed>, Error> {
+    ) -> Result<(Spare, bool), Error> {
         if let Some(spare) = self.pool(script).as_ref().and_then(spare::take) {
-            return Ok(Ok((spare, true)));
+            return Ok((spare, true));
         }
         let argv: Vec<String> =
             script.argv(&script.manifest.command).into_iter().map(Cow::into_owned).collect();
-        match installed(&argv) {
-            Ok(()) => Ok(Ok((self.start(&argv, traceparent).await?, false))),
-            Err(failed) => Ok(Err(failed)),
-        }
+        Ok((self.start(&argv, traceparent).await?, false))
     }
 
     /// Starts a process, which waits for its payload.
@@ -302,8 +299,7 @@ fn environment(scratch: &Scratch, traceparent: Option<&str>) -> Vec<(OsString, O
 }
 
 /// Whether the program of a command is there; what to do if not.
-fn installed(argv: &[String]) -> Result<(), Failed> {
-    let program = argv.first().map_or("", String::as_str);
+fn installed(program: &str) -> Result<(), Failed> {
     if browser::program(program).is_some() {
         return Ok(());
     }

@@ -57,6 +57,19 @@ impl Script {
         &self.manifest.name
     }
 
+    /// The payloads that its schema gives as examples.
+    pub fn examples(&self) -> &[Value] {
+        self.payload.document().get("examples").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// What is to be done about the programs of its commands that are not here.
+    pub fn missing_programs(&self) -> Vec<String> {
+        let commands = [Some(&self.manifest.command), self.manifest.spare.as_ref()].into_iter().flatten();
+        let programs = commands.filter_map(|command| self.argv(command).into_iter().next());
+        let missing = programs.filter(|program| crate::browser::program(program).is_none());
+        missing.map(|program| format!("{program} is not installed here")).collect()
+    }
+
     /// The first of the script's own files in its command.
     pub(crate) fn own_file(&self) -> Option<String> {
         let argv = self.argv(&self.manifest.command).into_iter().zip(&self.manifest.command);

@@ -26,7 +26,7 @@ async fn a_script_that_is_stopped_leaves_nothing() {
     site.assert_empty();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_script_that_is_let_go_of_leaves_nothing() {
     let site = Site::new("sh", HIDING);
     let runner = site.runner();
@@ -71,7 +71,7 @@ fn a_script_whose_worker_was_killed_leaves_nothing() {
     });
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_next_worker_ends_what_a_killed_one_and_its_killed_keeper_left() {
     let site = Site::new("sh", HIDING);
     let mut worker = worker(&site);
