@@ -7,6 +7,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Documents", &["convert", "mapping", "client"]),
     ("Services", &["serve", "web", "worker", "gateway"]),
     ("Maps", &["maps", "print", "export:queue", "print:queue", "printful-sim"]),
+    ("Scripts", &["scripts", "seal", "demo-site"]),
     ("Jobs", &["jobs", "job:status", "webhooks", "workers"]),
     ("Upkeep", &["migrate", "doctor", "bench"]),
     ("Help", &["explain", "completions", "help"]),
@@ -14,8 +15,17 @@ const GROUPS: &[(&str, &[&str])] = &[
 
 /// Commands that need no installation, so that its settings say nothing to them. They are still accepted there: the
 /// same options may stand before every command.
-const ALONE: &[&str] =
-    &["convert", "mapping", "gateway", "explain", "bench", "client", "completions", "printful-sim"];
+const ALONE: &[&str] = &[
+    "convert",
+    "mapping",
+    "gateway",
+    "explain",
+    "bench",
+    "client",
+    "completions",
+    "printful-sim",
+    "demo-site",
+];
 /// Settings that mean something everywhere.
 const EVERYWHERE: &[&str] = &["log", "log_json"];
 

@@ -61,6 +61,9 @@ enum Command {
     /// Run a Printful of one's own, to try orders with
     #[command(name = "printful-sim", after_long_help = commands::printful_sim::EXAMPLES)]
     PrintfulSim(commands::printful_sim::PrintfulSim),
+    /// Run a restaurant's admin site of one's own, for scripts to work on
+    #[command(name = "demo-site", after_long_help = commands::demo_site::EXAMPLES)]
+    DemoSite(commands::demo_site::DemoSite),
     /// Show where one job stands
     #[command(name = "job:status")]
     JobStatus(commands::jobs::JobStatus),
@@ -70,6 +73,12 @@ enum Command {
     /// Make, list and revoke API keys
     #[command(subcommand, after_long_help = commands::keys::EXAMPLES)]
     Keys(commands::keys::Keys),
+    /// Look at scripts, make new ones, and run them here and now
+    #[command(subcommand, after_long_help = commands::scripts::EXAMPLES)]
+    Scripts(commands::scripts::Scripts),
+    /// See to the keys that secrets of scripts are sealed to
+    #[command(subcommand, after_long_help = commands::seal::EXAMPLES)]
+    Seal(commands::seal::Seal),
     /// Tell others when jobs end, and see what became of that
     #[command(subcommand, after_long_help = commands::webhooks::EXAMPLES)]
     Webhooks(commands::webhooks::Webhooks),
@@ -160,9 +169,12 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Client(command) => commands::client::run(command).await,
         Command::PrintQueue(args) => commands::print::print_queue(&settings, &args).await,
         Command::PrintfulSim(args) => commands::printful_sim::run(args).await,
+        Command::DemoSite(args) => commands::demo_site::run(args).await,
         Command::JobStatus(args) => commands::jobs::job_status(&settings, &args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
         Command::Keys(command) => commands::keys::run(&settings, command).await,
+        Command::Scripts(command) => commands::scripts::run(&settings, command).await,
+        Command::Seal(command) => commands::seal::run(&settings, command).await,
         Command::Webhooks(command) => commands::webhooks::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
         Command::Cleanup(args) => commands::cleanup::run(&settings, &args).await,
