@@ -1,5 +1,7 @@
 //! The site over real sockets, as far as no browser is needed; `tests/scripts` drives it with one.
 
+#![expect(clippy::unwrap_used, reason = "in a test, a panic at the place is the report")]
+
 use ode_demo_site::{Fault, Options, Owner, Site};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, header};
