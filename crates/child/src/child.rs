@@ -144,14 +144,20 @@ pub struct Reporter {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "t", rename_all = "snake_case")]
 enum Said<'a> {
     Hello { protocol: u32, enforcement: &'a Enforcement },
     Progress { percent: f32, message: &'a str, step: Option<u32>, steps: Option<u32> },
-    Log { level: Level, message: &'a str },
+    Log { level: Level, msg: &'a str },
     Artifact { name: &'a str, offset: u64, bytes: u64 },
-    Result { value: &'a RawValue },
-    Error(&'a Failure),
+    Result(Answer<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer<'a> {
+    Success { success: bool, data: &'a RawValue },
+    Failure { success: bool, message: &'a str, error: &'a Failure },
 }
 
 impl Reporter {
@@ -183,7 +189,7 @@ impl Reporter {
 
     /// Writes a line to the log.
     pub fn log(&mut self, level: Level, message: &str) -> io::Result<()> {
-        self.say(&Said::Log { level, message })
+        self.say(&Said::Log { level, msg: message })
     }
 
     /// Adds a file to the output, under a name that is unique in this run.
@@ -232,10 +238,13 @@ impl Reporter {
     fn answer<R: Serialize>(mut self, answer: Result<R, Failure>) -> Result<(), Error> {
         match &answer {
             Ok(value) => {
-                let value = serde_json::value::to_raw_value(value).map_err(io::Error::from)?;
-                self.say(&Said::Result { value: &value })?;
+                let data = serde_json::value::to_raw_value(value).map_err(io::Error::from)?;
+                self.say(&Said::Result(Answer::Success { success: true, data: &data }))?;
             }
-            Err(failure) => self.say(&Said::Error(failure))?,
+            Err(error) => {
+                let message = &error.message;
+                self.say(&Said::Result(Answer::Failure { success: false, message, error }))?;
+            }
         }
         Ok(())
     }

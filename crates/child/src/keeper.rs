@@ -8,7 +8,8 @@
 //! tell strays from the children that other parts of its process have started.
 //!
 //! It ends the tree when the program has ended, and also when its stdin ends: because the supervisor
-//! wants the end, or because it is no more. Then it ends as the program did, by the same code or signal.
+//! wants the end, or because it is no more. Then it ends as the program did, by the same code or signal. If the
+//! supervisor is no more, it first removes the directory of the run.
 
 use crate::Error;
 use crate::handover;
@@ -49,6 +50,7 @@ pub fn serve() -> ! {
 struct Keeper {
     /// The program's number.
     program: i32,
+    setup: Setup,
 }
 
 impl Keeper {
@@ -64,7 +66,7 @@ impl Keeper {
             wait_for_end();
             end_step_by_step(program, grace);
         });
-        Ok(Self { program })
+        Ok(Self { program, setup })
     }
 
     /// Reaps until the program has ended, then empties the tree and ends the same way.
@@ -77,7 +79,17 @@ impl Keeper {
             }
         };
         empty_the_tree();
+        self.tidy_up();
         status.map_or(1, end_like)
+    }
+
+    /// Removes what the run wrote, unless the supervisor is there to do it, who may want to look at it first.
+    fn tidy_up(&self) {
+        let is_orphan = rustix::process::Pid::as_raw(rustix::process::getppid()) != self.setup.parent;
+        if let Some(scratch) = self.setup.scratch.as_ref().filter(|_| is_orphan) {
+            // The next supervisor that is started here finds what could not be removed.
+            let _ = std::fs::remove_dir_all(scratch);
+        }
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Limits {
     /// Bytes of stdout and stderr together that are passed on. Default 256 KiB; what follows is read, counted
     /// and dropped, so that a chatty child neither blocks nor fills a log.
     pub log_bytes: u64,
+    /// Bytes of the end of a log that is longer than that, told when the program has ended. Default none.
+    pub log_tail_bytes: u64,
     /// Length of one line of a log. Default 4 KiB; the rest of a longer line is cut.
     pub log_line_bytes: usize,
     /// Lines on the event channel. Default 10,000; one more is a protocol violation.
@@ -57,6 +59,7 @@ impl Default for Limits {
             input_bytes: 50 * MIB,
             output_bytes: 200 * MIB,
             log_bytes: MIB / 4,
+            log_tail_bytes: 0,
             log_line_bytes: 4096,
             events: 10_000,
             event_bytes: 4 * 1024 * 1024,
@@ -66,14 +69,15 @@ impl Default for Limits {
 
 impl Limits {
     /// For a foreign program: ten minutes, 1 GiB in use over its whole tree, no bound on address space or
-    /// processor time, and 100,000 events.
+    /// processor time, a megabyte each of the beginning and the end of its log, and 100,000 events.
     pub fn program() -> Self {
         Self {
             wall_clock: Duration::from_secs(600),
             cpu_seconds: None,
             address_space_bytes: None,
             resident_bytes: Some(1024 * MIB),
-            log_bytes: 2 * MIB,
+            log_bytes: MIB,
+            log_tail_bytes: MIB,
             events: 100_000,
             ..Self::default()
         }

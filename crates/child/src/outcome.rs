@@ -1,7 +1,7 @@
 //! How a run ended, in the words that a caller decides by.
 
 use crate::lines::clean;
-use crate::protocol::{Artifact, Failure, Level, Place, Progress};
+use crate::protocol::{Artifact, Failure, Level, Place, Progress, Step, StepState};
 use crate::sandbox::Enforcement;
 use rustix::process::Signal;
 use serde_json::value::RawValue;
@@ -79,6 +79,17 @@ pub enum Notice {
     Progress(Progress),
     /// A line of a log.
     Log(LogLine),
+    /// The steps it is going to take.
+    Plan(Vec<Step>),
+    /// What became of a step.
+    Step(String, StepState),
+    /// Something is done that need not be done again.
+    Checkpoint {
+        /// Its name.
+        key: String,
+        /// What the program wants to know about it then.
+        data: serde_json::Value,
+    },
 }
 
 /// A line of a log: valid UTF-8 without control characters, of bounded length.
@@ -108,6 +119,8 @@ pub enum Source {
 pub struct Report {
     /// How it ended.
     pub outcome: Outcome,
+    /// What the child said about its result.
+    pub summary: Summary,
     /// What the child named as its files, in order. Kept on failure too: they may explain it.
     pub artifacts: Vec<Artifact>,
     /// The bytes of the artifacts that are in the output.
@@ -120,6 +133,15 @@ pub struct Report {
     pub log_bytes_dropped: u64,
     /// How the process ended, after everything else.
     pub status: ExitStatus,
+}
+
+/// What a child says about its result, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// What it did.
+    pub message: String,
+    /// Whether that is only a part of what was asked for.
+    pub partial: bool,
 }
 
 /// What a run cost.

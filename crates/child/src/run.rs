@@ -3,15 +3,17 @@
 use crate::Error;
 use crate::limits::{Grace, Limits};
 use crate::lines::{Lines, Overlong, clean};
-use crate::outcome::{End, Facts, LogLine, Notice, Report, Source, Usage, Violation, keep_last};
+use crate::outcome::{End, Facts, LogLine, Notice, Report, Source, Summary, Usage, Violation, keep_last};
 use crate::process::Process;
 use crate::protocol::{Artifact, Event, Failure, Level, Place};
+use crate::redact::{Redactor, Stream};
 use crate::sandbox::Enforcement;
 use crate::supervisor::{Leash, Pipes, Spec, Supervisor, Waiting};
 use crate::tree::{descendants, end_orphan};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::pin::{Pin, pin};
@@ -38,6 +40,7 @@ const QUICK_COPY_BYTES: u64 = 1024 * 1024;
 pub struct Work {
     payload: Vec<u8>,
     input: Input,
+    redactor: Redactor,
 }
 
 /// What our own child reads as its input. It is copied into memory, so that what was checked is what is read,
@@ -55,12 +58,17 @@ impl Work {
     /// Work described by a payload.
     pub fn new(payload: &impl Serialize) -> Result<Self, Error> {
         let payload = serde_json::to_vec(payload).map_err(io::Error::from)?;
-        Ok(Self { payload, input: Input::None })
+        Ok(Self { payload, input: Input::None, redactor: Redactor::default() })
     }
 
     /// With an input.
     pub fn with_input(self, input: Input) -> Self {
         Self { input, ..self }
+    }
+
+    /// With secrets that nothing of what is told may hold. What the child masks is added to them.
+    pub fn with_redactor(self, redactor: Redactor) -> Self {
+        Self { redactor, ..self }
     }
 }
 
@@ -91,12 +99,13 @@ impl Waiting {
         let (input, output) = files.map(|files| (files.input, files.output)).unzip();
         check_payload(&work.payload, &limits)?;
         hand_over(input, work.input, limits.input_bytes).await?;
-        let ears = Ears::new(notice, &limits);
+        let ears = Ears::new(notice, &limits, work.redactor);
         let ended = {
             let pump = pin!(ears.pump(pipes, work.payload));
             supervise(&mut leash, grace, &ears, pump, stop).await?
         };
-        let heard = ears.heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut heard = ears.heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+        heard.tell_tail();
         heard.report(ended, output, &limits)
     }
 }
@@ -233,6 +242,7 @@ async fn outgrows(leash: &Leash, bytes_max: Option<u64>) {
 struct Ears<'a, N> {
     heard: Mutex<Heard<N>>,
     limits: &'a Limits,
+    redactor: Redactor,
     /// The child has answered.
     answered: Notify,
     /// The child has broken the protocol.
@@ -244,30 +254,42 @@ struct Heard<N> {
     notice: N,
     enforcement: Enforcement,
     answer: Option<Result<Box<RawValue>, Failure>>,
+    summary: Summary,
     artifacts: Vec<Artifact>,
     violation: Option<Violation>,
     events: u32,
     garbage: u32,
     log_bytes: u64,
     log_bytes_dropped: u64,
+    log_tail: VecDeque<LogLine>,
+    log_tail_bytes: u64,
     stderr: Vec<String>,
 }
 
+/// The event channel. Whoever reads anything else catches up with it first.
+struct Channel {
+    pipe: pipe::Receiver,
+    lines: Mutex<Lines>,
+}
+
 impl<'a, N: FnMut(Notice) + Send> Ears<'a, N> {
-    fn new(notice: N, limits: &'a Limits) -> Self {
+    fn new(notice: N, limits: &'a Limits, redactor: Redactor) -> Self {
         let heard = Heard {
             notice,
             enforcement: Enforcement::None,
             answer: None,
+            summary: Summary::default(),
             artifacts: Vec::new(),
             violation: None,
             events: 0,
             garbage: 0,
             log_bytes: 0,
             log_bytes_dropped: 0,
+            log_tail: VecDeque::new(),
+            log_tail_bytes: 0,
             stderr: Vec::new(),
         };
-        Self { heard: Mutex::new(heard), limits, answered: Notify::new(), broken: Notify::new() }
+        Self { heard: Mutex::new(heard), limits, redactor, answered: Notify::new(), broken: Notify::new() }
     }
 
     fn heard(&self) -> MutexGuard<'_, Heard<N>> {
@@ -278,36 +300,56 @@ impl<'a, N: FnMut(Notice) + Send> Ears<'a, N> {
     /// Feeds the payload and listens, until the child and all who share its pipes have closed them.
     async fn pump(&self, pipes: Pipes, payload: Vec<u8>) {
         let Pipes { payload: stdin, stdout, stderr, events } = pipes;
+        let lines = Mutex::new(Lines::new(self.limits.event_bytes, Overlong::Refuse));
+        let channel = Channel { pipe: events, lines };
         tokio::join!(
             feed(stdin, &payload),
-            self.listen_to_log(stdout, Source::Stdout),
-            self.listen_to_log(stderr, Source::Stderr),
-            self.listen_to_events(events),
+            self.listen_to_log(stdout, Source::Stdout, &channel),
+            self.listen_to_log(stderr, Source::Stderr, &channel),
+            self.listen_to_events(&channel),
         );
     }
 
-    async fn listen_to_log(&self, pipe: pipe::Receiver, source: Source) {
+    async fn listen_to_log(&self, pipe: pipe::Receiver, source: Source, channel: &Channel) {
         let bytes_max = self.limits.log_line_bytes;
+        let mut stream = Stream::new(self.redactor.clone());
         let mut lines = Lines::new(bytes_max, Overlong::Cut);
         let mut log = |line: &[u8]| self.heard().log_output(source, line, self.limits);
         let mut chunk = vec![0; CHUNK_BYTES];
         while let Some(bytes) = read(&pipe, &mut chunk).await {
+            self.catch_up(channel);
             // Lines that are cut are never too long.
-            let _ = lines.push(bytes, &mut log);
+            let _ = lines.push(&stream.push(bytes), &mut log);
         }
+        // As above.
+        let _ = lines.push(&stream.finish(), &mut log);
         lines.finish(log);
     }
 
-    /// Once the protocol is broken it reads on without listening, so that the child can end in order.
-    async fn listen_to_events(&self, pipe: pipe::Receiver) {
-        let mut lines = Lines::new(self.limits.event_bytes, Overlong::Refuse);
+    async fn listen_to_events(&self, channel: &Channel) {
         let mut chunk = vec![0; CHUNK_BYTES];
-        while let Some(bytes) = read(&pipe, &mut chunk).await {
-            if self.heard().violation.is_none() && lines.push(bytes, |line| self.hear(line)).is_err() {
-                self.break_off(Violation::LongEvent);
-            }
+        while let Some(bytes) = read(&channel.pipe, &mut chunk).await {
+            self.hear_all(channel, bytes);
         }
-        lines.finish(|line| self.hear(line));
+        channel.lines().finish(|line| self.hear(line));
+    }
+
+    /// Listens to the events that were there before what was just read elsewhere: a secret that the child masked
+    /// before it printed it must be known by then.
+    fn catch_up(&self, channel: &Channel) {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        // Past the runtime, which may not have been told yet that there is something to read.
+        while let Ok(length @ 1..) = rustix::io::read(&channel.pipe, &mut chunk[..]) {
+            self.hear_all(channel, &chunk[..length]);
+        }
+    }
+
+    /// Once the protocol is broken it reads on without listening, so that the child can end in order.
+    fn hear_all(&self, channel: &Channel, bytes: &[u8]) {
+        let is_broken = self.heard().violation.is_some();
+        if !is_broken && channel.lines().push(bytes, |line| self.hear(line)).is_err() {
+            self.break_off(Violation::LongEvent);
+        }
     }
 
     fn hear(&self, line: &[u8]) {
@@ -316,7 +358,7 @@ impl<'a, N: FnMut(Notice) + Send> Ears<'a, N> {
             return;
         }
         let had_answer = heard.answer.is_some();
-        let result = heard.event(line, self.limits);
+        let result = heard.event(line, self.limits, &self.redactor);
         let has_answer = heard.answer.is_some();
         drop(heard);
         if has_answer && !had_answer {
@@ -334,25 +376,32 @@ impl<'a, N: FnMut(Notice) + Send> Ears<'a, N> {
 }
 
 impl<N: FnMut(Notice)> Heard<N> {
-    fn event(&mut self, line: &[u8], limits: &Limits) -> Result<(), Violation> {
+    fn event(&mut self, line: &[u8], limits: &Limits, redactor: &Redactor) -> Result<(), Violation> {
         self.events += 1;
         if self.events > limits.events {
             return Err(Violation::ManyEvents);
         }
-        let event = match Event::parse(line) {
+        let event = match Event::parse(line, redactor) {
             Ok(event) => event,
-            Err(_) => return self.garbage(line, limits),
+            Err(_) => return self.garbage(&redactor.bytes(line), limits),
         };
         if self.answer.is_some() {
-            let is_answer = matches!(event, Event::Result(_) | Event::Error(_));
+            let is_answer = matches!(event, Event::Result(..) | Event::Error(_));
             return Err(if is_answer { Violation::SecondAnswer } else { Violation::EventAfterAnswer });
         }
         match event {
             Event::Hello(enforcement) => self.enforcement = enforcement,
             Event::Progress(progress) => (self.notice)(Notice::Progress(progress)),
             Event::Log(level, text) => self.log(LogLine { source: Source::Events, level, text }, limits),
+            Event::Plan(steps) => (self.notice)(Notice::Plan(steps)),
+            Event::Step(id, state) => (self.notice)(Notice::Step(id, state)),
+            Event::Checkpoint(key, data) => (self.notice)(Notice::Checkpoint { key, data }),
+            Event::Mask(secret) => redactor.add(&secret),
             Event::Artifact(artifact) => self.artifacts.push(artifact),
-            Event::Result(value) => self.answer = Some(Ok(value)),
+            Event::Result(value, summary) => {
+                self.answer = Some(Ok(value));
+                self.summary = summary;
+            }
             Event::Error(failure) => self.answer = Some(Err(failure)),
             Event::Unknown => {}
         }
@@ -380,12 +429,34 @@ impl<N: FnMut(Notice)> Heard<N> {
 
     fn log(&mut self, line: LogLine, limits: &Limits) {
         let bytes = line.text.len() as u64 + 1;
-        if self.log_bytes + bytes > limits.log_bytes {
-            self.log_bytes_dropped += bytes;
-            return;
+        if self.log_bytes + bytes <= limits.log_bytes && self.log_tail.is_empty() {
+            self.log_bytes += bytes;
+            return (self.notice)(Notice::Log(line));
         }
-        self.log_bytes += bytes;
-        (self.notice)(Notice::Log(line));
+        self.log_tail_bytes += bytes;
+        self.log_tail.push_back(line);
+        while self.log_tail_bytes > limits.log_tail_bytes {
+            let Some(dropped) = self.log_tail.pop_front() else { break };
+            let bytes = dropped.text.len() as u64 + 1;
+            self.log_tail_bytes -= bytes;
+            self.log_bytes_dropped += bytes;
+        }
+    }
+
+    /// Tells the end of a log that was too long to be told whole.
+    fn tell_tail(&mut self) {
+        let tail = std::mem::take(&mut self.log_tail);
+        if !tail.is_empty() && self.log_bytes_dropped > 0 {
+            let text = format!("({} bytes of the log were left out here)", self.log_bytes_dropped);
+            (self.notice)(Notice::Log(LogLine { source: Source::Events, level: Level::Warn, text }));
+        }
+        tail.into_iter().for_each(|line| (self.notice)(Notice::Log(line)));
+    }
+}
+
+impl Channel {
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -425,6 +496,7 @@ impl<N> Heard<N> {
         };
         Ok(Report {
             outcome: facts.outcome(),
+            summary: self.summary,
             artifacts: self.artifacts.into_iter().filter(is_there).collect(),
             output,
             enforcement: self.enforcement,

@@ -22,6 +22,7 @@ pub(crate) const SETUP_VARIABLE: &str = "ODE_CHILD_SETUP";
 
 /// Where a program writes its events.
 pub(crate) const EVENTS_FD: i32 = 3;
+
 /// What our own binary must know before it is sent anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setup {
@@ -32,6 +33,8 @@ pub(crate) struct Setup {
     pub(crate) grace: Grace,
     /// For the keeper: the program to keep and its arguments.
     pub(crate) program: Vec<String>,
+    /// For the keeper: what to remove at the end, should the supervisor be gone by then.
+    pub(crate) scratch: Option<std::path::PathBuf>,
 }
 
 impl Setup {

@@ -69,6 +69,8 @@ pub struct Spec {
     pub environment: Vec<(OsString, OsString)>,
     /// Where it starts. Default: the root directory, which is nobody's.
     pub directory: PathBuf,
+    /// Whether that directory is this run's own. A keeper whose supervisor is gone removes it at the end.
+    pub is_directory_own: bool,
     /// What it may use.
     pub limits: Limits,
     /// How patiently it is ended.
@@ -85,6 +87,7 @@ impl Spec {
             keeper: None,
             environment: Vec::new(),
             directory: "/".into(),
+            is_directory_own: false,
             limits: Limits::default(),
             grace: Grace::NONE,
             sandbox: Sandbox::Required,
@@ -116,6 +119,7 @@ impl Spec {
             limits: self.limits.clone(),
             grace: self.grace,
             program,
+            scratch: (self.keeper.is_some() && self.is_directory_own).then(|| self.directory.clone()),
         })
     }
 
@@ -249,8 +253,14 @@ impl Waiting {
         &self.leash.record
     }
 
+    /// With another time to run, other bounds on what it says, and another bound on its memory. What binds the
+    /// process itself was set when it was started.
+    pub fn within(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
     /// Whether it is still there.
-    pub(crate) fn is_alive(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         !self.leash.has_exited()
     }
 }

@@ -33,6 +33,17 @@ impl Record {
         Self { pid, started, boot: boot(), run }
     }
 
+    /// Names this process, so that another can tell later whether it is still there.
+    pub fn of_this_process() -> Self {
+        Self::of(std::process::id().cast_signed(), String::new())
+    }
+
+    /// Whether the process that was started is still there.
+    pub fn is_alive(&self) -> bool {
+        let is_it = |process: Process| process.started == self.started && !process.is_zombie;
+        self.boot == boot() && Process::look(self.pid).is_some_and(is_it)
+    }
+
     /// The living processes of this run.
     pub(crate) fn members(&self) -> Vec<Process> {
         let all = Process::all();

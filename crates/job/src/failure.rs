@@ -119,6 +119,9 @@ error_codes! {
     FileRefused         "FILE_REFUSED"         Final "The print provider could not use the file. Export the map again as a new print";
     SpendCap            "SPEND_CAP"            Final "This organisation may not spend that much on prints. Ask the operator to raise its limit";
     ProviderAway        "PROVIDER_AWAY"        Retry "The print provider can't be reached right now. The order waits until it is back";
+    ScriptFailed        "SCRIPT_FAILED"        Final "The script did not do what it was asked to. Read its reason, mend that and try it again";
+    ScriptMemory        "SCRIPT_MEMORY"        Final "The script needed more memory than it may have. Give it less to do, or raise its limit";
+    SecretsSealed       "SECRETS_SEALED"       Final "The secrets of this job can't be opened. Send them again, or bring the worker its keys";
     DiskFull            "DISK_FULL"            Final "Storage is full. Nothing was saved, so try again later";
 }
 

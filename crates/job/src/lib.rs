@@ -14,6 +14,7 @@ pub mod order;
 pub mod pipeline;
 pub mod record;
 pub mod retry;
+pub mod script;
 pub mod settle;
 pub mod state;
 
@@ -27,5 +28,6 @@ pub use order::{Effects, Order, OrderStep};
 pub use pipeline::{Context, Handler, Limits, Readiness, Registry};
 pub use record::{Artifact, EventRecord, JobRecord, LogLevel, LogLine, Progress, WorkerRecord};
 pub use retry::RetryPolicy;
+pub use script::{ScriptRecord, Sealed, SecretPart};
 pub use settle::{Attempt, Ended, Settled, Step, Verdict, settle};
 pub use state::{Event, Lane, Phase, Pipeline, Refused, State};

@@ -2,6 +2,7 @@
 
 use crate::breaker::Standing;
 use crate::order::Effects;
+use crate::script::ScriptRecord;
 use crate::{Artifact, Check, Claimed, Failure, Lane, LogLevel, Progress, RetryPolicy};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -34,6 +35,12 @@ pub trait Handler: Send + Sync {
     /// Its bounds.
     fn limits(&self) -> Limits {
         Limits::default()
+    }
+
+    /// How much longer than its limit an attempt may take, to end what it started and to say what it saw of it. One that
+    /// still runs then is dropped.
+    fn end_within(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Whether what it depends on is there. Asked before jobs are claimed for it; asking commits it to nothing.
@@ -106,7 +113,7 @@ pub trait Context: Send + Sync {
     /// Something that was found out about the result. It is kept when the attempt succeeds.
     fn check(&self, check: Check);
 
-    /// Stores a file of the job. It becomes visible when the attempt succeeds.
+    /// Stores a file of the job. It becomes visible when the attempt succeeds; a screenshot or a log when it fails, too.
     async fn keep(&self, file: File) -> Result<Artifact, Failure>;
 
     /// Puts files at a place of the caller's, the page to open first. There they appear together or not at all.
@@ -114,6 +121,11 @@ pub trait Context: Send + Sync {
 
     /// The record of what the job does to the outside world that must happen once, where it does such a thing.
     fn effects(&self) -> Option<&dyn Effects> {
+        None
+    }
+
+    /// What a script is given and records, where the job is one.
+    fn script(&self) -> Option<&dyn ScriptRecord> {
         None
     }
 }

@@ -45,6 +45,15 @@ pub(crate) struct Settings {
         hide_short_help = true
     )]
     pub(crate) output_roots: Vec<String>,
+    /// Directory with scripts of one's own; they replace ours of the same type
+    #[arg(long, global = true, env = "ODE_SCRIPTS", value_name = "DIR", hide_short_help = true)]
+    pub(crate) scripts: Option<PathBuf>,
+    /// File with the keys that open secrets which are sent to scripts [default: DIR/keys/worker.key]
+    #[arg(long, global = true, env = "ODE_WORKER_KEY", value_name = "FILE", hide_short_help = true)]
+    pub(crate) worker_key: Option<PathBuf>,
+    /// File with the keys that open secrets which come of scripts [default: DIR/keys/web.key]
+    #[arg(long, global = true, env = "ODE_WEB_KEY", value_name = "FILE", hide_short_help = true)]
+    pub(crate) web_key: Option<PathBuf>,
     /// Redis for wake-ups and progress: redis://host:port. Optional; nothing depends on it
     #[arg(
         long,

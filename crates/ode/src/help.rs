@@ -7,7 +7,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Documents", &["convert", "mapping", "client"]),
     ("Services", &["serve", "web", "worker", "gateway"]),
     ("Maps", &["maps", "print", "export:queue", "print:queue", "printful-sim"]),
-    ("Scripts", &["demo-site"]),
+    ("Scripts", &["scripts", "seal", "demo-site"]),
     ("Jobs", &["jobs", "job:status", "webhooks", "workers"]),
     ("Upkeep", &["migrate", "doctor", "bench"]),
     ("Help", &["explain", "completions", "help"]),

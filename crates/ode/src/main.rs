@@ -73,6 +73,12 @@ enum Command {
     /// Make, list and revoke API keys
     #[command(subcommand, after_long_help = commands::keys::EXAMPLES)]
     Keys(commands::keys::Keys),
+    /// Look at scripts, make new ones, and run them here and now
+    #[command(subcommand, after_long_help = commands::scripts::EXAMPLES)]
+    Scripts(commands::scripts::Scripts),
+    /// See to the keys that secrets of scripts are sealed to
+    #[command(subcommand, after_long_help = commands::seal::EXAMPLES)]
+    Seal(commands::seal::Seal),
     /// Tell others when jobs end, and see what became of that
     #[command(subcommand, after_long_help = commands::webhooks::EXAMPLES)]
     Webhooks(commands::webhooks::Webhooks),
@@ -167,6 +173,8 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::JobStatus(args) => commands::jobs::job_status(&settings, &args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
         Command::Keys(command) => commands::keys::run(&settings, command).await,
+        Command::Scripts(command) => commands::scripts::run(&settings, command).await,
+        Command::Seal(command) => commands::seal::run(&settings, command).await,
         Command::Webhooks(command) => commands::webhooks::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
         Command::Cleanup(args) => commands::cleanup::run(&settings, &args).await,

@@ -5,6 +5,7 @@
 pub mod html;
 pub mod print;
 mod registry;
+pub mod script;
 pub mod xml;
 
 pub use registry::{Handlers, registry};

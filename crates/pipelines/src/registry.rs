@@ -3,6 +3,7 @@
 use crate::html::HtmlHandler;
 use crate::print::ExportHandler;
 use crate::print::order::OrderHandler;
+use crate::script::ScriptHandler;
 use crate::xml::XmlHandler;
 use ode_job::{Lane, Registry};
 
@@ -17,16 +18,21 @@ pub struct Handlers {
     pub html: HtmlHandler,
     /// Exported maps to orders, where there is a provider.
     pub order: Option<OrderHandler>,
+    /// Scripts, where there are keys for their secrets.
+    pub script: Option<ScriptHandler>,
 }
 
 /// Every handler that ships, by the lane it serves. Jobs of other lanes are accepted and wait.
 pub fn registry(handlers: Handlers) -> Registry {
-    let registry = Registry::new()
+    let mut registry = Registry::new()
         .with(Lane::Xml, handlers.xml)
         .with(Lane::Html, handlers.html)
         .with(Lane::PrintExport, handlers.export);
-    match handlers.order {
-        Some(order) => registry.with(Lane::PrintOrder, order),
-        None => registry,
+    if let Some(order) = handlers.order {
+        registry = registry.with(Lane::PrintOrder, order);
     }
+    if let Some(script) = handlers.script {
+        registry = registry.with(Lane::Script, script);
+    }
+    registry
 }

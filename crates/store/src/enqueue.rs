@@ -135,6 +135,14 @@ impl NewRow {
         NewRow { id, job, state, lane, steps, run_at, born: None }
     }
 
+    /// One that waits for more than its moment, and is looked at when that has come.
+    pub(crate) fn held(id: JobId, job: NewJob, now: Timestamp) -> Self {
+        let state = job.pipeline.machine().initial;
+        let run_at = job.run_at.filter(|at| *at > now).unwrap_or(now);
+        let steps = vec![(Event::Created, None, state)];
+        NewRow { id, job, state, lane: None, steps, run_at: Some(run_at), born: None }
+    }
+
     fn start_at_birth(&mut self, born: Box<dyn BornClaimed>) {
         let Some(lane) = self.lane else { return };
         self.steps.push((Event::Started, Some(self.state), lane.running_state()));
@@ -310,13 +318,21 @@ impl Store {
     /// Accepts a job with what is stored in the same transaction.
     pub(crate) async fn enqueue_with(&self, job: NewJob, beside: Beside<'_>) -> Result<Enqueued, Error> {
         job.check()?;
+        self.unless_collided(|| self.enqueue_by_key(job.clone(), beside)).await
+    }
+
+    /// Tries again what another process that numbered an entry alike kept from being written.
+    pub(crate) async fn unless_collided<T, F>(&self, write: impl Fn() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
         for _ in 1..COLLISIONS_MAX {
-            match self.enqueue_by_key(job.clone(), beside).await {
+            match write().await {
                 Err(Error::Collision) => {}
                 answer => return answer,
             }
         }
-        self.enqueue_by_key(job, beside).await
+        write().await
     }
 
     /// Accepts many jobs at once, all or none. Keys are not looked at: use [`Store::enqueue`] for those.
@@ -337,7 +353,7 @@ impl Store {
         Ok(ids)
     }
 
-    fn reserve_slot(&self, row: &mut NewRow) {
+    pub(crate) fn reserve_slot(&self, row: &mut NewRow) {
         let slots = self.inner.group.slots.lock().expect("no code panics while holding this lock").clone();
         if let Some(born) = row.lane.zip(slots).and_then(|(lane, slots)| slots.reserve(lane)) {
             row.start_at_birth(born);
@@ -353,6 +369,15 @@ impl Store {
         }
         let (script, params) = self.insert_statement(rows);
         self.db().write(script, &params).await.map(drop)
+    }
+
+    /// Writes jobs in a transaction of the caller's.
+    pub(crate) async fn insert_in(&self, tx: &mut Tx, rows: &[NewRow]) -> Result<(), Error> {
+        let (script, params) = self.insert_statement(rows);
+        for sql in script {
+            tx.run(sql, &params).await?;
+        }
+        Ok(())
     }
 
     fn insert_statement(&self, rows: &[NewRow]) -> (&'static [&'static str], Vec<Param>) {
@@ -399,7 +424,7 @@ impl Store {
     }
 
     /// After the commit: starts what was born claimed, and wakes workers for the rest.
-    fn tell(&self, rows: Vec<NewRow>) {
+    pub(crate) fn tell(&self, rows: Vec<NewRow>) {
         self.nudge();
         self.inner.hints.enqueued(rows.iter().filter(|row| row.lane.is_some()).map(|row| row.id));
         for lane in waiting_lanes(&rows) {
@@ -537,15 +562,8 @@ impl Store {
         let stands = if matches!(beside, Beside::File(_)) { STANDS_WITH_RESULT } else { STANDS };
         let mut tx = self.db().begin().await?;
         if let Some(key) = &row.job.idempotency_key {
-            let taken = tx
-                .run(CLAIM_KEY, params!["idempotency", owner, key.as_str(), row.id, request.as_str()])
-                .await?;
-            if taken.is_empty() {
-                let known = by_key(&mut tx, "idempotency", owner, key).await?;
-                if known.opt_text("request")?.is_some_and(|first| first != request) {
-                    return Err(Error::KeyReused);
-                }
-                return Ok(Enqueued::Existing(known.job("job_id")?));
+            if let Some(known) = claim_key(&mut tx, owner, key, row.id, &request).await? {
+                return Ok(Enqueued::Existing(known));
             }
         }
         if let Some(key) = &row.job.dedupe_key
@@ -562,12 +580,9 @@ impl Store {
             map.keep(&mut tx, row.job.owner).await?;
         }
         let rows = vec![row];
-        let (script, params) = self.insert_statement(&rows);
-        for sql in script {
-            if let Err(error) = tx.run(sql, &params).await {
-                drop(tx);
-                return Err(self.explain_duplicate(&rows, error).await);
-            }
+        if let Err(error) = self.insert_in(&mut tx, &rows).await {
+            drop(tx);
+            return Err(self.explain_duplicate(&rows, error).await);
         }
         let id = rows[0].id;
         if let Beside::File(source) = beside {
@@ -577,6 +592,24 @@ impl Store {
         self.tell(rows);
         Ok(Enqueued::New(id))
     }
+}
+
+/// The job that was made under this idempotency key; none if from now on it is `id`.
+pub(crate) async fn claim_key(
+    tx: &mut Tx,
+    owner: Uuid,
+    key: &str,
+    id: JobId,
+    request: &str,
+) -> Result<Option<JobId>, Error> {
+    if !tx.run(CLAIM_KEY, params!["idempotency", owner, key, id, request]).await?.is_empty() {
+        return Ok(None);
+    }
+    let known = by_key(tx, "idempotency", owner, key).await?;
+    if known.opt_text("request")?.is_some_and(|first| first != request) {
+        return Err(Error::KeyReused);
+    }
+    known.job("job_id").map(Some)
 }
 
 async fn by_key(tx: &mut Tx, kind: &str, owner: Uuid, key: &str) -> Result<Row, Error> {
@@ -623,7 +656,7 @@ pub(crate) async fn find_twin(
 }
 
 /// What makes two requests the same: everything the caller chose, except the key itself.
-fn fingerprint(job: &NewJob) -> String {
+pub(crate) fn fingerprint(job: &NewJob) -> String {
     let text = json!([
         job.pipeline,
         job.kind,

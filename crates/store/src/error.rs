@@ -66,6 +66,9 @@ pub enum Error {
     /// More than the organisation may spend.
     #[error("{0} `ode print cap` shows the limits and changes them.")]
     SpendCap(String),
+    /// The secrets that were sent with a job are gone.
+    #[error("The secrets of job {0} are gone. Send them again with the request to try it again.")]
+    SecretsGone(JobId),
     /// The database has another schema version than this program.
     #[error("{0}")]
     Schema(String),
@@ -125,6 +128,7 @@ impl Error {
             Error::Refused { .. }
             | Error::MapChanged(_)
             | Error::OrderExists(_)
+            | Error::SecretsGone(_)
             | Error::Busy(_)
             | Error::LeaseLost(_) => ErrorCode::Conflict,
             Error::Invalid(_) | Error::Order(_) | Error::Config(_) | Error::KeyReused => ErrorCode::Invalid,

@@ -8,8 +8,8 @@ use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::settle::Spent;
 use ode_job::{
-    Artifact, Attempt, Check, Claimed, Ended, JobId, RetryPolicy, Settled, State, Step, Verdict, WorkerId,
-    settle,
+    Artifact, Attempt, Check, Claimed, Ended, FailureKind, JobId, RetryPolicy, Settled, State, Step, Verdict,
+    WorkerId, settle,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -25,7 +25,7 @@ pub struct Finish {
     pub ended: Ended,
     /// What came of it, where it succeeded.
     pub result: Option<Value>,
-    /// Files it made; they are published with the success and dropped otherwise.
+    /// Files it made; they are published with the success. Of a try that failed, only those that show why are.
     pub artifacts: Vec<Artifact>,
     /// What was found out about the result; likewise.
     pub checks: Vec<Check>,
@@ -263,15 +263,30 @@ fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
         crashes: job.crashes,
     };
     let is_success = ended == Ended::Succeeded;
+    let is_spent = is_spent(&ended);
     let settled = settle(attempt, ended, &retry, now, jitter)?;
     let meta = particulars(job.attempt, &settled, notes);
     // A result that one database cannot hold would fail the whole batch it is written with.
     let mut result = result.filter(|_| is_success && settled.verdict == Verdict::End);
     result.iter_mut().for_each(blank_nuls);
-    let (artifacts, checks) = if is_success { (artifacts, checks) } else { (Vec::new(), Vec::new()) };
+    let is_shown = |file: &Artifact| is_success || is_spent && SHOWS_WHY.contains(&file.role.as_str());
+    let artifacts = artifacts.into_iter().filter(is_shown).collect();
+    let checks = if is_success { checks } else { Vec::new() };
     let (id, fence) = (job.lease.job(), job.lease.fence());
     let worker = Some(job.lease.worker());
     Ok(Change { id, fence, from, pipeline, settled, result, advance: false, artifacts, checks, meta, worker })
+}
+
+/// Roles of the files that show why an attempt failed.
+const SHOWS_WHY: [&str; 2] = ["screenshot", "log"];
+
+/// Whether a try that did not work was one all the same: after one that did not count, the next has its number.
+fn is_spent(ended: &Ended) -> bool {
+    match ended {
+        Ended::Failed(failure) => !matches!(failure.kind, FailureKind::Away { .. }),
+        Ended::TimedOut(_) | Ended::Stopped => true,
+        Ended::Succeeded | Ended::HandedBack | Ended::Lost => false,
+    }
 }
 
 /// What the history says of an attempt beside its steps; nothing where there is nothing to say.

@@ -36,6 +36,7 @@ mod places;
 mod read;
 mod retention;
 mod revisions;
+mod scripts;
 mod sweep;
 mod twins;
 mod wake;
@@ -63,6 +64,9 @@ pub use places::{Destination, MANIFEST, Places, PlacesConfig, Published, Publish
 pub use read::{ListFilter, Page};
 pub use retention::{Cleaned, Retention};
 pub use revisions::{Revised, Revision, TrainingSample};
+pub use scripts::{
+    Need, NewScript, OrderedScripts, ScriptFacts, ScriptFilter, ScriptOrder, ScriptType, SealKey, SealSide,
+};
 pub use twins::Twin;
 pub use wake::{Wake, Wakes};
 pub use webhooks::{Delivery, Endpoint, Sent};

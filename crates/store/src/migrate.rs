@@ -38,6 +38,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(5, "0005_maps"),
     migration!(6, "0006_orders"),
     migration!(7, "0007_service"),
+    migration!(8, "0008_scripts"),
 ];
 
 /// The newest version this program knows.

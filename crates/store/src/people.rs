@@ -6,11 +6,13 @@
 use crate::db::{Param, Row, params};
 use crate::error::Error;
 use crate::finish::Change;
+use crate::scripts::gate::{Gate, Wait};
+use crate::scripts::secrets;
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::settle::Spent;
 use ode_job::{
-    ErrorCode, Event, Failure, JobId, Lane, Phase, Pipeline, Refused, Settled, State, Step, Verdict,
+    ErrorCode, Event, Failure, JobId, Lane, Phase, Pipeline, Refused, Sealed, Settled, State, Step, Verdict,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -28,6 +30,7 @@ const REOPEN_LIVE: &str = "INSERT INTO job_live (id, owner, created_at, priority
     SELECT id, coalesce(organisation_id, session_id, user_id, $5), created_at, priority, retries_max, pipeline, kind,
         {lane $2}, session_id, user_id, organisation_id, created_by, external_id, timeout_ms, input, config, metadata,
         advance, fence, attempts, $3, history || $4, {now}, {now} FROM job_past WHERE id = $1";
+const COME_DUE: &str = "UPDATE job_live SET run_at = {now} WHERE id = $1";
 const REOPENED: &str = "DELETE FROM job_past WHERE id = $1";
 const REOPEN_ENTRY: &str = "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
     VALUES ($1, $2, $3, $4, $5, $6)";
@@ -42,10 +45,17 @@ const ARRIVED: &str = "UPDATE print_orders SET shipped_at = coalesce(shipped_at,
 impl Store {
     /// Tries an ended job again, with its tries counted anew. Errors and lease are cleared.
     pub async fn retry(&self, id: JobId) -> Result<State, Error> {
+        self.retry_with(id, None).await
+    }
+
+    /// The same with secrets that replace those which were sent with the job, and how long they are kept should it fail.
+    pub async fn retry_with(&self, id: JobId, secret: Option<(Sealed, Duration)>) -> Result<State, Error> {
         let standing = self.standing(id).await?;
         let retried = standing.step(Event::Retried)?;
-        // A person who retries means now: a script does not wait for the next look at what is due.
-        let path = standing.pipeline.path_to_ready().iter().filter(|edge| edge.from == retried.to);
+        let may_wait = self.waits(&[id]).await?.contains_key(&id);
+        // A person who retries means now: a script that waits for nobody does not wait for the next look at what is due.
+        let path = standing.pipeline.path_to_ready().iter();
+        let path = path.filter(|edge| edge.from == retried.to && !may_wait);
         let path = path.map(|edge| Step { event: edge.event, from: edge.from, to: edge.to });
         let steps: Vec<Step> = std::iter::once(retried).chain(path).collect();
         let state = steps.last().map_or(standing.state, |step| step.to);
@@ -58,6 +68,10 @@ impl Store {
         }
         let lane_name = lane.map(ode_job::Lane::as_str);
         tx.run(REOPEN_LIVE, params![id, lane_name, state.as_str(), history, uuid::Uuid::nil()]).await?;
+        if may_wait {
+            tx.run(COME_DUE, params![id]).await?;
+        }
+        secrets::renew(&mut tx, id, secret.as_ref()).await?;
         tx.run(REOPENED, params![id]).await?;
         for (step, seq) in steps.iter().zip(seqs) {
             let (event, from, to) = (step.event.as_str(), step.from.as_str(), step.to.as_str());
@@ -79,6 +93,15 @@ impl Store {
             is_failure.then(|| Failure::rejected(ErrorCode::Cancelled, ErrorCode::Cancelled.sentence()))
         };
         self.change(id, Event::Cancelled, |state| (Verdict::End, failure(state))).await
+    }
+
+    /// Calls off a script that waits for one that can no longer complete.
+    async fn call_off(&self, id: JobId, needs: JobId, why: &str) -> Result<(), Error> {
+        let standing = self.standing(id).await?;
+        let step = standing.step(Event::Cancelled)?;
+        let settled = Settled { steps: vec![step], state: step.to, verdict: Verdict::End, failure: None };
+        let meta = json!({ "code": ErrorCode::Cancelled, "message": why, "needs": needs });
+        self.apply(vec![Change { meta: Some(meta), ..standing.change(id, settled) }]).await.map(drop)
     }
 
     /// Gives up a job that waits, with a reason (a dependency that is away for long).
@@ -149,19 +172,8 @@ impl Store {
             let meta =
                 failure.as_ref().map(|failure| json!({ "code": failure.code, "message": failure.message }));
             let settled = Settled { steps: vec![step], state: step.to, verdict, failure };
-            let change = Change {
-                id,
-                fence: standing.fence,
-                from: standing.state,
-                pipeline: standing.pipeline,
-                settled,
-                result: None,
-                advance: event == Event::Advanced,
-                artifacts: Vec::new(),
-                checks: Vec::new(),
-                meta,
-                worker: None,
-            };
+            let advance = event == Event::Advanced;
+            let change = Change { advance, meta, ..standing.change(id, settled) };
             if !self.apply(vec![change]).await?.is_empty() {
                 if let Some(lane) = standing.pipeline.lane(step.to) {
                     self.wake_everyone(lane).await;
@@ -178,32 +190,41 @@ impl Store {
         Standing::read(row)
     }
 
-    /// Puts jobs whose moment has come in line. Answers how many there were.
+    /// Puts jobs whose moment has come in line, unless something else is in their way. Answers how many there were.
     pub async fn promote_due(&self) -> Result<usize, Error> {
         let rows = self.db().read(DUE, params![DUE_MAX]).await?;
-        let mut changes = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let (id, standing) = (row.job("id")?, Standing::read(row)?);
+        let ids = rows.iter().map(|row| row.job("id")).collect::<Result<Vec<_>, _>>()?;
+        let waits = self.waits(&ids).await?;
+        let (mut changes, mut kept) = (Vec::with_capacity(rows.len()), 0);
+        for (row, id) in rows.iter().zip(ids) {
+            if let Some(wait) = waits.get(&id)
+                && !self.is_let_through(id, wait).await?
+            {
+                kept += 1;
+                continue;
+            }
+            let standing = Standing::read(row)?;
             let path = standing.pipeline.path_to_ready().iter().filter(|edge| edge.from == standing.state);
             let steps: Vec<Step> =
                 path.map(|edge| Step { event: edge.event, from: edge.from, to: edge.to }).collect();
             let state = steps.last().map_or(standing.state, |step| step.to);
             let verdict = Verdict::Again { run_at: Timestamp::UNIX_EPOCH, spent: Spent::Nothing };
-            changes.push(Change {
-                id,
-                fence: standing.fence,
-                from: standing.state,
-                pipeline: standing.pipeline,
-                settled: Settled { steps, state, verdict, failure: None },
-                result: None,
-                advance: false,
-                artifacts: Vec::new(),
-                checks: Vec::new(),
-                meta: None,
-                worker: None,
-            });
+            changes.push(standing.change(id, Settled { steps, state, verdict, failure: None }));
         }
-        Ok(self.apply(changes).await?.len())
+        Ok(self.apply(changes).await?.len() + kept)
+    }
+
+    /// Whether nothing is in the way of a script; one whose way is closed for good is called off.
+    async fn is_let_through(&self, id: JobId, wait: &Wait) -> Result<bool, Error> {
+        match self.pass_gate(id, wait).await? {
+            Gate::Open => Ok(true),
+            Gate::Closed => Ok(false),
+            Gate::Broken { needs, why } => match self.call_off(id, needs, &why).await {
+                // A person was quicker.
+                Ok(()) | Err(Error::Refused { .. } | Error::NotFound(_)) => Ok(false),
+                Err(error) => Err(error),
+            },
+        }
     }
 }
 
@@ -230,6 +251,23 @@ impl Standing {
     fn read(row: &Row) -> Result<Self, Error> {
         let fence = row.opt_int("fence")?.unwrap_or_default();
         Ok(Standing { pipeline: row.name("pipeline")?, state: row.name("state")?, fence })
+    }
+
+    /// The job as it was read, and what was decided about it.
+    fn change(&self, id: JobId, settled: Settled) -> Change {
+        Change {
+            id,
+            fence: self.fence,
+            from: self.state,
+            pipeline: self.pipeline,
+            settled,
+            result: None,
+            advance: false,
+            artifacts: Vec::new(),
+            checks: Vec::new(),
+            meta: None,
+            worker: None,
+        }
     }
 
     fn step(&self, event: Event) -> Result<Step, Refused> {

@@ -64,6 +64,8 @@ const EVENTS: &str = "SELECT seq, job_id, event_type, from_state, to_state, acto
     FROM job_events WHERE job_id = $1 ORDER BY place";
 const LOGS: &str = "SELECT id, job_id, attempt, level, message, at FROM job_log
     WHERE job_id = $1 AND id > $2 ORDER BY id LIMIT $3";
+const LAST_LOGS: &str = "SELECT id, job_id, attempt, level, message, at FROM job_log
+    WHERE job_id = $1 ORDER BY id DESC LIMIT $2";
 const ARTIFACTS: &str = "SELECT role, name, storage, path, content_type, bytes, sha256 FROM job_artifact
     WHERE job_id = $1 ORDER BY role, name";
 /// The document of a job, for the one who holds it.
@@ -143,6 +145,12 @@ impl Store {
     pub async fn logs(&self, job: JobId, after: i64, limit: usize) -> Result<Vec<LogLine>, Error> {
         let limit = i64::try_from(limit.clamp(1, LIST_MAX)).unwrap_or(i64::MAX);
         self.db().read(LOGS, params![job, after, limit]).await?.iter().map(log_line).collect()
+    }
+
+    /// The last lines of a job's log, oldest first.
+    pub async fn last_logs(&self, job: JobId, count: usize) -> Result<Vec<LogLine>, Error> {
+        let count = i64::try_from(count.clamp(1, LIST_MAX)).unwrap_or(i64::MAX);
+        self.db().read(LAST_LOGS, params![job, count]).await?.iter().rev().map(log_line).collect()
     }
 
     /// Adds a line to a job's log.

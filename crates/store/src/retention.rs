@@ -32,14 +32,22 @@ pub struct Retention {
     pub results: Duration,
     /// The history of jobs; older entries are in the archive.
     pub events: Duration,
+    /// Scripts that ended, from when they were made on; then they are in the archive.
+    pub scripts: Duration,
     /// Whether a result goes with its first download.
     pub delete_on_download: bool,
 }
 
 impl Default for Retention {
-    /// 7, 30 and 90 days; downloads delete nothing.
+    /// 7, 30 and 90 days, scripts 30; downloads delete nothing.
     fn default() -> Self {
-        Retention { sources: 7 * DAY, results: 30 * DAY, events: 90 * DAY, delete_on_download: false }
+        Retention {
+            sources: 7 * DAY,
+            results: 30 * DAY,
+            events: 90 * DAY,
+            scripts: 30 * DAY,
+            delete_on_download: false,
+        }
     }
 }
 
@@ -56,6 +64,8 @@ pub struct Cleaned {
     pub files_removed: u64,
     /// Entries of the history put into the archive.
     pub events_archived: u64,
+    /// Scripts put into the archive and removed.
+    pub scripts_archived: u64,
     /// Files in the storage that belonged to nothing.
     pub orphans: u64,
     /// Files of jobs that are not in the storage; their jobs now say so.
@@ -73,11 +83,11 @@ const ARCHIVE_BYTES_MAX: usize = 64 << 20;
 /// While the disk is nearly full, documents of ended jobs are kept for this long only.
 const PRESSED_SOURCES: Duration = Duration::from_hours(1);
 
-const POLICY: &str = "SELECT source_micros, result_micros, events_micros,
+const POLICY: &str = "SELECT source_micros, result_micros, events_micros, script_micros,
     CASE WHEN delete_on_download THEN 1 ELSE 0 END AS delete_on_download FROM retention_policy";
 const SET_POLICY: &str =
-    "UPDATE retention_policy SET source_micros = $1, result_micros = $2, events_micros = $3,
-    delete_on_download = ($4 = 1)";
+    "UPDATE retention_policy SET source_micros = $1, result_micros = $2, events_micros = $3, script_micros = $4,
+    delete_on_download = ($5 = 1)";
 const DUE: &str = "SELECT a.id, a.job_id, a.role, a.bytes, p.state FROM job_artifact a JOIN job_past p ON p.id = a.job_id
     WHERE (a.role = 'source' AND a.created_at < {after $1}) OR (a.role <> 'source' AND a.created_at < {after $2})
     ORDER BY a.id LIMIT $3";
@@ -108,6 +118,7 @@ impl Store {
             sources: time("source_micros")?,
             results: time("result_micros")?,
             events: time("events_micros")?,
+            scripts: time("script_micros")?,
             delete_on_download: row.int("delete_on_download")? == 1,
         })
     }
@@ -119,6 +130,7 @@ impl Store {
             time(retention.sources),
             time(retention.results),
             time(retention.events),
+            time(retention.scripts),
             i64::from(retention.delete_on_download),
         ];
         self.db().write(&[SET_POLICY], params).await.map(drop)
@@ -130,6 +142,7 @@ impl Store {
         let mut cleaned = Cleaned::default();
         self.expire(&retention, &mut cleaned).await?;
         cleaned.files_removed += self.empty_trash(blobs).await?;
+        cleaned.scripts_archived += self.expire_scripts(blobs, retention.scripts).await?;
         cleaned.events_archived += self.archive_events(blobs, retention.events).await?;
         self.forget_deliveries(retention.events).await?;
         self.sweep(blobs, &mut cleaned).await?;
@@ -154,6 +167,7 @@ impl Store {
         let before = self.inner.mint.seq_at(ago(retention.events));
         let rows = self.db().read(EVENTS_COUNT, params![before]).await?;
         cleaned.events_archived = rows.first().map_or(Ok(0), |row| row.int("events"))?.unsigned_abs();
+        cleaned.scripts_archived = self.scripts_due(retention.scripts).await?;
         self.look_over(blobs, &mut cleaned).await?;
         Ok(cleaned)
     }
@@ -247,7 +261,7 @@ impl Store {
         let before = self.inner.mint.seq_at(ago(keep));
         let mut count = 0;
         while let Some(archive) = self.read_archive(before).await? {
-            blobs.put_at(&archive.path(), archive.compressed()?).await?;
+            blobs.put_at(&archive.path(), gzip(&archive.text)?).await?;
             crash::point("after-archive");
             let mut tx = self.db().begin().await?;
             tx.begin_retention().await?;
@@ -346,16 +360,19 @@ impl Archive {
 
     /// With the first and the last entry in it: written again after a crash, it replaces itself and nothing else.
     fn path(&self) -> String {
-        format!("{ARCHIVES}/{}/{}_{}-{}.ndjson.gz", self.day.year(), self.day, self.first, self.last)
-    }
-
-    fn compressed(&self) -> Result<Vec<u8>, Error> {
-        let failed = |error: std::io::Error| Error::Blob(error.to_string());
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        gzip.write_all(self.text.as_bytes()).map_err(failed)?;
-        gzip.finish().map_err(failed)
+        format!("{EVENT_ARCHIVES}/{}/{}_{}-{}.ndjson.gz", self.day.year(), self.day, self.first, self.last)
     }
 }
 
-/// Where archived events lie below the storage's root. No row names these files, and the sweep leaves them alone.
-pub(crate) const ARCHIVES: &str = "archive/events";
+/// Text as a compressed file.
+pub(crate) fn gzip(text: &str) -> Result<Vec<u8>, Error> {
+    let failed = |error: std::io::Error| Error::Blob(error.to_string());
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(text.as_bytes()).map_err(failed)?;
+    gzip.finish().map_err(failed)
+}
+
+/// What lies below this is named by no row, and the sweep leaves it alone.
+pub(crate) const ARCHIVES: &str = "archive/";
+/// Where archived events lie below the storage's root.
+const EVENT_ARCHIVES: &str = "archive/events";

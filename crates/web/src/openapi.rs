@@ -1,7 +1,9 @@
 //! The API's own description: OpenAPI 3.1 made from the routes, and a page that shows it.
 
 use crate::problem::ProblemDocument;
-use crate::{download, exports, health, jobs, live, maps, orders, print, review, service, upload, view};
+use crate::{
+    download, exports, health, jobs, live, maps, orders, print, review, scripts, service, upload, view,
+};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use std::fmt::Write as _;
@@ -22,13 +24,16 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
         print::export_again, print::list, print::detail, print::retry, print::reprint, orders::order, orders::show, exports::fetch,
         service::submit::submit, service::batch::submit, service::read::list, service::read::detail, service::remove::remove,
         service::files::assets, service::read::logs, service::read::events, service::files::view, service::files::download,
-        service::files::by_link),
+        service::files::by_link, scripts::read::types, scripts::submit::submit, scripts::submit::batch, scripts::read::list,
+        scripts::read::detail, scripts::read::events, scripts::logs::logs, scripts::artifacts::list, scripts::artifacts::fetch,
+        scripts::act::cancel, scripts::act::stop, scripts::act::retry, scripts::act::reveal),
     components(schemas(ProblemDocument, view::JobView, live::JobEvent)),
     modifiers(&Credentials),
     security((), ("session" = []), ("key" = [])),
     tags((name = "jobs", description = "Documents and what becomes of them"),
         (name = "maps", description = "Maps, and their way to a print"),
         (name = "html", description = "PDFs into HTML, for programs with an API key"),
+        (name = "scripts", description = "Long automations as jobs, for programs with an API key"),
         (name = "health", description = "Whether it can do its work"))
 )]
 struct Api;

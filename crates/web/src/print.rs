@@ -110,7 +110,7 @@ fn answer(status: StatusCode, exported: Exported) -> Result<Response, Problem> {
     Ok((status, [(header::LOCATION, address)], Json(exported)).into_response())
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= 255);
     let wrong =

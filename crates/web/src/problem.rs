@@ -146,6 +146,13 @@ impl Problem {
         self
     }
 
+    /// The same about a part of what was sent.
+    pub(crate) fn within(mut self, part: &str) -> Self {
+        self.detail = format!("{part}: {}", self.detail);
+        self.path = Some(self.path.map_or_else(|| part.to_owned(), |path| format!("{part}.{path}")));
+        self
+    }
+
     /// The same, to be tried again after so long.
     pub(crate) fn after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
@@ -208,7 +215,8 @@ impl From<ode_store::Error> for Problem {
             | Error::Repeated(_)
             | Error::KeyReused
             | Error::Order(_)
-            | Error::OrderExists(_) => Problem::new(error.code(), error.to_string()),
+            | Error::OrderExists(_)
+            | Error::SecretsGone(_) => Problem::new(error.code(), error.to_string()),
             Error::Busy(_) => Problem::new(ErrorCode::Conflict, sentence(ErrorCode::Conflict.sentence())),
             Error::DiskFull(_) => {
                 tracing::error!(%error, "there is no space left");
@@ -305,6 +313,9 @@ fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::CostAboveCap
         | ErrorCode::FileRefused
         | ErrorCode::ProviderAway
+        | ErrorCode::ScriptFailed
+        | ErrorCode::ScriptMemory
+        | ErrorCode::SecretsSealed
         | ErrorCode::SchemaMismatch => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

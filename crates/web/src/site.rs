@@ -7,12 +7,13 @@ use crate::limits::{Limits, WebLimits};
 use crate::lists::Lists;
 use crate::live::{self, Hub};
 use crate::problem::Problem;
+use crate::scripts::Scripts;
 use crate::service::ServiceSettings;
 use crate::session::Signer;
 use crate::watch::Watcher;
 use crate::{
-    caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, review, service,
-    upload,
+    caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, review, scripts,
+    service, upload,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -73,6 +74,8 @@ pub struct WebSettings {
     pub maps: Option<Arc<dyn DrawMaps>>,
     /// The html service.
     pub service: ServiceSettings,
+    /// Whoever knows scripts.
+    pub scripts: Option<Arc<dyn Scripts>>,
     /// The key under which Printful signs its events; none are taken without.
     pub printful_hook_secret: Option<Vec<u8>>,
 }
@@ -96,6 +99,7 @@ impl Default for WebSettings {
             grace: Duration::from_secs(30),
             maps: None,
             service: ServiceSettings::default(),
+            scripts: None,
             printful_hook_secret: None,
         }
     }
@@ -238,6 +242,7 @@ fn router(app: Arc<App>) -> Router {
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know));
     let keyed = service::routes()
+        .merge(scripts::routes())
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know_key));
     let open = Router::new()

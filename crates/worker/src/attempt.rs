@@ -7,12 +7,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use ode_job::order::{Effects, Order, OrderStep};
 use ode_job::pipeline::{File, Source};
+use ode_job::script::Run;
 use ode_job::{
     Artifact, Check, Claimed, Context, Ended, ErrorCode, Event, Failure, JobId, Lease, Limits, LogLevel,
-    Owner, Progress,
+    Owner, Progress, ScriptRecord, Sealed,
 };
-use ode_store::{Blobs, Destination, Finish, Places, Store, crash};
+use ode_store::{Blobs, Destination, Finish, Places, SealSide, Store, crash};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -165,6 +167,42 @@ impl Context for Telling<'_> {
     fn effects(&self) -> Option<&dyn Effects> {
         Some(self)
     }
+
+    fn script(&self) -> Option<&dyn ScriptRecord> {
+        Some(self)
+    }
+}
+
+/// How long secrets that came of a script wait for somebody to look at them.
+const RESULT_SECRET_KEPT: Duration = Duration::from_hours(7 * 24);
+
+#[async_trait]
+impl ScriptRecord for Telling<'_> {
+    async fn sealed(&self) -> Result<Option<Sealed>, Failure> {
+        self.store.held_secret(self.lease).await.map_err(|error| unreached(&error))
+    }
+
+    async fn web_key(&self) -> Result<Option<(String, Vec<u8>)>, Failure> {
+        let key = self.store.seal_key(SealSide::Web).await.map_err(|error| unreached(&error))?;
+        Ok(key.map(|key| (key.id, key.public)))
+    }
+
+    async fn keep_sealed(&self, sealed: Sealed) -> Result<(), Failure> {
+        let kept = self.store.keep_result_secret(self.lease, &sealed, RESULT_SECRET_KEPT).await;
+        kept.map_err(|error| unreached(&error))
+    }
+
+    async fn checkpoints(&self) -> Result<BTreeMap<String, Value>, Failure> {
+        self.store.checkpoints(self.lease).await.map_err(|error| unreached(&error))
+    }
+
+    async fn checkpoint(&self, key: &str, data: Value) -> Result<(), Failure> {
+        self.store.checkpoint(self.lease, key, data).await.map_err(|error| unreached(&error))
+    }
+
+    async fn record(&self, run: &Run) -> Result<(), Failure> {
+        self.store.record_run(self.lease, run).await.map_err(|error| unreached(&error))
+    }
 }
 
 #[async_trait]
@@ -224,7 +262,7 @@ pub(crate) async fn run(
     let ended = tokio::select! {
         biased;
         why = interrupted(&mut interrupt) => Err(why),
-        ended = tokio::time::timeout(limit, guarded(lane, &job, &context)) => Ok(ended),
+        ended = tokio::time::timeout(limit + lane.handler.end_within(), guarded(lane, &job, &context)) => Ok(ended),
     };
     crash::point("after-run");
     let shown = context.gathered.into_inner().expect("no code panics while holding this lock");
@@ -234,6 +272,7 @@ pub(crate) async fn run(
         Err(Interrupt::LeaseLost | Interrupt::Shutdown) => (Ended::HandedBack, None),
         Ok(Err(_)) => (Ended::TimedOut(too_late(limit)), None),
         Ok(Ok(Ok(result))) => (Ended::Succeeded, Some(result)),
+        Ok(Ok(Err(failure))) if failure.code == ErrorCode::TimedOut => (Ended::TimedOut(failure), None),
         Ok(Ok(Err(failure))) => (Ended::Failed(failure), None),
     };
     let Gathered { files: artifacts, checks, notes, .. } = shown;

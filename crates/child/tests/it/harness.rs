@@ -82,7 +82,7 @@ pub(crate) async fn stop_at(waiting: Waiting, line: &str) -> Report {
 pub(crate) fn logs(said: &[Notice]) -> Vec<LogLine> {
     let log = |notice: &Notice| match notice {
         Notice::Log(line) => Some(line.clone()),
-        Notice::Progress(_) => None,
+        Notice::Progress(_) | Notice::Plan(_) | Notice::Step(..) | Notice::Checkpoint { .. } => None,
     };
     said.iter().filter_map(log).collect()
 }

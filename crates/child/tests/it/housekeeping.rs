@@ -22,9 +22,10 @@ pub(crate) fn supervises_until_it_is_killed() -> ExitCode {
     runtime().block_on(async {
         let waiting = Supervisor::new().unwrap().start(&spec).await.unwrap();
         println!("\nRECORD {}", serde_json::to_string(waiting.record()).unwrap());
-        let tell = |notice| match notice {
-            ode_child::Notice::Log(line) => println!("\n{}", line.text),
-            ode_child::Notice::Progress(_) => {}
+        let tell = |notice| {
+            if let ode_child::Notice::Log(line) = notice {
+                println!("\n{}", line.text);
+            }
         };
         waiting.run(Work::new(&Act::Hang).unwrap(), tell, std::future::pending()).await.unwrap();
     });

@@ -9,4 +9,5 @@ mod housekeeping;
 mod outcomes;
 mod parts;
 mod sandbox_escape;
+mod telling;
 mod trees;

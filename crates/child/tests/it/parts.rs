@@ -144,8 +144,8 @@ fn say_raw(text: &str) {
     events.write_all(text.as_bytes()).unwrap();
 }
 
-const RESULT: &str = "{\"type\":\"result\",\"value\":1}\n";
-const PROGRESS: &str = "{\"type\":\"progress\",\"percent\":1}\n";
+const RESULT: &str = "{\"t\":\"result\",\"data\":1}\n";
+const PROGRESS: &str = "{\"t\":\"progress\",\"percent\":1}\n";
 
 /// Parts that speak for themselves, and mostly out of turn.
 fn speak_raw(part: &str) -> ExitCode {
@@ -163,21 +163,20 @@ fn speak_raw(part: &str) -> ExitCode {
         "many events" => flood(PROGRESS),
         "long event" => flood("endless"),
         "no line end" => say_raw(RESULT.trim_end()),
-        "unknown" => say_raw(&format!("{{\"type\":\"weather\"}}\n{RESULT}")),
-        "bad artifact" => say_raw(&format!(
-            "{}{RESULT}",
-            "{\"type\":\"artifact\",\"name\":\"a\",\"offset\":9,\"bytes\":1}\n"
-        )),
+        "unknown" => say_raw(&format!("{{\"t\":\"weather\"}}\n{RESULT}")),
+        "bad artifact" => {
+            say_raw(&format!("{}{RESULT}", "{\"t\":\"artifact\",\"name\":\"a\",\"offset\":9,\"bytes\":1}\n"))
+        }
         // It never reads its payload, which is larger than a pipe, but says more than a pipe holds.
         "deaf" => say_raw(&format!("{}{RESULT}", PROGRESS.repeat(5_000))),
         // It reads its payload only after it has filled its pipe, which somebody has to empty.
         "slow reader" => {
             say_raw(&PROGRESS.repeat(5_000));
             let bytes = drain_stdin();
-            say_raw(&format!("{{\"type\":\"result\",\"value\":{bytes}}}\n"));
+            say_raw(&format!("{{\"t\":\"result\",\"data\":{bytes}}}\n"));
         }
         "lingering" => {
-            say_raw("{\"type\":\"result\",\"value\":\"given\"}\n");
+            say_raw("{\"t\":\"result\",\"data\":\"given\"}\n");
             loop {
                 std::thread::park();
             }

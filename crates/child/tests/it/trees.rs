@@ -83,7 +83,7 @@ async fn a_script_past_its_time_ends_with_all_it_started() {
 #[tokio::test]
 async fn what_a_script_leaves_behind_ends_with_it() {
     let sleep = unique_sleep();
-    let text = format!("env -i setsid sleep {sleep} & echo '{{\"type\":\"result\",\"value\":1}}' >&3");
+    let text = format!("env -i setsid sleep {sleep} & echo '{{\"t\":\"result\",\"data\":1}}' >&3");
     let report = run(&script(&text), &Act::Panic).await;
     assert_eq!(result(&report), json!(1));
     assert!(report.status.success());
@@ -136,7 +136,7 @@ async fn a_program_that_a_keeper_cannot_start_is_named() {
 #[tokio::test]
 async fn a_script_gets_its_payload_and_nothing_of_ours() {
     let text = "read line; echo \"${ODE_CHILD_SETUP-hidden} $ODE_PROTOCOL $ODE_EVENTS_FD\"; \
-                echo \"{\\\"type\\\":\\\"result\\\",\\\"value\\\":$line}\" >&3";
+                echo \"{\\\"t\\\":\\\"result\\\",\\\"data\\\":$line}\" >&3";
     let mut said = Vec::new();
     let work = Work::new(&json!({ "name": "value" })).unwrap();
     let waiting = start(&script(text)).await;

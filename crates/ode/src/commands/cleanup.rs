@@ -51,6 +51,11 @@ fn print(cleaned: &Cleaned, kept: &Retention, is_dry: bool) -> anyhow::Result<()
     ))?;
     let archive = if is_dry { "Would archive" } else { "Archived" };
     output::line(format!("{archive} {} events older than {}", cleaned.events_archived, days(kept.events)))?;
+    output::line(format!(
+        "{archive} {} scripts older than {}",
+        cleaned.scripts_archived,
+        days(kept.scripts)
+    ))?;
     output::line(format!("{verb} {} files that belong to nothing", cleaned.orphans))?;
     if cleaned.lost > 0 {
         let said = if is_dry { "would be" } else { "are" };

@@ -18,6 +18,9 @@ pub(crate) struct Keep {
     /// Days that the history of jobs is kept in the database; then it is archived [default: 90]
     #[arg(long, env = "ODE_KEEP_EVENTS", value_name = "DAYS", value_parser = days)]
     keep_events: Option<Duration>,
+    /// Days that scripts are kept in the database; those that ended are archived then [default: 30]
+    #[arg(long, env = "ODE_KEEP_SCRIPTS", value_name = "DAYS", value_parser = days)]
+    keep_scripts: Option<Duration>,
     /// Whether a result is removed once it was downloaded [default: false]
     #[arg(long, env = "ODE_DELETE_ON_DOWNLOAD", value_name = "YES", num_args = 0..=1,
         default_missing_value = "true")]
@@ -35,6 +38,7 @@ impl Keep {
             sources: self.keep_documents.unwrap_or(before.sources),
             results: self.keep_results.unwrap_or(before.results),
             events: self.keep_events.unwrap_or(before.events),
+            scripts: self.keep_scripts.unwrap_or(before.scripts),
             delete_on_download: self.delete_on_download.unwrap_or(before.delete_on_download),
         };
         if wanted != before {

@@ -4,6 +4,7 @@ use super::drawing::{Drawing, drawer};
 use super::gateway;
 use super::opinions::Asking;
 use super::orders::Following;
+use super::scripting::KnownScripts;
 use super::site::SiteArgs;
 use super::watch::{Watched, Watching};
 use super::work::Work;
@@ -147,6 +148,8 @@ async fn serve(
     let blobs = settings.blobs()?;
     let mut site = args.site.settings(settings, gateway::mappings_offered(), args.drain.grace())?;
     site.maps = Some(Arc::new(Drawing(drawer(None, Sandbox::BestEffort)?)));
+    let scripts = KnownScripts::open(settings, store.clone(), args.site.secrets_kept()).await?;
+    site.scripts = Some(Arc::new(scripts));
     let site = Site::open(store.clone(), blobs.clone(), site).await?;
     let watching = args.watched.start(site.watcher()).await?;
     let beside = beside(store.clone(), blobs).await?;
@@ -249,7 +252,7 @@ async fn start_worker(
     };
     let asking = work.opinions.start(store.clone(), blobs.clone(), work.conversions()).await?;
     let telling = work.webhooks(store.clone())?;
-    let (registry, following) = work.registry(&store).await?;
+    let (registry, following) = work.registry(settings, &store).await?;
     let worker = Worker::start(store, Some(blobs), registry, config).await?;
     Ok(Working { worker, asking, telling: tokio::spawn(telling.run()), following })
 }

@@ -38,6 +38,10 @@ pub(crate) struct SiteArgs {
     /// Where converted documents are shown, such as https://views.example, if they are to have an origin of their own
     #[arg(long, env = "ODE_VIEW_ORIGIN", value_name = "URL", value_parser = public_url, hide_short_help = true)]
     view_origin: Option<String>,
+    /// Minutes that a script which failed keeps its secrets, for somebody who tries it again; 0 shreds them at once
+    #[arg(long, env = "ODE_SECRETS_MINUTES", value_name = "N", default_value_t = 60,
+        value_parser = clap::value_parser!(u64).range(..=10_080), hide_short_help = true)]
+    secrets_minutes: u64,
     /// Mapping of documents for which none is named
     #[arg(long, env = "ODE_MAPPING", value_name = "NAME", default_value = "pt_simon_invoice_v1")]
     mapping: String,
@@ -55,6 +59,11 @@ impl SiteArgs {
     /// The mapping of documents for which none is named.
     pub(super) fn mapping(&self) -> &str {
         &self.mapping
+    }
+
+    /// How long a script that failed keeps its secrets.
+    pub(super) fn secrets_kept(&self) -> Duration {
+        Duration::from_secs(self.secrets_minutes * 60)
     }
 
     pub(super) fn settings(

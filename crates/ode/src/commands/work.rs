@@ -5,6 +5,8 @@ use super::gateway;
 use super::keep::Keep;
 use super::opinions::Opinions;
 use super::orders::{Following, OrderArgs};
+use super::scripting::Running;
+use crate::config::Settings;
 use anyhow::Context as _;
 use clap::Args;
 use ode_job::{BreakerPolicy, Registry, RetryPolicy};
@@ -33,6 +35,15 @@ pub(crate) struct Work {
     /// Documents that are converted into HTML at a time [default: as many as there are processors]
     #[arg(long, env = "ODE_HTML_AT_ONCE", value_name = "N")]
     html_at_once: Option<NonZeroUsize>,
+    /// Scripts that are run at a time
+    #[arg(long, env = "ODE_SCRIPTS_AT_ONCE", value_name = "N", default_value = "2")]
+    scripts_at_once: NonZeroUsize,
+    /// Site that scripts work on where what is sent to them names none
+    #[arg(long, env = "ODE_SCRIPT_SITE", value_name = "URL", hide_short_help = true)]
+    script_site: Option<String>,
+    /// Let browsers of scripts run without their own sandbox, which they cannot have as root
+    #[arg(long, env = "ODE_BROWSER_NO_SANDBOX", hide_short_help = true)]
+    browser_no_sandbox: bool,
     /// Convert at the gateway with this address rather than here, such as http://gateway:8000
     #[arg(long, env = "ODE_GATEWAY_URL", value_name = "URL", hide_env_values = true)]
     gateway_url: Option<String>,
@@ -92,7 +103,11 @@ pub(crate) struct Work {
 
 impl Work {
     /// The handlers, ready to work, and what follows orders beside them.
-    pub(super) async fn registry(&self, store: &Store) -> anyhow::Result<(Registry, Option<Following>)> {
+    pub(super) async fn registry(
+        &self,
+        settings: &Settings,
+        store: &Store,
+    ) -> anyhow::Result<(Registry, Option<Following>)> {
         let at_once = self.jobs_at_once.get();
         let route = match &self.gateway_url {
             None => Route::BuiltIn(Arc::new(gateway::engine(&self.conversions, at_once).await?)),
@@ -111,7 +126,17 @@ impl Work {
         let drawer = super::drawing::drawer(Some(at_once), self.conversions.sandbox())?;
         let export = ExportHandler::new(drawer, at_once, retry);
         let (order, following) = self.orders.start(store, retry, self.breaker()).await?.unzip();
-        Ok((ode_pipelines::registry(Handlers { xml, html, export, order }), following))
+        let script = self.scripts(settings).handler(store).await?;
+        Ok((ode_pipelines::registry(Handlers { xml, html, export, order, script }), following))
+    }
+
+    fn scripts<'a>(&self, settings: &'a Settings) -> Running<'a> {
+        Running {
+            settings,
+            at_once: self.scripts_at_once.get(),
+            site: self.script_site.clone(),
+            allow_no_sandbox: self.browser_no_sandbox,
+        }
     }
 
     fn html(&self) -> anyhow::Result<HtmlHandler> {

@@ -257,6 +257,28 @@ fn run_sql(url: &str, statement: &str) {
     });
 }
 
+/// Every row of every table, as text.
+pub(crate) fn postgres_dump(url: &str) -> Vec<u8> {
+    use sqlx::Row as _;
+    block_on(async {
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        let tables =
+            "SELECT quote_ident(table_name) FROM information_schema.tables WHERE table_schema = 'public'";
+        let tables = sqlx::query(tables).fetch_all(&mut connection).await.unwrap();
+        let mut dump = Vec::new();
+        for table in &tables {
+            let rows = format!(
+                "SELECT coalesce(string_agg(t::text, E'\\n'), '') FROM {} t",
+                table.get::<String, _>(0)
+            );
+            let rows = sqlx::query(AssertSqlSafe(rows)).fetch_one(&mut connection).await.unwrap();
+            dump.extend(rows.get::<String, _>(0).into_bytes());
+        }
+        assert!(!dump.is_empty());
+        dump
+    })
+}
+
 /// The test server's own database.
 pub(crate) fn postgres_server() -> String {
     std::env::var("ODE_TEST_POSTGRES_URL").expect(

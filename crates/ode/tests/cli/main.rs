@@ -19,6 +19,7 @@ mod migrate;
 mod ocr;
 mod orders;
 mod places;
+mod scripts;
 mod serve;
 mod service;
 mod standin;

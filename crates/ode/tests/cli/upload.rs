@@ -408,7 +408,7 @@ fn a_cleanup_killed_at_each_named_point_is_gone_on_with(ode: &Ode) {
     wait(ode, &ids, "the XML", all("complete"));
     assert_stopped(&worker.stop(Signal::TERM));
     let moment = Duration::from_millis(1);
-    let short = Retention { sources: moment, results: moment, events: moment, delete_on_download: false };
+    let short = Retention { sources: moment, results: moment, events: moment, ..Retention::default() };
     ode.with_store(async |store| store.set_retention(&short).await.unwrap());
     std::thread::sleep(Duration::from_millis(10));
     assert_eq!(files(ode), 12, "document, result and places of each");

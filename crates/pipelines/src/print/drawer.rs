@@ -201,6 +201,7 @@ impl Drawer {
         let notice = move |notice| match notice {
             Notice::Progress(progress) => told(progress.percent),
             Notice::Log(line) => tracing::debug!(line = line.text, "the child that draws says something"),
+            Notice::Plan(_) | Notice::Step(..) | Notice::Checkpoint { .. } => {}
         };
         let ran = self.supervisor.run(&self.spec, work, notice, std::future::pending()).await;
         let report = ran.map_err(broken)?;

@@ -1,4 +1,3 @@
-DROP VIEW script_jobs_metrics, script_jobs_failed_summary, script_jobs_queue_status, script_jobs;
 DROP FUNCTION ode_enqueue(text, text, jsonb, uuid, text, integer, timestamptz, jsonb, jsonb, integer, uuid, bigint);
 DROP FUNCTION ode_tell(text, text, text, uuid, bigint);
 DROP FUNCTION ode_new_seq();
@@ -8,7 +7,7 @@ DROP POLICY see_own ON job_live;
 DROP POLICY see_own ON job_artifact;
 DROP POLICY see_own ON job_log;
 DROP POLICY see_own ON job_key;
-DROP FUNCTION ode_is_own(uuid), ode_is_guest(), ode_organisation();
+DROP FUNCTION ode_is_own(uuid), ode_is_guest(), ode_organisation(), ode_user();
 ALTER TABLE job_past DISABLE ROW LEVEL SECURITY;
 ALTER TABLE job_live DISABLE ROW LEVEL SECURITY;
 ALTER TABLE job_journal DISABLE ROW LEVEL SECURITY;

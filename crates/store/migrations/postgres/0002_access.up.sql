@@ -1,4 +1,4 @@
--- Who may do what on PostgreSQL, the seeds' reading views, and enqueueing from SQL.
+-- Who may do what on PostgreSQL, and enqueueing from SQL.
 --
 -- The engine connects as the owner of these tables. A process that serves organisations may connect as a
 -- member of `ode_api` instead: it then sees and makes only what belongs to the organisation named by the
@@ -25,6 +25,11 @@ END $$;
 
 CREATE FUNCTION ode_organisation() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT nullif(current_setting('ode.organisation', true), '')::uuid
+$$;
+
+-- The person who acts for the organisation, where the transaction names one (SET LOCAL ode.user).
+CREATE FUNCTION ode_user() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT nullif(current_setting('ode.user', true), '')::uuid
 $$;
 
 -- Whether the caller is one of those who see only their organisation's rows. Asked of the one who called, also while a
@@ -71,7 +76,8 @@ END;
 
 GRANT SELECT ON job_live, job_key, job_past, job_artifact, job_log TO ode_api;
 
--- Calls off a job that waits. Answers whether it did: not what runs, has ended or is another organisation's.
+-- Calls off a job that waits. Answers whether it did: not what runs, has ended or is another organisation's; nor, where
+-- the transaction names a person, what somebody else asked for.
 CREATE FUNCTION ode_cancel(job_id uuid) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$
 #variable_conflict use_variable
 DECLARE
@@ -80,7 +86,8 @@ DECLARE
     is_failure boolean;
 BEGIN
     DELETE FROM job_live l WHERE l.id = job_id AND l.worker IS NULL AND l.state IN ('pending', 'queued')
-        AND (NOT ode_is_guest() OR l.organisation_id = ode_organisation())
+        AND (NOT ode_is_guest() OR l.organisation_id = ode_organisation()
+            AND coalesce(l.created_by = ode_user(), ode_user() IS NULL))
     RETURNING * INTO old;
     IF NOT FOUND THEN
         RETURN FALSE;
@@ -217,49 +224,10 @@ BEGIN
     END LOOP;
 END $$;
 
--- The names under which earlier systems know these relations.
-CREATE VIEW script_jobs WITH (security_invoker) AS
-SELECT id, reference AS job_id, type AS job_type, state AS status, input AS input_payload, result, error_message,
-    error_code, error_detail AS error_stack, retry_count, max_retries, 5000 AS retry_delay_ms,
-    CASE WHEN state = 'pending' AND retry_count > 0 THEN run_at END AS next_retry_at,
-    progress_percent, progress_message, current_step, total_steps, created_at, started_at,
-    finished_at AS completed_at, CASE WHEN state = 'cancelled' THEN finished_at END AS cancelled_at, updated_at,
-    timeout_at, worker_id::text AS worker_id, process_pid, organisation_id,
-    CASE WHEN metadata ->> 'restaurant_id' ~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
-        THEN (metadata ->> 'restaurant_id')::uuid END AS restaurant_id, created_by, priority, metadata
-FROM jobs WHERE pipeline = 'script';
-
-CREATE VIEW script_jobs_queue_status WITH (security_invoker) AS
-SELECT job_type, status, count(*) AS count,
-    avg(extract(epoch FROM completed_at - started_at)) AS avg_duration_seconds,
-    min(created_at) AS oldest_job, max(created_at) AS newest_job
-FROM script_jobs WHERE created_at > now() - interval '24 hours'
-GROUP BY job_type, status ORDER BY job_type, status;
-
-CREATE VIEW script_jobs_failed_summary WITH (security_invoker) AS
-SELECT id, job_id, job_type, error_message, error_code, retry_count, max_retries, created_at, completed_at,
-    organisation_id
-FROM script_jobs
-WHERE status = 'failed' AND (retry_count >= max_retries OR next_retry_at IS NULL)
-    AND created_at > now() - interval '7 days'
-ORDER BY created_at DESC;
-
-CREATE VIEW script_jobs_metrics WITH (security_invoker) AS
-SELECT job_type,
-    count(*) FILTER (WHERE status = 'completed') AS completed_count,
-    count(*) FILTER (WHERE status = 'failed') AS failed_count,
-    count(*) FILTER (WHERE status = 'in_progress') AS in_progress_count,
-    count(*) FILTER (WHERE status IN ('pending', 'queued')) AS queued_count,
-    round(100.0 * count(*) FILTER (WHERE status = 'completed')
-        / nullif(count(*) FILTER (WHERE status IN ('completed', 'failed')), 0), 2) AS success_rate_percent,
-    avg(extract(epoch FROM completed_at - started_at)) FILTER (WHERE status = 'completed') AS avg_duration_seconds
-FROM script_jobs WHERE created_at > now() - interval '24 hours' GROUP BY job_type;
-
 DO $$ BEGIN
-    -- Made on version 14, the views would show their owner's rows; whatever the server is today, they are not granted.
-    IF (SELECT bool_and(coalesce('security_invoker=true' = ANY (reloptions), FALSE)) FROM pg_class
-        WHERE oid IN ('jobs'::regclass, 'script_jobs'::regclass)) THEN
-        GRANT SELECT ON jobs, script_jobs, script_jobs_queue_status, script_jobs_failed_summary, script_jobs_metrics
-            TO ode_api;
+    -- Made on version 14, the view would show its owner's rows; whatever the server is today, it is not granted.
+    IF (SELECT coalesce('security_invoker=true' = ANY (reloptions), FALSE) FROM pg_class WHERE oid = 'jobs'::regclass)
+    THEN
+        GRANT SELECT ON jobs TO ode_api;
     END IF;
 END $$;

@@ -7,6 +7,7 @@ CREATE TABLE retention_policy (
     source_micros      bigint NOT NULL DEFAULT 604800000000 CHECK (source_micros > 0),
     result_micros      bigint NOT NULL DEFAULT 2592000000000 CHECK (result_micros > 0),
     events_micros      bigint NOT NULL DEFAULT 7776000000000 CHECK (events_micros > 0),
+    script_micros      bigint NOT NULL DEFAULT 2592000000000 CHECK (script_micros > 0),
     delete_on_download boolean NOT NULL DEFAULT FALSE
 );
 INSERT INTO retention_policy DEFAULT VALUES;

@@ -60,11 +60,11 @@ DECLARE
 BEGIN
     INSERT INTO webhook_delivery (id, owner, job_id, external_id, state, error_code, url)
     SELECT gen_random_uuid(), whose, NEW.id, NEW.external_id, NEW.state, NEW.error_code, told.url
-    FROM (SELECT url FROM webhook_endpoint WHERE owner = whose UNION SELECT NEW.input ->> 'webhook_url') AS told
+    FROM (SELECT url FROM webhook_endpoint WHERE owner = whose UNION SELECT CASE NEW.pipeline WHEN 'html' THEN NEW.input ->> 'webhook_url' END) AS told
     WHERE told.url IS NOT NULL;
     RETURN NULL;
 END $$;
-CREATE TRIGGER job_past_announce AFTER INSERT ON job_past FOR EACH ROW WHEN (NEW.pipeline = 'html')
+CREATE TRIGGER job_past_announce AFTER INSERT ON job_past FOR EACH ROW WHEN (NEW.pipeline IN ('html', 'script'))
     EXECUTE FUNCTION ode_announce();
 
 ALTER TABLE webhook_endpoint ENABLE ROW LEVEL SECURITY;

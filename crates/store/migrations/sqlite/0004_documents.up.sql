@@ -5,6 +5,7 @@ CREATE TABLE retention_policy (
     source_micros      INTEGER NOT NULL DEFAULT 604800000000 CHECK (source_micros > 0),
     result_micros      INTEGER NOT NULL DEFAULT 2592000000000 CHECK (result_micros > 0),
     events_micros      INTEGER NOT NULL DEFAULT 7776000000000 CHECK (events_micros > 0),
+    script_micros      INTEGER NOT NULL DEFAULT 2592000000000 CHECK (script_micros > 0),
     delete_on_download INTEGER NOT NULL DEFAULT 0 CHECK (delete_on_download IN (0, 1))
 ) STRICT;
 INSERT INTO retention_policy DEFAULT VALUES;

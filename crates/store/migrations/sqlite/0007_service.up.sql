@@ -51,12 +51,12 @@ CREATE TABLE webhook_delivery (
 CREATE INDEX webhook_delivery_due ON webhook_delivery (due_at) WHERE status = 'pending';
 CREATE INDEX webhook_delivery_job ON webhook_delivery (job_id);
 
-CREATE TRIGGER job_past_announce AFTER INSERT ON job_past WHEN NEW.pipeline = 'html' BEGIN
+CREATE TRIGGER job_past_announce AFTER INSERT ON job_past WHEN NEW.pipeline IN ('html', 'script') BEGIN
     INSERT INTO webhook_delivery (id, owner, job_id, external_id, state, error_code, url)
     SELECT randomblob(16), coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16)), NEW.id,
         NEW.external_id, NEW.state, NEW.error_code, told.url
     FROM (SELECT url FROM webhook_endpoint
             WHERE owner = coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16))
-        UNION SELECT NEW.input ->> '$.webhook_url') AS told
+        UNION SELECT iif(NEW.pipeline = 'html', NEW.input ->> '$.webhook_url', NULL)) AS told
     WHERE told.url IS NOT NULL;
 END;

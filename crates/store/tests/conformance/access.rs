@@ -7,9 +7,10 @@ mod postgres_only {
     };
     use futures_util::future::join_all;
     use jiff::Timestamp;
+    use ode_job::script::{Process, Run};
     use ode_job::{
         Artifact, Check, CheckKind, Ended, ErrorCode, Failure, JobId, Lane, LogLevel, NewJob, Owner, Phase,
-        Pipeline, Severity, State, WorkerId,
+        Pipeline, Progress, Severity, State, WorkerId,
     };
     use ode_store::{Error, FrozenMap, Revision, Store, Wake};
     use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, PgRow};
@@ -238,6 +239,12 @@ mod postgres_only {
             "provider_events",
             "provider_turns",
             "print_order_steps",
+            "seal_key",
+            "script_secret",
+            "script_checkpoint",
+            "script_order",
+            "script_need",
+            "script_turn",
         ];
         for relation in closed {
             let mut tx = guest.of(id_of(ours)).await;
@@ -478,16 +485,52 @@ mod postgres_only {
         guest.leave(&mut database).await;
     }
 
+    /// What people ask these relations, each with the column that says whose a row is; the last ones only count. `{id}` is
+    /// a job of another organisation.
+    const QUERIES: [(&str, Option<&str>); 12] = [
+        ("SELECT * FROM jobs", Some("organisation_id")),
+        ("SELECT * FROM script_jobs WHERE status IN ('pending', 'queued') ORDER BY priority DESC, created_at",
+            Some("organisation_id")),
+        ("SELECT * FROM script_jobs WHERE status = 'in_progress' ORDER BY started_at", Some("organisation_id")),
+        ("SELECT * FROM script_jobs WHERE status = 'failed' ORDER BY created_at DESC", Some("organisation_id")),
+        ("SELECT * FROM script_jobs WHERE status = 'pending' AND retry_count < max_retries AND next_retry_at IS NOT NULL",
+            Some("organisation_id")),
+        ("SELECT * FROM script_jobs WHERE job_type = 'plain' AND status = 'queued'", Some("organisation_id")),
+        ("SELECT * FROM script_jobs WHERE updated_at > now() - interval '1 hour' ORDER BY updated_at DESC",
+            Some("organisation_id")),
+        ("SELECT * FROM script_jobs_failed_summary", Some("organisation_id")),
+        ("SELECT * FROM script_jobs WHERE id = '{id}'", Some("organisation_id")),
+        ("SELECT * FROM script_jobs WHERE job_id = ode_reference('{id}')", Some("organisation_id")),
+        ("SELECT coalesce(sum(count), 0)::bigint FROM script_jobs_queue_status", None),
+        ("SELECT coalesce(sum(completed_count + failed_count + in_progress_count + queued_count), 0)::bigint
+            FROM script_jobs_metrics", None),
+    ];
+
+    /// What each organisation has: as many scripts as its number, and one more of each that has ended.
+    async fn scripts_of(store: &Store, owner: Owner, waiting: usize) -> JobId {
+        let worker = worker(store).await;
+        for ended in [Ended::Succeeded, Ended::Failed(Failure::from(ErrorCode::NotPdf))] {
+            store.enqueue(job(Pipeline::Script).owned_by(owner)).await.unwrap();
+            let claimed = claim_one(store, Lane::Script, worker).await;
+            finish(store, claimed, ended).await;
+        }
+        let jobs = (0..waiting).map(|_| job(Pipeline::Script).owned_by(owner)).collect();
+        let ids = store.enqueue_many(jobs).await.unwrap();
+        // Out of the way of the next owner's, which are claimed in turn.
+        while let [_, ..] = claim(store, Lane::Script, worker, 100).await.as_slice() {}
+        ids[0]
+    }
+
     #[tokio::test]
     async fn shared_connections_never_show_anothers_rows() {
         const ORGANISATIONS: usize = 6;
-        const TRANSACTIONS: usize = 2000;
+        const TRANSACTIONS: usize = 10_000;
         const CONNECTIONS: u32 = 4;
         let mut database = postgres_database().await;
         let owners: Vec<Owner> = (0..ORGANISATIONS).map(|_| organisation()).collect();
+        let mut jobs = Vec::new();
         for (number, owner) in owners.iter().enumerate() {
-            let jobs = (0..=number).map(|_| job(Pipeline::Script).owned_by(*owner)).collect();
-            database.store.enqueue_many(jobs).await.unwrap();
+            jobs.push(scripts_of(&database.store, *owner, number + 1).await);
         }
         let guest = Guest::new(&mut database, CONNECTIONS).await;
         let visit = async |round: usize| {
@@ -499,11 +542,23 @@ mod postgres_only {
             if mine < ORGANISATIONS {
                 run(&mut tx, &format!("SET LOCAL ode.organisation = '{name}'"), &[]).await.unwrap();
             }
-            let view = if random.is_multiple_of(2) { "jobs" } else { "script_jobs" };
-            let seen = format!("SELECT organisation_id::text FROM {view}");
-            let seen: Vec<String> = rows(&mut tx, &seen).await.iter().map(|row| row.get(0)).collect();
-            assert!(seen.iter().all(|owner| *owner == name), "round {round}: {name} saw {seen:?}");
-            assert_eq!(seen.len(), (mine + 1) % (ORGANISATIONS + 1), "round {round}");
+            let (query, whose) = QUERIES[round % QUERIES.len()];
+            let sql = query.replace("{id}", &jobs[(mine + 1) % ORGANISATIONS].to_string());
+            match whose {
+                Some(column) => {
+                    let sql = format!("SELECT {column}::text AS whose FROM ({sql}) AS asked");
+                    let seen: Vec<Option<String>> =
+                        rows(&mut tx, &sql).await.iter().map(|row| row.get("whose")).collect();
+                    let is_own = |whose: &Option<String>| whose.as_deref() == Some(name.as_str());
+                    assert!(seen.iter().all(is_own), "round {round}, {query}: {name} saw {seen:?}");
+                    let is_of_another = query.contains("{id}");
+                    assert!(!is_of_another || seen.is_empty(), "round {round}, {query}: {name} saw {seen:?}");
+                }
+                None => {
+                    let own = if mine < ORGANISATIONS { mine as i64 + 3 } else { 0 };
+                    assert_eq!(number(&mut tx, &sql, &[]).await, own, "round {round}, {query}");
+                }
+            }
             if (random >> 8).is_multiple_of(5) { tx.rollback().await } else { tx.commit().await }.unwrap();
         };
         let walk = async |first: usize| {
@@ -512,6 +567,65 @@ mod postgres_only {
             }
         };
         join_all((0..8).map(walk)).await;
+        guest.leave(&mut database).await;
+    }
+
+    #[tokio::test]
+    async fn scripts_are_found_by_index_however_many_there_were() {
+        let mut database = postgres_database().await;
+        let sql = owner(&mut database);
+        run(sql, "SET enable_seqscan = off", &[]).await.unwrap();
+        let id = Uuid::now_v7();
+        let queries = [
+            (format!("job_id = ode_reference('{id}')"), "script_reference"),
+            (format!("restaurant_id = '{id}'"), "script_restaurant"),
+            (format!("created_by = '{id}' ORDER BY created_at DESC"), "script_creator"),
+            ("job_type = 'plain' AND status = 'failed'".to_owned(), "script_type"),
+            ("created_at > now() - interval '24 hours'".to_owned(), "script_created"),
+        ];
+        for (condition, index) in queries {
+            let plan = rows(sql, &format!("EXPLAIN SELECT * FROM script_jobs WHERE {condition}")).await;
+            let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+            let index = format!("job_past_{index}");
+            assert!(plan.iter().any(|line| line.contains(&index)), "{condition}\n{}", plan.join("\n"));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_ended_script_shows_what_it_ran_as_and_how_far_it_came() {
+        let mut database = postgres_database().await;
+        let store = database.store.clone();
+        let id = store.enqueue(job(Pipeline::Script)).await.unwrap().id();
+        let WorkerId(worker) = worker(&store).await;
+        let claimed = claim_one(&store, Lane::Script, WorkerId(worker)).await;
+        let run = Run {
+            process: Some(Process { pid: 4711, start_ticks: 1, boot_id: "b".into() }),
+            progress: Progress { percent: 40, message: Some("Row 4".into()), step: 2, steps: 5 },
+            ..Run::default()
+        };
+        store.record_run(&claimed.lease, &run).await.unwrap();
+        finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::ScriptFailed))).await;
+        let shown = "SELECT count(*) FROM script_jobs WHERE id = $1 AND status = 'failed' AND worker_id = $2::text
+            AND process_pid = 4711 AND progress_percent = 40 AND progress_message = 'Row 4' AND current_step = 2
+            AND total_steps = 5 AND timeout_at > started_at AND completed_at >= started_at AND cancelled_at IS NULL
+            AND max_retries = 3 AND retry_delay_ms = 5000";
+        assert_eq!(number(owner(&mut database), shown, &[id.0, worker]).await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_person_calls_off_their_own_jobs_only() {
+        let mut database = postgres_database().await;
+        let ours = organisation();
+        let (person, other) = (Uuid::new_v4(), Uuid::new_v4());
+        let asked = |by| NewJob { created_by: Some(by), ..job(Pipeline::Script).owned_by(ours) };
+        let theirs = database.store.enqueue(asked(other)).await.unwrap().id();
+        let own = database.store.enqueue(asked(person)).await.unwrap().id();
+        let guest = Guest::new(&mut database, 1).await;
+        let mut tx = guest.of(id_of(ours)).await;
+        run(&mut tx, &format!("SET LOCAL ode.user = '{person}'"), &[]).await.unwrap();
+        assert_eq!(cancel(&mut tx, theirs).await, Ok(false));
+        assert_eq!(cancel(&mut tx, own).await, Ok(true));
+        tx.commit().await.unwrap();
         guest.leave(&mut database).await;
     }
 

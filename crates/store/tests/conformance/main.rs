@@ -19,6 +19,7 @@ mod reading;
 mod requests;
 mod retention;
 mod schema;
+mod scripts;
 mod service;
 mod web;
 mod workers;

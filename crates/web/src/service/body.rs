@@ -12,18 +12,18 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether a request says that its body is of this type.
-pub(super) fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
+pub(crate) fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
     let said = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     said.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted)
 }
 
-pub(super) fn wrong_type(takes: &str) -> Problem {
+pub(crate) fn wrong_type(takes: &str) -> Problem {
     let detail = format!("Send {takes}, and say so in the header Content-Type.");
     Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::Invalid, detail)
 }
 
 /// The whole body, if it is no larger than this.
-pub(super) async fn whole(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
+pub(crate) async fn whole(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
     match tokio::time::timeout(PATIENCE, axum::body::to_bytes(body, bytes_max)).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(error)) if is_too_long(&error) => Err(Problem::new(
@@ -43,7 +43,7 @@ fn is_too_long(error: &axum::Error) -> bool {
 }
 
 /// Reads JSON. What does not fit is told with its path.
-pub(super) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_slice(json);
     let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();

@@ -115,7 +115,7 @@ pub(super) fn signed(app: &App, job: JobId, name: &str) -> (String, Timestamp) {
 }
 
 /// A name as a part of an address.
-fn encoded(name: &str) -> String {
+pub(crate) fn encoded(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     name.bytes().fold(String::with_capacity(name.len()), |mut text, byte| {
         if plain(byte) {

@@ -12,7 +12,7 @@ use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::Uri;
 use jiff::Timestamp;
-use ode_job::{JobId, JobRecord, JobRef, LogLevel, Phase, Pipeline, State as JobState};
+use ode_job::{JobId, JobRecord, JobRef, LogLevel, LogLine, Phase, Pipeline, State as JobState};
 use ode_store::OwnedFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -196,7 +196,7 @@ impl HtmlListQuery {
     }
 }
 
-fn limit(text: Option<&str>) -> Result<usize, Problem> {
+pub(crate) fn limit(text: Option<&str>) -> Result<usize, Problem> {
     match text.map(str::parse) {
         None => Ok(LIMIT_DEFAULT),
         Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
@@ -266,7 +266,7 @@ pub(crate) struct LogQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Log {
     /// Its lines, oldest first.
-    logs: Vec<LogView>,
+    pub(crate) logs: Vec<LogView>,
 }
 
 /// A line of it.
@@ -285,6 +285,18 @@ pub(crate) struct LogView {
     #[schema(value_type = String, format = "date-time")]
     #[serde(serialize_with = "crate::view::moment")]
     created_at: Timestamp,
+}
+
+impl From<LogLine> for LogView {
+    fn from(line: LogLine) -> Self {
+        LogView {
+            id: line.id,
+            level: line.level,
+            message: line.message,
+            attempt: line.attempt,
+            created_at: line.at,
+        }
+    }
 }
 
 /// What the converter had to say.
@@ -306,14 +318,7 @@ pub(crate) async fn logs(
     let limit = limit(query.limit.as_deref())?;
     let job = find(&app, &caller, &id).await?;
     let lines = app.store.logs(job.id, after, limit).await?;
-    let view = |line: ode_job::LogLine| LogView {
-        id: line.id,
-        level: line.level,
-        message: line.message,
-        attempt: line.attempt,
-        created_at: line.at,
-    };
-    Ok(Json(Log { logs: lines.into_iter().map(view).collect() }))
+    Ok(Json(Log { logs: lines.into_iter().map(LogView::from).collect() }))
 }
 
 /// What happened to a conversion.

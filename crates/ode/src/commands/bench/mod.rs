@@ -6,6 +6,7 @@ mod html;
 mod jobs;
 mod maps;
 mod orders;
+mod scripts;
 mod service;
 mod web;
 
@@ -29,6 +30,8 @@ pub(crate) enum Bench {
     Maps(maps::Maps),
     /// Placing orders exactly once: workers killed, a provider that misbehaves, and an audit of its ledger
     Orders(orders::Orders),
+    /// Signing in by a script: a process that waited with its browser open, against a new one
+    Scripts(scripts::Scripts),
 }
 
 pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
@@ -40,5 +43,6 @@ pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
         Bench::Service(args) => service::run(&args).await,
         Bench::Maps(args) => maps::run(&args),
         Bench::Orders(args) => orders::run(&args).await,
+        Bench::Scripts(args) => scripts::run(&args).await,
     }
 }

@@ -48,7 +48,7 @@ impl Site {
 }
 
 /// A key of an organisation.
-pub(super) fn key(ode: &Ode, organisation: &str) -> String {
+pub(crate) fn key(ode: &Ode, organisation: &str) -> String {
     ode.json(["keys", "create", "--organisation", organisation])["key"].as_str().unwrap().to_owned()
 }
 

@@ -1,0 +1,124 @@
+//! `ode scripts`: look at scripts, make new ones, and run them here and now, without a server or a job.
+
+mod make;
+mod run;
+mod validate;
+
+use super::scripting::catalog;
+use crate::config::Settings;
+use crate::output::{self, Table, WrongUse};
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use ode_script::{Catalog, Origin, Script};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// What to do with scripts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Scripts {
+    /// List the scripts that jobs may ask for
+    List(List),
+    /// Make a new script that runs, to be changed into one's own
+    New(make::New),
+    /// Check manifests, schemas and examples, and that the programs are there
+    Validate(validate::Validate),
+    /// Run a script here and now
+    Run(run::Run),
+    /// Run scripts with the examples of their schemas, on a demo site
+    Test(run::Test),
+    /// Install what the scripts that come with ODE need, with npm
+    Setup,
+}
+
+/// Shown after the long help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  ode scripts list                                    which there are, and whose
+  ode scripts setup                                   once, for those that drive a browser
+  ode scripts new greet --language python --scripts ./scripts
+  ode scripts validate --scripts ./scripts            is everything right?
+  ode scripts run greet --input payload.json --scripts ./scripts
+  ode scripts test greet --scripts ./scripts          with the examples of its schema
+
+docs/scripts.md takes you from nothing to a script of your own.";
+
+/// How to show them.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Print JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(settings: &Settings, command: Scripts) -> anyhow::Result<ExitCode> {
+    match command {
+        Scripts::List(args) => list(settings, &args),
+        Scripts::New(args) => make::run(settings, &args),
+        Scripts::Validate(args) => validate::run(settings, &args),
+        Scripts::Run(args) => run::run(settings, args).await,
+        Scripts::Test(args) => run::test(settings, args).await,
+        Scripts::Setup => setup(settings),
+    }
+}
+
+fn list(settings: &Settings, args: &List) -> anyhow::Result<ExitCode> {
+    let catalog = catalog(settings)?;
+    if args.json {
+        let about = |script: &Arc<Script>| {
+            serde_json::json!({
+                "type": script.name(), "title": script.manifest.title, "version": script.manifest.version,
+                "origin": script.origin, "folder": script.folder, "digest": script.digest,
+                "timeout_s": script.manifest.timeout.as_secs(), "max_retries": script.manifest.max_retries,
+                "steps": script.manifest.steps, "payload": script.payload.document(),
+                "result": script.result.as_ref().map(|schema| schema.document()),
+            })
+        };
+        output::json(&catalog.iter().map(about).collect::<Vec<_>>())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(["TYPE", "VERSION", "FROM", "TITLE"]);
+    for script in catalog.iter() {
+        let origin = match script.origin {
+            Origin::Shipped => "ode",
+            Origin::Own => "own",
+        };
+        let version = script.manifest.version.to_string();
+        table.row([
+            script.name().into(),
+            version.into(),
+            origin.into(),
+            script.manifest.title.as_str().into(),
+        ]);
+    }
+    table.print()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Which scripts are meant: those that are named, or all.
+fn chosen(catalog: &Catalog, names: &[String]) -> anyhow::Result<Vec<Arc<Script>>> {
+    if names.is_empty() {
+        return Ok(catalog.iter().cloned().collect());
+    }
+    names.iter().map(|name| one(catalog, name)).collect()
+}
+
+fn one(catalog: &Catalog, name: &str) -> anyhow::Result<Arc<Script>> {
+    let Some(script) = catalog.get(name) else {
+        let known: Vec<_> = catalog.iter().map(|script| script.name()).collect();
+        bail!(WrongUse(format!("There is no script {name}. There are {}.", known.join(", "))));
+    };
+    Ok(script)
+}
+
+/// Packages are put beside the scripts, where node looks for them.
+fn setup(settings: &Settings) -> anyhow::Result<ExitCode> {
+    let folder = ode_script::unpack(&settings.data)?;
+    let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+    let npm = std::process::Command::new("npm").args(arguments).current_dir(&folder).status();
+    let status = npm.context("npm could not be started. Install node and npm, then try again")?;
+    if !status.success() {
+        bail!("npm could not install the packages. Read what it said above, then try again.");
+    }
+    output::tell(format!("The scripts are ready in {}.", folder.display()));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,212 @@
+//! `ode scripts run` and `ode scripts test`: scripts here and now, in the same runner that jobs have.
+
+use super::{chosen, one};
+use crate::commands::scripting::catalog;
+use crate::config::Settings;
+use crate::output::{self, WrongUse};
+use anyhow::{Context as _, bail};
+use clap::Args;
+use ode_child::Program;
+use ode_demo_site::{Options, Site};
+use ode_script::{Level, News, Order, Outcome, Report, Runner, Script, join};
+use serde_json::{Value, json};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// What to run, and with what.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The script's type
+    name: String,
+    /// File with the payload as JSON; - reads standard input [default: the first example of the schema]
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Site to work on, unless the payload names one
+    #[arg(long, env = "ODE_SCRIPT_SITE", value_name = "URL")]
+    site: Option<String>,
+    /// Go through everything and change nothing, if the script can
+    #[arg(long)]
+    dry_run: bool,
+    /// Seconds that it may take, if that is less than its manifest says
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    /// Folder for the files that it makes
+    #[arg(long, value_name = "DIR")]
+    artifacts: Option<PathBuf>,
+    /// Show the secrets of the result, too
+    #[arg(long)]
+    show_secrets: bool,
+    #[command(flatten)]
+    browser: Browser,
+}
+
+/// What to test.
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// Types to test [default: all that have examples]
+    types: Vec<String>,
+    #[command(flatten)]
+    browser: Browser,
+}
+
+#[derive(Debug, Args)]
+struct Browser {
+    /// Let browsers run without their own sandbox, which they cannot have as root
+    #[arg(long, env = "ODE_BROWSER_NO_SANDBOX")]
+    browser_no_sandbox: bool,
+}
+
+pub(crate) async fn run(settings: &Settings, args: Run) -> anyhow::Result<ExitCode> {
+    let catalog = catalog(settings)?;
+    let script = one(&catalog, &args.name)?;
+    let payload = payload(&script, args.input.as_deref())?;
+    let mut order = order(&script, payload)?;
+    order.site = args.site;
+    order.dry_run = args.dry_run;
+    order.timeout = args.timeout.map(Duration::from_secs);
+    let runner = runner(settings, &args.browser)?;
+    let stop = async {
+        // Without a handler for ctrl-C, it ends this process, and the keeper ends the script.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    };
+    let report = runner.run(order, |news| show(&news), stop).await?;
+    if let Some(folder) = &args.artifacts {
+        write(folder, &report)?;
+    }
+    finish(&report, args.show_secrets)
+}
+
+pub(crate) async fn test(settings: &Settings, args: Test) -> anyhow::Result<ExitCode> {
+    let catalog = catalog(settings)?;
+    let runner = runner(settings, &args.browser)?;
+    let mut is_right = true;
+    for script in chosen(&catalog, &args.types)? {
+        for (number, example) in script.examples().iter().enumerate() {
+            let number = number + 1;
+            let name = script.name();
+            let outcome = try_on_a_demo_site(&runner, &script, example.clone()).await?;
+            let (is_done, said) = match outcome {
+                Outcome::Done(done) => (true, done.message),
+                Outcome::Failed(failed) => (false, format!("{} ({})", failed.message, failed.code)),
+                Outcome::TimedOut => (false, "It took too long.".to_owned()),
+                Outcome::Stopped => (false, "It was stopped.".to_owned()),
+            };
+            let word = if is_done { "ok" } else { "FAILED" };
+            output::line(format!("{word} {name}, example {number}: {said}"))?;
+            is_right &= is_done;
+        }
+        if script.examples().is_empty() && !args.types.is_empty() {
+            let advice = "has no examples. Add some to its payload schema as \"examples\": [{…}].";
+            bail!(WrongUse(format!("{} {advice}", script.name())));
+        }
+    }
+    Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Each example has a site to itself, so that what one leaves is not in the way of the next.
+async fn try_on_a_demo_site(
+    runner: &Runner,
+    script: &Arc<Script>,
+    example: Value,
+) -> anyhow::Result<Outcome> {
+    let any = "127.0.0.1:0";
+    let site = Site::start(TcpListener::bind(any).await?, TcpListener::bind(any).await?, Options::default())?;
+    let mut order = order(script, example)?;
+    order.site = Some(format!("http://{}", site.admin()));
+    let serving = tokio::spawn(site.run());
+    let report = runner.run(order, |news| show(&news), std::future::pending()).await;
+    serving.abort();
+    Ok(report?.outcome)
+}
+
+fn runner(settings: &Settings, browser: &Browser) -> anyhow::Result<Runner> {
+    let mut how = ode_script::Settings::new(&settings.data, Program::this_binary(["child", "keep"])?);
+    how.allow_no_sandbox = browser.browser_no_sandbox;
+    how.spares = 0;
+    Ok(Runner::new(how)?)
+}
+
+fn payload(script: &Script, file: Option<&Path>) -> anyhow::Result<Value> {
+    let Some(file) = file else {
+        return script.examples().first().cloned().context("Name a file with the payload by --input");
+    };
+    let mut text = String::new();
+    let read = match file == Path::new("-") {
+        true => std::io::stdin().read_to_string(&mut text),
+        false => std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut text)),
+    };
+    read.with_context(|| format!("{} cannot be read", file.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
+}
+
+fn order(script: &Arc<Script>, payload: Value) -> anyhow::Result<Order> {
+    if let Err(wrong) = script.check(&payload) {
+        let wrong: Vec<String> =
+            wrong.iter().map(|wrong| format!("{} {}", wrong.path, wrong.message)).collect();
+        bail!(WrongUse(format!("The payload is not right: {}.", wrong.join("; "))));
+    }
+    let (input, secrets) = script.split(payload);
+    Ok(Order::new(format!("JOB_{}", uuid::Uuid::new_v4().simple()), Arc::clone(script), input, secrets))
+}
+
+/// Talk goes to standard error; the result is the only data.
+fn show(news: &News) {
+    match news {
+        News::Started(record) => output::tell(format!("started as process {}", record.pid)),
+        News::Plan(steps) => output::tell(format!("{} steps", steps.len())),
+        News::Step { id, state } => output::tell(format!("step {id}: {state:?}")),
+        News::Progress(progress) => {
+            let message = progress.message.as_deref().unwrap_or_default();
+            output::tell(format!("{:3.0} % {message}", progress.percent));
+        }
+        News::Log(line) => {
+            let mark = if line.level == Level::Info || line.level == Level::Debug { "|" } else { "!" };
+            output::tell(format!("{mark} {}", line.text));
+        }
+        News::Checkpoint { key, .. } => output::tell(format!("checkpoint {key}")),
+    }
+}
+
+fn write(folder: &Path, report: &Report) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    for (number, artifact) in report.artifacts.iter().enumerate() {
+        // A name is what the script says; it must not lead elsewhere.
+        let name = artifact.name.replace(['/', '\\'], "_");
+        let path = folder.join(format!("{}-{}", number + 1, name.trim_start_matches('.')));
+        std::fs::write(&path, &artifact.contents)
+            .with_context(|| format!("{} cannot be written", path.display()))?;
+        output::tell(format!("wrote {}", path.display()));
+    }
+    Ok(())
+}
+
+fn finish(report: &Report, show_secrets: bool) -> anyhow::Result<ExitCode> {
+    let duration_ms = u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX);
+    let (told, code) = match &report.outcome {
+        Outcome::Done(done) => {
+            let data = done.data.clone();
+            let data = if show_secrets { join(data, &done.secrets) } else { data };
+            let told = json!({ "success": true, "partial": done.partial, "message": done.message, "data": data,
+                "duration_ms": duration_ms });
+            (told, ExitCode::SUCCESS)
+        }
+        Outcome::Failed(failed) => {
+            let error = json!({ "code": failed.code, "retryable": failed.retryable, "stack": failed.stack });
+            let told = json!({ "success": false, "message": failed.message, "error": error,
+                "duration_ms": duration_ms });
+            (told, ExitCode::FAILURE)
+        }
+        Outcome::TimedOut => {
+            (json!({ "success": false, "message": "It took too long and was ended." }), ExitCode::FAILURE)
+        }
+        Outcome::Stopped => (json!({ "success": false, "message": "It was stopped." }), ExitCode::FAILURE),
+    };
+    output::json(&told)?;
+    Ok(code)
+}

@@ -1,0 +1,17 @@
+DROP INDEX job_past_script_created;
+DROP INDEX job_past_script_type;
+DROP INDEX job_past_script_creator;
+DROP INDEX job_live_script_creator;
+DROP INDEX job_past_script_restaurant;
+DROP INDEX job_live_script_restaurant;
+DROP TRIGGER job_past_remove_script;
+DROP TRIGGER job_past_script_ended;
+DROP TRIGGER job_live_script_defaults;
+DROP TABLE script_turn;
+DROP TABLE script_need;
+DROP TABLE script_order;
+DROP TABLE script_run;
+DROP TABLE script_checkpoint;
+DROP TABLE script_secret;
+DROP TABLE seal_key;
+DROP TABLE script_type;

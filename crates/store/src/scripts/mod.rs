@@ -1,0 +1,179 @@
+//! Scripts as they are asked for: alone or as a batch in which later ones need earlier ones, with their secrets under
+//! seal, and with a turn that one job at a time has.
+
+mod expire;
+pub(crate) mod gate;
+mod list;
+mod runs;
+pub(crate) mod secrets;
+
+pub use list::{ScriptFacts, ScriptFilter};
+pub use runs::ScriptType;
+pub use secrets::{SealKey, SealSide};
+
+use crate::db::{Param, Tx, params};
+use crate::enqueue::{NewRow, claim_key, fingerprint};
+use crate::error::Error;
+use crate::{Store, micros};
+use jiff::Timestamp;
+use ode_job::{JobId, NewJob, Owner, Sealed, SecretPart};
+use serde_json::json;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// A script that is asked for.
+#[derive(Debug, Clone)]
+pub struct NewScript {
+    /// The job, without its secrets.
+    pub job: NewJob,
+    /// Those.
+    pub secret: Option<Sealed>,
+    /// How long they are kept for whoever tries the job again after it failed.
+    pub keep_secret: Duration,
+    /// While another job of the same owner has this turn, it waits.
+    pub turn: Option<String>,
+    /// It waits until all of these have completed, and is called off when one of them cannot.
+    pub needs: Vec<Need>,
+}
+
+/// A job that another one needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub enum Need {
+    /// One that is there.
+    Job(JobId),
+    /// One of the same batch, by its place in it.
+    Earlier(usize),
+}
+
+/// Scripts that are asked for together: all become jobs, or none.
+#[derive(Debug, Clone)]
+pub struct ScriptOrder {
+    /// Whose they are.
+    pub owner: Owner,
+    /// A second request with the same key is answered with the first one's jobs.
+    pub idempotency_key: Option<String>,
+    /// The name of the batch, if it is one.
+    pub batch: Option<Uuid>,
+    /// The scripts, earlier ones first.
+    pub scripts: Vec<NewScript>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderedScripts {
+    /// The jobs, in the order asked for.
+    pub ids: Vec<JobId>,
+    /// The name of their batch.
+    pub batch: Option<Uuid>,
+    /// Whether an earlier request under the same key made them.
+    pub is_known: bool,
+}
+
+const TAKE_TURN: &str = "INSERT INTO script_turn (owner, turn, holder) VALUES ($1, $2, $3)
+    ON CONFLICT DO NOTHING RETURNING holder";
+const ADD_ORDER: &str =
+    "INSERT INTO script_order (job_id, owner, turn, batch, place) VALUES ($1, $2, $3, $4, $5)";
+const ADD_NEED: &str = "INSERT INTO script_need (job_id, needs) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+const OF_BATCH: &str = "SELECT o.job_id, o.batch FROM script_order k JOIN script_order o ON o.batch = k.batch
+    WHERE k.job_id = $1 ORDER BY o.place";
+
+impl Store {
+    /// Accepts scripts, all or none. When this returns, they are durable.
+    pub async fn enqueue_scripts(&self, order: &ScriptOrder) -> Result<OrderedScripts, Error> {
+        for script in &order.scripts {
+            script.job.check()?;
+        }
+        self.unless_collided(|| self.try_enqueue_scripts(order)).await
+    }
+
+    async fn try_enqueue_scripts(&self, order: &ScriptOrder) -> Result<OrderedScripts, Error> {
+        let owner = order.owner.key();
+        let ids: Vec<JobId> = order.scripts.iter().map(|_| self.inner.mint.job_id()).collect();
+        let mut tx = self.db().begin().await?;
+        if let (Some(key), Some(first)) = (&order.idempotency_key, ids.first())
+            && let Some(known) = claim_key(&mut tx, owner, key, *first, &order.fingerprint()).await?
+        {
+            return self.known_scripts(&mut tx, known).await;
+        }
+        let mut rows = Vec::with_capacity(ids.len());
+        for (script, id) in order.scripts.iter().zip(&ids) {
+            rows.push(script.row(&mut tx, owner, *id).await?);
+        }
+        rows.iter_mut().for_each(|row| self.reserve_slot(row));
+        self.insert_in(&mut tx, &rows).await?;
+        for (place, script) in order.scripts.iter().enumerate() {
+            script.keep(&mut tx, order, &ids, place).await?;
+        }
+        tx.commit().await?;
+        self.tell(rows);
+        Ok(OrderedScripts { ids, batch: order.batch, is_known: false })
+    }
+
+    /// The jobs that a request under the same key made, of which this is the first.
+    async fn known_scripts(&self, tx: &mut Tx, first: JobId) -> Result<OrderedScripts, Error> {
+        let rows = tx.run(OF_BATCH, params![first]).await?;
+        let batch = rows.first().map_or(Ok(None), |row| row.opt_uuid("batch"))?;
+        let mut ids = rows.iter().map(|row| row.job("job_id")).collect::<Result<Vec<_>, _>>()?;
+        if ids.is_empty() {
+            ids.push(first);
+        }
+        Ok(OrderedScripts { ids, batch, is_known: true })
+    }
+}
+
+impl ScriptOrder {
+    /// What makes two requests the same. Secrets do not count: nothing that would tell them apart is kept.
+    fn fingerprint(&self) -> String {
+        let each = |script: &NewScript| json!([fingerprint(&script.job), script.turn, script.needs]);
+        let text = json!(self.scripts.iter().map(each).collect::<Vec<_>>());
+        crate::blobs::sha256_hex(text.to_string().as_bytes())
+    }
+}
+
+impl NewScript {
+    /// The row of this script: in line, unless something is in its way.
+    async fn row(&self, tx: &mut Tx, owner: Uuid, id: JobId) -> Result<NewRow, Error> {
+        let (job, now) = (self.job.clone(), Timestamp::now());
+        let is_later = job.run_at.is_some_and(|at| at > now);
+        if is_later || !self.needs.is_empty() {
+            return Ok(NewRow::held(id, job, now));
+        }
+        let Some(turn) = &self.turn else { return Ok(NewRow::new(id, job, now)) };
+        let is_taken = tx.run(TAKE_TURN, params![owner, turn.as_str(), id]).await?.is_empty();
+        Ok(if is_taken { NewRow::held(id, job, now) } else { NewRow::new(id, job, now) })
+    }
+
+    /// Keeps what belongs to the job beside its row.
+    async fn keep(&self, tx: &mut Tx, order: &ScriptOrder, ids: &[JobId], place: usize) -> Result<(), Error> {
+        let id = ids[place];
+        if self.turn.is_some() || order.batch.is_some() || !self.needs.is_empty() {
+            let number = i64::try_from(place).unwrap_or(i64::MAX);
+            let owner = order.owner.key();
+            tx.run(ADD_ORDER, params![id, owner, self.turn.as_deref(), order.batch, number]).await?;
+        }
+        for need in &self.needs {
+            let needed = match need {
+                Need::Job(job) => *job,
+                Need::Earlier(place) => ids[*place],
+            };
+            tx.run(ADD_NEED, params![id, needed]).await?;
+        }
+        if let Some(sealed) = &self.secret {
+            secrets::keep(tx, id, SecretPart::Input, sealed, self.keep_secret).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A seal as parameters, in the order of the columns.
+fn sealed_params(job: JobId, part: SecretPart, sealed: &Sealed, keep: Duration) -> [Param; 7] {
+    [
+        job.into(),
+        part.as_str().into(),
+        sealed.id.into(),
+        sealed.key_id.as_str().into(),
+        Param::Bytes(sealed.wrapped.clone()),
+        Param::Bytes(sealed.content.clone()),
+        micros(keep).into(),
+    ]
+}

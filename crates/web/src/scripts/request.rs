@@ -1,0 +1,206 @@
+//! A script as it is asked for, checked before it becomes a job.
+
+use crate::App;
+use crate::caller::Caller;
+use crate::problem::Problem;
+use crate::scripts::AcceptedScript;
+use crate::service::body;
+use jiff::Timestamp;
+use ode_job::new::{PRIORITY, RETRIES_MAX, TIMEOUT_MAX};
+use ode_job::{JobId, JobRef, NewJob, Pipeline};
+use ode_store::{Need, NewScript};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::time::Duration;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// Under this name a job's labels say which restaurant it is about.
+const RESTAURANT: &str = "restaurant_id";
+/// A job that needs more others than this is not a step but a whole plan.
+const NEEDS_MAX: usize = 50;
+
+/// A script that is to be run.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewScriptJob)]
+pub(crate) struct Request {
+    /// What the script is to do, as its type has it. What is marked there as secret is sealed and never shown again.
+    #[schema(value_type = Object)]
+    pub(crate) input: Map<String, Value>,
+    /// Higher goes first.
+    #[serde(default)]
+    #[schema(minimum = -1000, maximum = 1000)]
+    pub(crate) priority: i32,
+    /// Not before then.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = "date-time")]
+    pub(crate) run_at: Option<Timestamp>,
+    /// Labels of yours, up to 64 KB.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) metadata: Option<Map<String, Value>>,
+    /// The restaurant it is about, to list by.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    pub(crate) restaurant_id: Option<Uuid>,
+    /// The person who asks for it, to list by.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    pub(crate) created_by: Option<Uuid>,
+    /// Jobs of yours with the same key do not run at once; the type's own key where there is none.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 200)]
+    pub(crate) concurrency_key: Option<String>,
+    /// How often it is tried again after something failed that may pass; as often as its type says where absent.
+    #[serde(default)]
+    #[schema(maximum = 100)]
+    pub(crate) max_retries: Option<u32>,
+    /// Milliseconds that one attempt may take; as long as its type says where absent, and never longer.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 604_800_000)]
+    pub(crate) timeout_ms: Option<u64>,
+    /// Jobs that must have completed before it starts: ids or references, in a batch also names of earlier jobs.
+    #[serde(default)]
+    #[schema(max_items = 50)]
+    pub(crate) depends_on: Vec<String>,
+}
+
+/// A script of a batch.
+#[derive(ToSchema)]
+#[schema(as = NewScriptBatchJob)]
+pub(crate) struct BatchJobForm {
+    /// Which script.
+    #[schema(example = "register-restaurant")]
+    #[expect(dead_code, reason = "only describes the request")]
+    r#type: String,
+    /// A name by which later jobs of the batch say that they need it.
+    #[expect(dead_code, reason = "only describes the request")]
+    name: Option<String>,
+    #[expect(dead_code, reason = "only describes the request")]
+    #[schema(inline)]
+    #[serde(flatten)]
+    request: Request,
+}
+
+/// A script of a batch: which, what others call it, and the rest.
+pub(super) struct BatchRequest {
+    pub(super) kind: String,
+    pub(super) name: Option<String>,
+    pub(super) request: Request,
+}
+
+impl BatchRequest {
+    pub(super) fn read(mut fields: Map<String, Value>) -> Result<Self, Problem> {
+        let mut text = |name: &str| match fields.shift_remove(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(Problem::invalid(format!("{name} is a text."))),
+        };
+        let kind = text("type")?.ok_or_else(|| Problem::invalid("type is missing: it names the script."))?;
+        let name = text("name")?;
+        let request = body::parse(Value::Object(fields).to_string().as_bytes())?;
+        Ok(BatchRequest { kind, name, request })
+    }
+}
+
+impl Request {
+    /// The script, if everything about it is right. `earlier` are the names of earlier jobs of the batch.
+    pub(super) async fn script(
+        self,
+        app: &App,
+        caller: &Caller,
+        kind: &str,
+        earlier: &HashMap<String, usize>,
+    ) -> Result<NewScript, Problem> {
+        let metadata = self.labels()?;
+        self.check()?;
+        let needs = needs(app, caller, &self.depends_on, earlier).await?;
+        let input = Value::Object(self.input);
+        let accepted = app.scripts()?.accept(kind, caller.owner.key(), input).await?;
+        let AcceptedScript { input, secret, keep_secret, timeout, retries_max, turn } = accepted;
+        let mut job = NewJob::new(Pipeline::Script, kind, input).owned_by(caller.owner);
+        (job.priority, job.run_at, job.created_by) = (self.priority, self.run_at, self.created_by);
+        job.metadata = Value::Object(metadata);
+        job.retries_max = Some(self.max_retries.unwrap_or(retries_max));
+        job.timeout = Some(self.timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout)));
+        job.check().map_err(ode_store::Error::from)?;
+        // A caller's own key is told from a type's by its beginning, whatever it says.
+        let turn = self.concurrency_key.map(|key| format!("key:{key}")).or(turn);
+        Ok(NewScript { job, secret, keep_secret, turn, needs })
+    }
+
+    /// What can be told to be wrong before anybody looks at the payload.
+    fn check(&self) -> Result<(), Problem> {
+        if !PRIORITY.contains(&self.priority) {
+            let (least, most) = (PRIORITY.start(), PRIORITY.end());
+            return Err(Problem::invalid(format!("priority is a number from {least} to {most}.")));
+        }
+        if self.max_retries.is_some_and(|count| count > RETRIES_MAX) {
+            return Err(Problem::invalid(format!("max_retries is a number up to {RETRIES_MAX}.")));
+        }
+        let longest = u64::try_from(TIMEOUT_MAX.as_millis()).unwrap_or(u64::MAX);
+        if self.timeout_ms.is_some_and(|ms| ms == 0 || ms > longest) {
+            return Err(Problem::invalid(format!("timeout_ms is a number from 1 to {longest}.")));
+        }
+        let is_key = |key: &String| !key.is_empty() && key.chars().count() <= 200 && !key.contains('\0');
+        if !self.concurrency_key.iter().all(is_key) {
+            return Err(Problem::invalid("concurrency_key is a text of 1 to 200 characters."));
+        }
+        if self.depends_on.len() > NEEDS_MAX {
+            return Err(Problem::invalid(format!("depends_on names up to {NEEDS_MAX} jobs.")));
+        }
+        Ok(())
+    }
+
+    /// The caller's labels, and which restaurant it is about.
+    fn labels(&self) -> Result<Map<String, Value>, Problem> {
+        let mut labels = self.metadata.clone().unwrap_or_default();
+        let Some(id) = self.restaurant_id else { return Ok(labels) };
+        let id = Value::from(id.to_string());
+        match labels.insert(RESTAURANT.to_owned(), id.clone()) {
+            Some(other) if other != id => {
+                Err(Problem::invalid("restaurant_id and metadata.restaurant_id differ. Give one of them."))
+            }
+            _ => Ok(labels),
+        }
+    }
+}
+
+/// The restaurant that a job's labels name.
+pub(super) fn restaurant(metadata: &Value) -> Option<Uuid> {
+    metadata[RESTAURANT].as_str()?.parse().ok()
+}
+
+/// The jobs that one needs: earlier ones of its batch, or others of the same owner.
+async fn needs(
+    app: &App,
+    caller: &Caller,
+    names: &[String],
+    earlier: &HashMap<String, usize>,
+) -> Result<Vec<Need>, Problem> {
+    let mut needs = Vec::with_capacity(names.len());
+    for name in names {
+        let need = match (earlier.get(name), name.parse::<JobRef>()) {
+            (Some(place), _) => Need::Earlier(*place),
+            (None, Ok(_)) => Need::Job(of_caller(app, caller, name).await?),
+            (None, Err(_)) => return Err(unknown_need(name)),
+        };
+        if !needs.contains(&need) {
+            needs.push(need);
+        }
+    }
+    Ok(needs)
+}
+
+async fn of_caller(app: &App, caller: &Caller, name: &str) -> Result<JobId, Problem> {
+    super::find(app, caller, name).await.map(|job| job.id).map_err(|_| unknown_need(name))
+}
+
+fn unknown_need(name: &str) -> Problem {
+    let name: String = name.chars().take(60).collect();
+    Problem::invalid(format!(
+        "depends_on names \"{name}\", which is neither a job of yours nor the name of an earlier job of the batch."
+    ))
+}

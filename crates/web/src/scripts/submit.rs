@@ -1,0 +1,209 @@
+//! `POST /v1/scripts/{type}` and `/v1/scripts/batch`: one script, or a sequence of them.
+
+use super::address;
+use super::request::{BatchJobForm, BatchRequest, Request};
+use crate::App;
+use crate::caller::Caller;
+use crate::print::idempotency_key;
+use crate::problem::{Problem, ProblemDocument, Sending};
+use crate::service::body;
+use axum::Json;
+use axum::extract::{Extension, Path, Request as HttpRequest, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use ode_job::{JobId, JobRef, State as JobState};
+use ode_store::{Need, NewScript, OrderedScripts, ScriptOrder};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// The largest input, and what stands around it.
+const REQUEST_BYTES_MAX: usize = (1 << 20) + (128 << 10);
+/// Onboarding takes a dozen steps; a hundred jobs that need each other are beyond what a person can follow.
+const BATCH_MAX: usize = 100;
+const BATCH_BYTES_MAX: usize = 10 << 20;
+
+/// A script that was taken.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AcceptedScriptJob {
+    /// Its id.
+    #[schema(value_type = String, format = "uuid")]
+    id: JobId,
+    /// The name people use for it; taken wherever an id is.
+    #[schema(example = "JOB_20261115_093000_1a2b3c4d")]
+    job_id: String,
+    /// Which script.
+    #[schema(example = "add-item-tags")]
+    job_type: String,
+    /// `pending`, `queued`, `in_progress`, `completed`, `failed`, `cancelled` or `timed_out`.
+    #[schema(example = "queued")]
+    status: &'static str,
+    /// Where to look.
+    links: ScriptLink,
+}
+
+/// Where a script is found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ScriptLink {
+    /// The job.
+    #[serde(rename = "self")]
+    itself: String,
+}
+
+/// Scripts that belong together.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewScriptBatch)]
+pub(crate) struct Batch {
+    /// Whether each needs the one before it, beside what it says itself.
+    #[serde(default)]
+    in_order: bool,
+    /// The scripts, earlier ones first.
+    #[schema(value_type = Vec<BatchJobForm>, min_items = 1, max_items = 100)]
+    jobs: Vec<Map<String, Value>>,
+}
+
+/// A batch that was taken.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AcceptedBatch {
+    /// The batch, to list by.
+    #[schema(value_type = String, format = "uuid")]
+    batch_id: Uuid,
+    /// Its jobs, in the order sent.
+    jobs: Vec<AcceptedScriptJob>,
+}
+
+/// Asks for a script to be run.
+#[utoipa::path(post, path = "/v1/scripts/{type}", tag = "scripts", security(("key" = [])),
+    params(("type" = String, Path, description = "Which script", example = "add-item-tags"),
+        ("Idempotency-Key" = Option<String>, Header,
+            description = "A name for this request: sent again under it, it is answered with the same job. Secrets do not count")),
+    request_body(content = Request, content_type = "application/json"),
+    responses(
+        (status = 202, body = AcceptedScriptJob, headers(("Location" = String, description = "The job"))),
+        (status = 200, body = AcceptedScriptJob, description = "The same request was made before; this is its job"),
+        (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
+        Sending))]
+pub(crate) async fn submit(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(kind): Path<String>,
+    request: HttpRequest,
+) -> Result<Response, Problem> {
+    let idempotency_key = idempotency_key(request.headers())?;
+    let request: Request = read(request, REQUEST_BYTES_MAX).await?;
+    let script = request.script(&app, &caller, &kind, &HashMap::new()).await?;
+    let order = ScriptOrder { owner: caller.owner, idempotency_key, batch: None, scripts: vec![script] };
+    let ordered = app.store.enqueue_scripts(&order).await?;
+    let status = accepted_status(&app, &caller, &ordered);
+    let job = answers(&app, &caller, &order, &ordered).await?.pop().ok_or_else(Problem::our_fault)?;
+    let location = HeaderValue::from_str(&job.links.itself).map_err(|_| Problem::our_fault())?;
+    Ok((status, [(header::LOCATION, location)], Json(job)).into_response())
+}
+
+/// Asks for scripts to be run one after the other, or as they need each other: all are taken, or none.
+///
+/// A job waits, `pending`, until every job that it needs has completed. When one of those fails for good, is cancelled or
+/// runs out of time, it is cancelled too, and `reason` says why.
+#[utoipa::path(post, path = "/v1/scripts/batch", tag = "scripts", security(("key" = [])),
+    params(("Idempotency-Key" = Option<String>, Header,
+        description = "A name for this request: sent again under it, it is answered with the same jobs. Secrets do not count")),
+    request_body(content = Batch, content_type = "application/json"),
+    responses(
+        (status = 202, body = AcceptedBatch),
+        (status = 200, body = AcceptedBatch, description = "The same request was made before; these are its jobs"),
+        (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
+        Sending))]
+pub(crate) async fn batch(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: HttpRequest,
+) -> Result<Response, Problem> {
+    let idempotency_key = idempotency_key(request.headers())?;
+    let batch: Batch = read(request, BATCH_BYTES_MAX).await?;
+    let scripts = scripts(&app, &caller, batch).await?;
+    let batch = Some(Uuid::now_v7());
+    let order = ScriptOrder { owner: caller.owner, idempotency_key, batch, scripts };
+    let ordered = app.store.enqueue_scripts(&order).await?;
+    let status = accepted_status(&app, &caller, &ordered);
+    let jobs = answers(&app, &caller, &order, &ordered).await?;
+    // A key under which a single script was asked for was refused as another request before.
+    let batch_id = ordered.batch.ok_or_else(Problem::our_fault)?;
+    Ok((status, Json(AcceptedBatch { batch_id, jobs })).into_response())
+}
+
+async fn read<T: serde::de::DeserializeOwned>(request: HttpRequest, bytes_max: usize) -> Result<T, Problem> {
+    if !body::is_of_type(request.headers(), "application/json") {
+        return Err(body::wrong_type("application/json"));
+    }
+    body::parse(&body::whole(request.into_body(), bytes_max).await?)
+}
+
+/// The scripts of a batch, each with what it needs.
+async fn scripts(app: &App, caller: &Caller, batch: Batch) -> Result<Vec<NewScript>, Problem> {
+    if batch.jobs.is_empty() || batch.jobs.len() > BATCH_MAX {
+        return Err(Problem::invalid(format!(
+            "jobs has 1 to {BATCH_MAX} scripts. Send more in another batch."
+        )));
+    }
+    let mut scripts: Vec<NewScript> = Vec::with_capacity(batch.jobs.len());
+    let mut names = HashMap::new();
+    for (place, fields) in batch.jobs.into_iter().enumerate() {
+        let within = |problem: Problem| problem.within(&format!("jobs[{place}]"));
+        let BatchRequest { kind, name, request } = BatchRequest::read(fields).map_err(within)?;
+        let mut script = request.script(app, caller, &kind, &names).await.map_err(within)?;
+        if let Some(before) = place.checked_sub(1).filter(|_| batch.in_order) {
+            script.needs.push(Need::Earlier(before));
+        }
+        scripts.push(script);
+        if let Some(name) = name
+            && names.insert(name.clone(), place).is_some()
+        {
+            return Err(Problem::invalid(format!("Two jobs of the batch are named {name:?}. Rename one.")));
+        }
+    }
+    Ok(scripts)
+}
+
+fn accepted_status(app: &App, caller: &Caller, ordered: &OrderedScripts) -> StatusCode {
+    if ordered.is_known {
+        return StatusCode::OK;
+    }
+    app.lists.forget(caller.owner);
+    for id in &ordered.ids {
+        tracing::info!(job.id = %id, job.pipeline = "script", "accepted job {id}");
+    }
+    StatusCode::ACCEPTED
+}
+
+/// What is said of the jobs of a request: where they stand if they were there, where they begin if they are new.
+async fn answers(
+    app: &App,
+    caller: &Caller,
+    order: &ScriptOrder,
+    ordered: &OrderedScripts,
+) -> Result<Vec<AcceptedScriptJob>, Problem> {
+    let mut jobs = Vec::with_capacity(ordered.ids.len());
+    for (id, script) in ordered.ids.iter().zip(&order.scripts) {
+        let state = if ordered.is_known {
+            app.store.job_of(caller.owner, JobRef::Id(*id)).await?.state
+        } else if script.needs.is_empty() && script.job.run_at.is_none() && script.turn.is_none() {
+            // Whether it has started already is told where it is looked for.
+            JobState::Queued
+        } else {
+            JobState::Pending
+        };
+        let itself = address(&id.to_string());
+        jobs.push(AcceptedScriptJob {
+            id: *id,
+            job_id: id.reference(),
+            job_type: script.job.kind.clone(),
+            status: state.as_str(),
+            links: ScriptLink { itself },
+        });
+    }
+    Ok(jobs)
+}
