@@ -48,7 +48,10 @@ async function attempt(run, payload, events, openBrowser) {
     job = new Job(payload, input, events);
     const site = input.siteUrl ?? payload.site;
     if (!site) {
-      throw new Failure("payload_wrong", "No site is named. Put siteUrl into the payload, or set script.site_url.");
+      throw new Failure(
+        "payload_wrong",
+        "No site is named. Put siteUrl into the payload, or start the worker with --script-site.",
+      );
     }
     page = await openPage(await openBrowser());
     const { message, data, partial = false } = await run({ job, page, input, site });
