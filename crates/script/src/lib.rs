@@ -56,7 +56,7 @@ pub use run::{Runner, Settings};
 pub use schema::{INVALID_MAX, Invalid, Schema, SchemaError};
 pub use script::{MANIFEST, Origin, Script};
 pub use seal::{Bond, Keyring, SealTo};
-pub use shipped::unpack;
+pub use shipped::{unpack, unpacked};
 
 use std::path::{Path, PathBuf};
 

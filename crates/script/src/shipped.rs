@@ -9,7 +9,7 @@ include!(concat!(env!("OUT_DIR"), "/files.rs"));
 /// Unpacks the shipped scripts below a data directory, unless they are there, and says where. The folder is named
 /// by what is in it: another version of ODE has another.
 pub fn unpack(data: &Path) -> Result<PathBuf, Error> {
-    let folder = data.join("scripts").join(digest());
+    let folder = unpacked(data);
     if folder.is_dir() {
         return Ok(folder);
     }
@@ -24,6 +24,11 @@ pub fn unpack(data: &Path) -> Result<PathBuf, Error> {
             if folder.is_dir() { Ok(folder) } else { Err(Error::file(&folder, error)) }
         }
     }
+}
+
+/// Where the shipped scripts are once they are unpacked.
+pub fn unpacked(data: &Path) -> PathBuf {
+    data.join("scripts").join(digest())
 }
 
 fn write(folder: &Path) -> std::io::Result<()> {
@@ -62,7 +67,11 @@ mod tests {
         for (name, contents) in FILES {
             assert_eq!(std::fs::read(folder.join(name)).unwrap(), *contents, "{name}");
         }
-        crate::Catalog::load(&folder, None).unwrap();
+        for script in crate::Catalog::load(&folder, None).unwrap().iter() {
+            for example in script.examples() {
+                assert_eq!(script.check(example), Ok(()), "an example of {}", script.name());
+            }
+        }
         assert_eq!(std::fs::read_dir(data.path().join("scripts")).unwrap().count(), 1);
     }
 }

@@ -29,6 +29,7 @@ pub(crate) async fn run(settings: &Settings, args: &Doctor) -> anyhow::Result<Ex
     findings.push(check_files(settings).await);
     findings.extend(check_disks(settings));
     findings.push(check_redis(settings).await);
+    findings.push(check_scripts(settings));
     if args.json {
         output::json(&findings)?;
     } else {
@@ -159,6 +160,20 @@ fn check_disk(name: &str, place: &Path) -> Finding {
     } else {
         Finding::bad(name, found, "Free some space, or move --data: uploads pause when the disk is full.")
     }
+}
+
+/// Whoever runs no browser scripts needs none of it, so that nothing is bad here.
+fn check_scripts(settings: &Settings) -> Finding {
+    let packages = ode_script::unpacked(&settings.data).join("node_modules/playwright-core");
+    let mut missing = Vec::new();
+    if !packages.is_dir() {
+        missing.push("`ode scripts setup` installs the packages that browser scripts need".to_owned());
+    }
+    if let Err(failed) = ode_script::find_browser(None, true) {
+        missing.push(failed.message);
+    }
+    let found = if missing.is_empty() { "ready for browsers".to_owned() } else { missing.join("; ") };
+    Finding::ok("scripts", found)
 }
 
 async fn check_redis(settings: &Settings) -> Finding {

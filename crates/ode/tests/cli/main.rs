@@ -18,6 +18,7 @@ mod maps;
 mod migrate;
 mod ocr;
 mod orders;
+mod own_scripts;
 mod places;
 mod scripts;
 mod serve;

@@ -45,6 +45,19 @@ impl Visitor {
         Ok(())
     }
 
+    /// Asks for a script with an API key.
+    pub(super) async fn ask(&mut self, name: &str, key: &str, body: &str) -> anyhow::Result<()> {
+        let headers = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
+        let line = format!("POST /v1/scripts/{name} HTTP/1.1");
+        let head = self.request(&line, &headers, &[body.as_bytes()]).await?;
+        ensure!(
+            head.starts_with("HTTP/1.1 202"),
+            "a script was answered with {}",
+            head.lines().next().unwrap_or_default()
+        );
+        Ok(())
+    }
+
     /// Sends a request and reads its answer to the end; answers the head.
     async fn request(&mut self, line: &str, headers: &str, body: &[&[u8]]) -> anyhow::Result<String> {
         let length: usize = body.iter().map(|part| part.len()).sum();

@@ -1,13 +1,16 @@
-//! What a waiting process saves: the reference login on a demo site, by a process that is started for it and by one that
-//! waited with its browser open, in turns.
+//! What scripts cost. `login`: the reference login on a demo site, by a process that is started for it and by one that
+//! waited with its browser open, in turns. `submit`: asking for one over HTTP while thousands wait.
 
+use super::client::Visitor;
+use super::web::{Place, Server, percentiles};
 use crate::output;
 use anyhow::{Context as _, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ode_child::Program;
 use ode_demo_site::{Options, Owner, Site};
 use ode_script::{Catalog, News, Order, Outcome, Runner, Script, Settings, StepState};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,6 +20,15 @@ use tokio::net::TcpListener;
 /// With what.
 #[derive(Debug, Args)]
 pub(crate) struct Scripts {
+    /// The measurement
+    #[arg(value_enum, default_value = "login")]
+    phase: Phase,
+    /// Where jobs wait: the database of DATABASE_URL, or SQLite
+    #[arg(value_enum, default_value = "sqlite")]
+    place: Place,
+    /// Jobs that wait already when submitting is measured
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    queued: usize,
     /// Folder of the scripts that come with ODE, with their packages installed
     #[arg(long, value_name = "DIR", default_value = "scripts")]
     folder: PathBuf,
@@ -34,12 +46,71 @@ pub(crate) struct Scripts {
     browser_no_sandbox: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Phase {
+    /// Signing in, by a process that waited and by a new one
+    Login,
+    /// Asking for a script while others wait
+    Submit,
+}
+
+/// How many ask at once while the line is made.
+const ASKING: usize = 8;
+/// How many are measured, one after the other.
+const MEASURED: usize = 1000;
 /// The step that ends when the page after the login is there.
 const STEP: &str = "sign-in";
 /// A spare that has not come by then will not.
 const SPARE_PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(args: &Scripts) -> anyhow::Result<ExitCode> {
+    let measured = match args.phase {
+        Phase::Login => logins(args).await?,
+        Phase::Submit => submits(args).await?,
+    };
+    output::line(measured)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn submits(args: &Scripts) -> anyhow::Result<Value> {
+    let own = tempfile::tempdir().context("No temporary directory could be made")?;
+    std::fs::create_dir(own.path().join("wait"))?;
+    std::fs::write(
+        own.path().join("wait/script.toml"),
+        "type = \"wait\"\ntitle = \"Wait\"\nversion = 1\ncommand = [\"true\"]\n[payload]\ntype = \"object\"\n",
+    )?;
+    let server = Server::start(args.place, Some(own.path()))?;
+    let mut keys = std::process::Command::new(std::env::current_exe()?);
+    keys.args(["keys", "create", "--organisation", "bench", "--data"]).arg(server.directory.path());
+    let made = keys.args(args.place.arguments()?).output().context("No key could be made")?;
+    let key = String::from_utf8(made.stdout)?.trim().to_owned();
+    let asking = (0..ASKING).map(|_| {
+        let (address, key, count) = (server.address, key.clone(), args.queued / ASKING);
+        tokio::spawn(async move { ask(address, &key, count).await })
+    });
+    for asked in asking.collect::<Vec<_>>() {
+        asked.await??;
+    }
+    let mut measured = percentiles(ask(server.address, &key, MEASURED).await?);
+    measured["peer"] = json!("ode");
+    measured["phase"] = json!("submit");
+    measured["queued"] = json!(args.queued);
+    Ok(measured)
+}
+
+/// How long each of so many requests took.
+async fn ask(address: SocketAddr, key: &str, count: usize) -> anyhow::Result<Vec<Duration>> {
+    let mut visitor = Visitor::arrive(address).await?;
+    let mut took = Vec::with_capacity(count);
+    for _ in 0..count {
+        let began = Instant::now();
+        visitor.ask("wait", key, r#"{"input": {}}"#).await?;
+        took.push(began.elapsed());
+    }
+    Ok(took)
+}
+
+async fn logins(args: &Scripts) -> anyhow::Result<Value> {
     let place = tempfile::tempdir().context("No temporary directory could be made")?;
     let script = reference(&args.folder, place.path())?;
     let any = "127.0.0.1:0";
@@ -66,11 +137,10 @@ pub(crate) async fn run(args: &Scripts) -> anyhow::Result<ExitCode> {
     }
     serving.abort();
     let (cold, spare) = (Spread::of(cold_ms), Spread::of(spare_ms));
-    output::line(json!({
-        "peer": "ode", "phase": "scripts", "rounds": args.rounds, "cold_ms": cold, "spare_ms": spare,
+    Ok(json!({
+        "peer": "ode", "phase": "login", "rounds": args.rounds, "cold_ms": cold, "spare_ms": spare,
         "times_faster": (10.0 * cold.p50 / spare.p50).round() / 10.0,
-    }))?;
-    Ok(ExitCode::SUCCESS)
+    }))
 }
 
 /// Middle and ends, in milliseconds.

@@ -37,17 +37,29 @@ enum Phase {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Place {
+pub(super) enum Place {
     /// PostgreSQL
     Default,
     /// A temporary SQLite file
     Sqlite,
 }
 
+impl Place {
+    /// What names its database to a command.
+    pub(super) fn arguments(self) -> anyhow::Result<Vec<String>> {
+        if self == Place::Sqlite {
+            return Ok(Vec::new());
+        }
+        let url = std::env::var("DATABASE_URL");
+        let url = url.context("DATABASE_URL is not set: name an empty PostgreSQL database")?;
+        Ok(vec!["--database".to_owned(), url])
+    }
+}
+
 const MB: usize = 1 << 20;
 
 pub(crate) async fn run(args: &Web) -> anyhow::Result<ExitCode> {
-    let server = Server::start(args.place)?;
+    let server = Server::start(args.place, None)?;
     let mut out = match args.phase {
         Phase::Uploads => uploads(&server).await?,
         Phase::Polls => polls(&server).await?,
@@ -62,25 +74,24 @@ pub(crate) async fn run(args: &Web) -> anyhow::Result<ExitCode> {
 }
 
 /// The service under test. It ends with this.
-struct Server {
+pub(super) struct Server {
     child: Child,
-    address: SocketAddr,
-    directory: TempDir,
+    pub(super) address: SocketAddr,
+    pub(super) directory: TempDir,
 }
 
 impl Server {
-    fn start(place: Place) -> anyhow::Result<Self> {
+    /// Starts it, perhaps with scripts of one's own.
+    pub(super) fn start(place: Place, scripts: Option<&Path>) -> anyhow::Result<Self> {
         raise_descriptors();
         let directory = tempfile::Builder::new().prefix("ode-bench-").tempdir()?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["web", "--listen", "127.0.0.1:0", "--data"]).arg(directory.path());
         // A line for each of thousands of uploads would be measured too.
         command.args(["--log", "warn", "--uploads-a-minute", "1000000000", "--polls-a-minute", "1000000000"]);
-        if place == Place::Default {
-            let url = std::env::var("DATABASE_URL");
-            command
-                .arg("--database")
-                .arg(url.context("DATABASE_URL is not set: name an empty PostgreSQL database")?);
+        command.args(place.arguments()?);
+        if let Some(scripts) = scripts {
+            command.arg("--scripts").arg(scripts);
         }
         let mut child = command.stdout(Stdio::piped()).spawn().context("The service could not be started")?;
         let mut line = String::new();
@@ -322,7 +333,7 @@ fn median(values: &mut [f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-fn percentiles(mut took: Vec<Duration>) -> Value {
+pub(super) fn percentiles(mut took: Vec<Duration>) -> Value {
     took.sort_unstable();
     let at = |share: f64| {
         let place = (took.len().saturating_sub(1)) as f64 * share;

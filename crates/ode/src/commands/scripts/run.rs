@@ -85,7 +85,7 @@ pub(crate) async fn run(settings: &Settings, args: Run) -> anyhow::Result<ExitCo
 pub(crate) async fn test(settings: &Settings, args: Test) -> anyhow::Result<ExitCode> {
     let catalog = catalog(settings)?;
     let runner = runner(settings, &args.browser)?;
-    let mut is_right = true;
+    let (mut is_right, mut count) = (true, 0);
     for script in chosen(&catalog, &args.types)? {
         for (number, example) in script.examples().iter().enumerate() {
             let number = number + 1;
@@ -100,12 +100,14 @@ pub(crate) async fn test(settings: &Settings, args: Test) -> anyhow::Result<Exit
             let word = if is_done { "ok" } else { "FAILED" };
             output::line(format!("{word} {name}, example {number}: {said}"))?;
             is_right &= is_done;
+            count += 1;
         }
         if script.examples().is_empty() && !args.types.is_empty() {
             let advice = "has no examples. Add some to its payload schema as \"examples\": [{…}].";
             bail!(WrongUse(format!("{} {advice}", script.name())));
         }
     }
+    output::tell(format!("{count} examples were run."));
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
