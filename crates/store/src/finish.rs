@@ -369,7 +369,7 @@ fn move_row(change: &Change) -> Value {
     };
     json!({
         "id": change.id, "fence": change.fence, "lane": lane, "next_lane": next_lane,
-        "run_at": run_at.map(Timestamp::as_microsecond),
+        "wait": run_at.map(|at| (at.as_microsecond() - Timestamp::now().as_microsecond()).max(0)),
         // A try that was handed back did not happen.
         "attempts": -i32::from(matches!(spent, Some(Spent::HandedBack | Spent::Postponed))), "retries": i32::from(spent == Some(Spent::Retry)),
         "crashes": i32::from(spent == Some(Spent::Crash)), "advance": i32::from(change.advance),

@@ -253,17 +253,17 @@ WITH d AS (
 )
 SELECT id FROM d";
 
-/// Moves jobs that stay live. Parameters as for [`END`], less `$7`; each job brings its new lane and moment,
-/// and what it has spent.
+/// Moves jobs that stay live. Parameters as for [`END`], less `$7`; each job brings its new lane, how long it
+/// waits, which is counted by the database's clock, and what it has spent.
 pub(crate) const MOVE: &str = "
 WITH m AS (
-    UPDATE job_live l SET state = $6, lane = coalesce(r.lane, CASE WHEN l.advance THEN r.next_lane END), run_at = r.run_at, worker = NULL, lease_until = NULL,
+    UPDATE job_live l SET state = $6, lane = coalesce(r.lane, CASE WHEN l.advance THEN r.next_lane END), run_at = {after r.wait}, worker = NULL, lease_until = NULL,
         timeout_at = NULL, stop_at = CASE WHEN r.attempts < 0 THEN l.stop_at END, process_pid = NULL, progress_percent = NULL, progress_message = NULL,
         progress_step = NULL, progress_steps = NULL, attempts = l.attempts + r.attempts,
         retries = l.retries + r.retries, crashes = l.crashes + r.crashes, history = l.history || $3,
         advance = coalesce(l.advance, CASE WHEN r.advance = 1 THEN TRUE END),
         queued_at = CASE WHEN r.lane IS NULL THEN l.queued_at ELSE now() END, updated_at = now()
-    FROM {rows $1: id uuid, fence int, lane lane, next_lane lane, run_at moment, attempts int, retries int, crashes int, advance int}
+    FROM {rows $1: id uuid, fence int, lane lane, next_lane lane, wait int, attempts int, retries int, crashes int, advance int}
     WHERE l.id = r.id AND l.fence = r.fence AND l.state = $5
     RETURNING l.id
 ), e AS (

@@ -182,13 +182,13 @@ pub(crate) const END: &str = "
 
 /// Likewise; [`TELL`] follows.
 pub(crate) const MOVE: &str = "
-    UPDATE job_live SET state = $6, lane = coalesce(r.lane, iif(job_live.advance, r.next_lane, NULL)), run_at = r.run_at, worker = NULL, lease_until = NULL,
+    UPDATE job_live SET state = $6, lane = coalesce(r.lane, iif(job_live.advance, r.next_lane, NULL)), run_at = {after r.wait}, worker = NULL, lease_until = NULL,
         timeout_at = NULL, stop_at = iif(r.attempts < 0, job_live.stop_at, NULL), process_pid = NULL, progress_percent = NULL, progress_message = NULL,
         progress_step = NULL, progress_steps = NULL, attempts = job_live.attempts + r.attempts,
         retries = job_live.retries + r.retries, crashes = job_live.crashes + r.crashes,
         history = job_live.history || $3,
         advance = coalesce(job_live.advance, nullif(r.advance, 0)),
         queued_at = iif(r.lane IS NULL, job_live.queued_at, {now}), updated_at = {now}
-    FROM {rows $10: id of $1, fence int, lane text, next_lane text, run_at moment, attempts int, retries int, crashes int, advance int}
+    FROM {rows $10: id of $1, fence int, lane text, next_lane text, wait int, attempts int, retries int, crashes int, advance int}
     WHERE job_live.id = r.id AND job_live.fence = r.fence AND job_live.state = $5
     RETURNING job_live.id";

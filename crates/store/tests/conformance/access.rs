@@ -101,7 +101,7 @@ mod postgres_only {
             let key = Some(pipeline.to_string());
             if *pipeline == Pipeline::Print {
                 let map = FrozenMap::new(r#"{"schema":1}"#.into(), None);
-                ids.push(store.print_map(owner, &map, key, false).await.unwrap().job);
+                ids.push(store.print_map(owner, &map, key, None).await.unwrap().job);
                 continue;
             }
             let new = NewJob { idempotency_key: key, ..job(*pipeline).owned_by(owner) };
@@ -351,8 +351,8 @@ mod postgres_only {
         let mut database = postgres_database().await;
         let (ours, theirs) = (organisation(), organisation());
         let map = || FrozenMap::new(r#"{"schema":1}"#.into(), None);
-        let own = database.store.print_map(ours, &map(), None, false).await.unwrap().map;
-        let others = database.store.print_map(theirs, &map(), None, false).await.unwrap().map;
+        let own = database.store.print_map(ours, &map(), None, None).await.unwrap().map;
+        let others = database.store.print_map(theirs, &map(), None, None).await.unwrap().map;
         let guest = Guest::new(&mut database, 1).await;
         let print = |map: Uuid| {
             let input = format!("jsonb_build_object('printable_map_id', '{map}')");
