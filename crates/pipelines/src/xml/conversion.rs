@@ -146,7 +146,12 @@ fn shadows(page: &Extraction) -> Vec<Shadow> {
 }
 
 pub(crate) fn failed(code: ErrorCode, message: impl ToString) -> Failure {
-    Failure { code: code.to_string(), message: message.to_string(), retryable: code.is_retryable(), stack: None }
+    Failure {
+        code: code.to_string(),
+        message: message.to_string(),
+        retryable: code.is_retryable(),
+        stack: None,
+    }
 }
 
 pub(crate) fn refused(refusal: Refusal) -> Failure {
