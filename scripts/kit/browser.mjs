@@ -22,7 +22,12 @@ function findBrowser() {
       return false;
     }
   });
-  if (!found) throw new Failure("setup_missing", "No browser was found. Install chromium-headless-shell or chromium on the worker.");
+  if (!found) {
+    throw new Failure(
+      "setup_missing",
+      "No browser was found. Install chromium-headless-shell or chromium on the worker.",
+    );
+  }
   return found;
 }
 
@@ -33,7 +38,10 @@ export const isAskedToStop = () => isStopping;
 
 /** Closes the browser and ends the process when a signal asks for it. Whoever sent it ends what hangs. */
 function endOnSignal(browser) {
-  for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]]) {
+  for (const [signal, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ]) {
     process.once(signal, async () => {
       isStopping = true;
       await browser.close().catch(() => {});
@@ -48,7 +56,11 @@ export async function launch({ executable, sandbox = true } = {}) {
   try {
     playwright = await import("playwright-core");
   } catch (cause) {
-    throw new Failure("setup_missing", "playwright-core is not installed on the worker. Run `ode scripts setup` there.", { cause });
+    throw new Failure(
+      "setup_missing",
+      "playwright-core is not installed on the worker. Run `ode scripts setup` there.",
+      { cause },
+    );
   }
   const browser = await playwright.chromium.launch({
     executablePath: executable ?? findBrowser(),

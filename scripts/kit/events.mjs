@@ -26,11 +26,13 @@ export class Events {
   send(event) {
     const line = Buffer.from(`${JSON.stringify(event)}\n`);
     if (line.length > LINE_BYTES_MAX) {
-      if (event.t === "result") throw new Error(`The result has ${line.length} bytes; at most ${LINE_BYTES_MAX} are read.`);
+      if (event.t === "result") {
+        throw new Error(`The result has ${line.length} bytes; at most ${LINE_BYTES_MAX} are read.`);
+      }
       this.log("warn", `An event "${event.t}" of ${line.length} bytes was left out.`);
       return;
     }
-    for (let sent = 0; sent < line.length; ) {
+    for (let sent = 0; sent < line.length;) {
       try {
         sent += writeSync(this.#fd, line, sent);
       } catch (error) {

@@ -22,11 +22,19 @@ export function asFailure(error) {
   const cause = error;
   const text = String(error?.message ?? error);
   if (error instanceof SessionExpired) {
-    return passing("session_expired", "The site ended the session twice. Try again when nobody else signs in with this account.", { cause });
+    return passing(
+      "session_expired",
+      "The site ended the session twice. Try again when nobody else signs in with this account.",
+      { cause },
+    );
   }
   if (error instanceof Refused) return new Failure("rejected", `The site refused it: ${text}.`, { cause });
   if (/net::ERR_|NS_ERROR_|ECONNREFUSED/.test(text)) {
-    return passing("site_unreachable", "The site cannot be reached. Look whether its address is right and it is running.", { cause });
+    return passing(
+      "site_unreachable",
+      "The site cannot be reached. Look whether its address is right and it is running.",
+      { cause },
+    );
   }
   if (/has been closed|browser has disconnected|Target crashed|Page crashed/.test(text)) {
     return passing("browser_lost", "The browser ended before the script did.", { cause });

@@ -2,8 +2,9 @@
 import { Failure, Refused, SessionExpired } from "./failure.mjs";
 import { textsOf } from "./payload.mjs";
 
-/** What is listed of a result at most: an event must fit in a line. */
+/** What is listed of a result at most: an event must fit in a line of 64 KiB. */
 const DETAILS_MAX = 200;
+const DETAILS_BYTES_MAX = 48 * 1024;
 
 export class Job {
   #events;
@@ -92,6 +93,22 @@ export class Job {
     this.#events.send({ t: "checkpoint", key, data });
   }
 
+  /** Whether an attempt was about to do this, and the site has not said no. */
+  isIntended(key) {
+    return this.checkpoint(key)?.status === "asked";
+  }
+
+  /** Does something that must not be done twice: the intent is written down first, and taken back if the site says no. */
+  async intend(key, deed) {
+    this.setCheckpoint(key, { status: "asked" });
+    try {
+      return await deed();
+    } catch (error) {
+      if (error instanceof Refused) this.setCheckpoint(key, { status: "refused" });
+      throw error;
+    }
+  }
+
   /**
    * Makes each of these things once, whatever was interrupted. What may not be made twice is looked for first, and the
    * intent is written down before the deed: found later, a thing that was meant to be made is ours.
@@ -129,23 +146,41 @@ export class Job {
   }
 }
 
+/** As many of the details as fit; where not all do, those that failed come first. */
+function listed(details) {
+  const isFailed = ({ status }) => status === "failed";
+  const isLong = details.length > DETAILS_MAX;
+  const ordered = isLong ? [...details.filter(isFailed), ...details.filter((detail) => !isFailed(detail))] : details;
+  let bytes = 0;
+  const end = ordered.findIndex((detail, at) => {
+    bytes += Buffer.byteLength(JSON.stringify(detail)) + 1;
+    return at === DETAILS_MAX || bytes > DETAILS_BYTES_MAX;
+  });
+  return end < 0 ? ordered : ordered.slice(0, end);
+}
+
 /** What a job gives back: how many things there are now, and what became of each. */
 export function outcome(details, [one, many], { verb = "created", data = {} } = {}) {
   const count = (status) => details.filter((detail) => detail.status === status).length;
   const [created, failed, planned] = ["created", "failed", "planned"].map(count);
   const total = details.length;
   const noun = total === 1 ? one : many;
+  const shown = listed(details);
   const told = {
     ...data,
     itemsCreated: created,
     itemsFailed: failed,
-    details: details.slice(0, DETAILS_MAX),
-    ...(total > DETAILS_MAX && { detailsLeftOut: total - DETAILS_MAX }),
+    details: shown,
+    ...(total > shown.length && { detailsLeftOut: total - shown.length }),
   };
   if (planned > 0) return { message: `${planned} of ${total} ${noun} would be ${verb}`, data: told };
   const serious = details.filter((detail) => detail.status === "failed" && detail.error !== "Already exists");
   if (created === 0 && serious.length > 0) {
-    throw new Failure("rejected", `The site refused ${total === 1 ? `the ${one}` : `all ${total} ${many}`}: ${serious[0].error}.`, { data: told });
+    throw new Failure(
+      "rejected",
+      `The site refused ${total === 1 ? `the ${one}` : `all ${total} ${many}`}: ${serious[0].error}.`,
+      { data: told },
+    );
   }
   const Verb = verb[0].toUpperCase() + verb.slice(1);
   if (failed > 0) return { partial: true, message: `${Verb} ${created} of ${total} ${noun}`, data: told };

@@ -47,7 +47,12 @@ async function attempt(run, payload, events, openBrowser) {
     const input = joined(payload.input ?? {}, payload.secrets ?? {});
     job = new Job(payload, input, events);
     const site = input.siteUrl ?? payload.site;
-    if (!site) throw new Failure("payload_wrong", "No site is named. Put siteUrl into the payload, or set script.site_url.");
+    if (!site) {
+      throw new Failure(
+        "payload_wrong",
+        "No site is named. Put siteUrl into the payload, or start the worker with --script-site.",
+      );
+    }
     page = await openPage(await openBrowser());
     const { message, data, partial = false } = await run({ job, page, input, site });
     return { success: true, ...(partial && { partial }), message, data };

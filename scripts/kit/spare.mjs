@@ -14,7 +14,9 @@ new Events().send({ t: "ready" });
 
 const payload = await readPayload();
 if (payload) {
-  const file = payload.script ? pathToFileURL(payload.script) : new URL(`../types/${encodeURIComponent(payload.type)}/run.mjs`, import.meta.url);
+  const file = payload.script
+    ? pathToFileURL(payload.script)
+    : new URL(`../types/${encodeURIComponent(payload.type)}/run.mjs`, import.meta.url);
   const { default: run } = await import(file.href);
   await perform(await run, payload.type, payload, async () => browser);
 } else {

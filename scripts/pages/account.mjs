@@ -5,7 +5,10 @@ import { Screen } from "./screen.mjs";
 export class Account extends Screen {
   async signIn(email, password) {
     if (!(await this.trySignIn(email, password))) {
-      throw new Failure("login_rejected", "The site does not accept this e-mail address and password. Correct them and send the job again.");
+      throw new Failure(
+        "login_rejected",
+        "The site does not accept this e-mail address and password. Correct them and send the job again.",
+      );
     }
   }
 
@@ -29,9 +32,12 @@ export class Account extends Screen {
 
   async restaurants() {
     await this.open("/");
-    return this.page.getByRole("main").getByRole("link").evaluateAll((links) =>
-      links.map((link) => ({ name: link.innerText.trim(), path: new URL(link.href).pathname })),
-    );
+    return this.page
+      .getByRole("main")
+      .getByRole("link")
+      .evaluateAll((links) =>
+        links.map((link) => ({ name: link.innerText.trim(), path: new URL(link.href).pathname })),
+      );
   }
 
   /** The path of a restaurant of this name. */
@@ -39,7 +45,9 @@ export class Account extends Screen {
     const all = await this.restaurants();
     const found = all.filter((one) => one.name === name);
     if (found.length === 1) return found[0].path;
-    const trouble = found.length ? `The account has ${found.length} restaurants called "${name}"; rename all but one.` : `The account has no restaurant called "${name}".`;
+    const trouble = found.length
+      ? `The account has ${found.length} restaurants called "${name}"; rename all but one.`
+      : `The account has no restaurant called "${name}".`;
     throw new Failure("restaurant_not_found", trouble);
   }
 }

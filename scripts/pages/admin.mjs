@@ -144,12 +144,18 @@ export class Admin extends Screen {
 
   async checklist() {
     await this.visit("onboarding");
-    return (await this.rows("Checklist")).map(([name, needed, state]) => ({ name, isRequired: needed === "Required", isDone: state === "Done" }));
+    return (await this.rows("Checklist")).map(([name, needed, state]) => ({
+      name,
+      isRequired: needed === "Required",
+      isDone: state === "Done",
+    }));
   }
 
   async isLive() {
     await this.visit("onboarding");
-    return (await this.button("Go live").count()) === 0 && (await this.page.getByText("The restaurant is live.").count()) > 0;
+    return (
+      (await this.button("Go live").count()) === 0 && (await this.page.getByText("The restaurant is live.").count()) > 0
+    );
   }
 
   async goLive() {

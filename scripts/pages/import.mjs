@@ -5,7 +5,11 @@ import { Admin } from "./admin.mjs";
 const LOOK_MS = 4_000;
 const LOOKS_MAX = 60;
 
-const appears = (locator) => locator.waitFor({ timeout: LOOK_MS }).then(() => true, (error) => (error.name === "TimeoutError" ? false : Promise.reject(error)));
+const appears = (locator) =>
+  locator.waitFor({ timeout: LOOK_MS }).then(
+    () => true,
+    (error) => (error.name === "TimeoutError" ? false : Promise.reject(error)),
+  );
 
 export class MenuImport extends Admin {
   /** Sends a file, and gives back the id of the import that now waits to be confirmed. */
@@ -27,7 +31,9 @@ export class MenuImport extends Admin {
   async report(id) {
     const isDone = this.page.getByText(/^Imported \d+ of \d+ rows\.$/);
     // The page reloads itself when all is done; it is opened again in case it does not, or the session has ended.
-    for (let looks = 0; looks < LOOKS_MAX && !(await appears(isDone)); looks += 1) await this.visit(`menu/import/${id}`);
+    for (let looks = 0; looks < LOOKS_MAX && !(await appears(isDone)); looks += 1) {
+      await this.visit(`menu/import/${id}`);
+    }
     await isDone.waitFor();
     return (await this.rows("Rows of the file")).map(([row, name, said]) => ({
       name: name || `Row ${row}`,

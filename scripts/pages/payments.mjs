@@ -48,9 +48,11 @@ export async function setUpPayments(context, { link }) {
   const payments = new Payments(page, site, path);
   const once = (id, name, make) => job.step(id, () => job.each(id, [{ name }], { make }));
   const details = await once("settings", "settings", () => payments.saveSettings(input));
-  details.push(...(await once("connect", "account", async () => {
-    if (!(await payments.account())) await payments.connect(input);
-  })));
+  details.push(
+    ...(await once("connect", "account", async () => {
+      if (!(await payments.account())) await payments.connect(input);
+    })),
+  );
   const isConnected = details.at(-1).status === "created";
   if (link && isConnected) details.push(...(await once("link", "checkout link", () => payments.link())));
   const data = isConnected ? { accountId: await payments.account() } : {};

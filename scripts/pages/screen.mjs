@@ -2,6 +2,12 @@
 import { PAGE_MS_MAX } from "../kit/browser.mjs";
 import { Failure, Refused, SessionExpired, passing } from "../kit/failure.mjs";
 
+/** What keeps the browser itself from sending the form of this button. Runs in the page. */
+function whatBrowserRefuses(button) {
+  const field = [...(button.form?.elements ?? [])].find((field) => field.willValidate && !field.checkValidity());
+  return field && `${field.labels?.[0]?.innerText.trim() || field.name}: ${field.validationMessage}`;
+}
+
 export class Screen {
   constructor(page, site, root = page) {
     Object.assign(this, { page, site, root });
@@ -45,21 +51,22 @@ export class Screen {
 
   /** Presses something that changes the page only. */
   async press(name, role = "button") {
-    await this.#reach(`the ${role} "${name}"`, this.root.getByRole(role, { name, exact: true }).click());
+    // Without waiting for a page it may lead to: that is not what this time is for.
+    const click = this.root.getByRole(role, { name, exact: true }).click({ noWaitAfter: true });
+    await this.#reach(`the ${role} "${name}"`, click);
   }
 
-  /** Presses a button or follows a link, and waits for the page it leads to. */
-  async send(name, role = "button") {
-    const isAnswer = (response) =>
-      response.request().isNavigationRequest() &&
-      response.frame() === this.page.mainFrame() &&
-      (response.status() < 300 || response.status() >= 400);
-    const answer = this.page.waitForResponse(isAnswer, { timeout: PAGE_MS_MAX });
+  /** Presses a button that sends its form, and waits for the page that it leads to. */
+  async send(name) {
+    await this.#reach(`the button "${name}"`, this.button(name).waitFor());
+    const trouble = await this.button(name).evaluate(whatBrowserRefuses);
+    if (trouble) throw new Refused(trouble);
+    // The page to come may have the same address as this one, so that waiting for an address would not do.
+    const answer = this.page.waitForNavigation({ waitUntil: "domcontentloaded", timeout: PAGE_MS_MAX });
     // Awaited below; before that, it is not to be taken for an error that nobody looks at.
     answer.catch(() => {});
-    await this.press(name, role);
+    await this.press(name);
     this.#look(await answer);
-    await this.page.waitForLoadState("domcontentloaded");
   }
 
   /** Sends, and takes the site at its word: what it refuses is refused. */
@@ -73,7 +80,9 @@ export class Screen {
   async rows(caption) {
     const table = this.root.getByRole("table", { name: caption, exact: true });
     await this.#reach(`the table "${caption}"`, table.waitFor());
-    return table.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText.trim())));
+    return table
+      .locator("tbody tr")
+      .evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText.trim())));
   }
 
   async #reach(what, deed) {
@@ -82,19 +91,29 @@ export class Screen {
     } catch (cause) {
       if (cause?.name !== "TimeoutError") throw cause;
       const { pathname } = new URL(this.page.url());
-      throw new Failure("element_missing", `On ${pathname} the script did not find ${what}. The site may have changed: compare the picture with the page object and mend it.`, { cause });
+      throw new Failure(
+        "element_missing",
+        `On ${pathname} the script did not find ${what}. The site may have changed: compare the picture with the ` +
+          "page object and mend it.",
+        { cause },
+      );
     }
   }
 
   /** What the site answered with, apart from a page. */
   #look(response) {
     const status = response?.status() ?? 200;
-    const { pathname } = new URL(this.page.url() === "about:blank" ? this.site : (response?.url() ?? this.page.url()));
+    const { pathname, searchParams } = new URL(response?.url() ?? this.page.url());
     if (status >= 500) throw passing("server_error", `The site answered ${pathname} with status ${status}.`);
-    if (status === 404) throw new Failure("element_missing", `The site has no page ${pathname}. The site may have changed.`);
-    if (pathname === "/two-factor") {
-      throw new Failure("two_factor_required", "The account asks for a two-factor code. Use an account without it for automations.");
+    if (status === 404) {
+      throw new Failure("element_missing", `The site has no page ${pathname}. The site may have changed.`);
     }
-    if (pathname === "/sign-in" && new URL(response.url()).searchParams.has("next")) throw new SessionExpired();
+    if (pathname === "/two-factor") {
+      throw new Failure(
+        "two_factor_required",
+        "The account asks for a two-factor code. Use an account without it for automations.",
+      );
+    }
+    if (pathname === "/sign-in" && searchParams.has("next")) throw new SessionExpired();
   }
 }

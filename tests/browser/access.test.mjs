@@ -1,21 +1,11 @@
 // axe-core finds nothing to complain about, in both themes, wide and narrow, in every state of the pages.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import axe from "axe-core";
-import { browser as open, file, invoice, serve, visitor } from "./ode.mjs";
+import { browser as open, check, file, invoice, serve, visitor } from "./ode.mjs";
 
 const here = { after };
 const address = await serve(here);
 const browser = await open(here);
-
-async function check(page, state) {
-  await page.evaluate(axe.source);
-  const { violations } = await page.evaluate(() =>
-    window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
-  );
-  const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
-  assert.deepEqual(told, [], state);
-}
 
 for (const colorScheme of ["light", "dark"]) {
   for (const width of [320, 1280]) {

@@ -1,9 +1,11 @@
 // Starts the real program for a test, opens real Chromium on it, and writes the PDFs that are sent to it.
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import axe from "axe-core";
 import { chromium } from "playwright-core";
 
 const root = new URL("../..", import.meta.url).pathname;
@@ -98,3 +100,29 @@ export function invoice(number) {
 
 /** A file as a person would choose it. */
 export const file = (name, buffer) => ({ name, mimeType: "application/pdf", buffer });
+
+/** The specification of a small map, as a person would choose it. */
+export const map = (title) => ({
+  name: "map.json",
+  mimeType: "application/json",
+  buffer: Buffer.from(JSON.stringify({ schema: 1, page: { size: "A6", dpi: 72 }, base: { detail: "110m" }, title: { text: title } })),
+});
+
+/** Presses Tab until the keyboard is on something that matches. */
+export async function reach(page, selector) {
+  for (let presses = 0; presses < 40; presses += 1) {
+    await page.keyboard.press("Tab");
+    if (await page.evaluate((wanted) => document.activeElement.matches(wanted), selector)) return;
+  }
+  assert.fail(`${selector} cannot be reached with Tab`);
+}
+
+/** axe-core finds nothing to complain about. */
+export async function check(page, state) {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() =>
+    window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
+  );
+  const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
+  assert.deepEqual(told, [], state);
+}

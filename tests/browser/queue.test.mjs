@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
-import { browser as open, file, invoice, serve, visitor } from "./ode.mjs";
+import { browser as open, file, invoice, reach, serve, visitor } from "./ode.mjs";
 
 const here = { after };
 const address = await serve(here);
@@ -69,15 +69,6 @@ async function chooserBy(page, key) {
     await Promise.race([opened, new Promise((resolve) => setTimeout(resolve, 2000))]);
   }
   return opened;
-}
-
-/** Presses Tab until the keyboard is on something that matches. */
-async function reach(page, selector) {
-  for (let presses = 0; presses < 40; presses += 1) {
-    await page.keyboard.press("Tab");
-    if (await page.evaluate((wanted) => document.activeElement.matches(wanted), selector)) return;
-  }
-  assert.fail(`${selector} cannot be reached with Tab`);
 }
 
 test("the page works without script", async (t) => {

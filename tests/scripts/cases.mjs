@@ -1,6 +1,7 @@
 // The twelve types: what each is asked for, what the site must have stored then, and where it can be disturbed.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { order } from "./harness.mjs";
 
 const required = ["menu", "website", "services", "payments"];
 const advised = ["tags", "option-sets", "settings", "api-key"];
@@ -17,12 +18,32 @@ const size = {
   multiple_selections_allowed: false,
   min_selections: 1,
   max_selections: 1,
-  items: [{ name: "Small", price: 0 }, { name: "Medium", price: 2.0 }, { name: "Large", price: 4.0 }],
+  items: [
+    { name: "Small", price: 0 },
+    { name: "Medium", price: 2.0 },
+    { name: "Large", price: 4.0 },
+  ],
 };
-const extras = { name: "Extras", multiple_selections_allowed: true, max_selections: 2, items: [{ name: "Cheese", price: 1.5 }] };
+const extras = {
+  name: "Extras",
+  multiple_selections_allowed: true,
+  max_selections: 2,
+  items: [{ name: "Cheese", price: 1.5 }],
+};
 const csv = `name,category,price,description\n${Array.from({ length: 30 }, (_, at) => `Dish ${at + 1},Mains,${at + 5}.50,"Good, and ""hot"""`).join("\n")}\n`;
-const website = { primaryColor: "#112233", accentColor: "#445566", headline: "Come in", domain: "www.best.example", publish: true };
-const payments = { currency: "NZD", statementDescriptor: "BEST RESTAURANT", accountHolder: "Olive Owner", bankAccount: "NZ00-1234-5678-9012" };
+const website = {
+  primaryColor: "#112233",
+  accentColor: "#445566",
+  headline: "Come in",
+  domain: "www.best.example",
+  publish: true,
+};
+const payments = {
+  currency: "NZD",
+  statementDescriptor: "BEST RESTAURANT",
+  accountHolder: "Olive Owner",
+  bankAccount: "NZ00-1234-5678-9012",
+};
 const services = [
   { name: "delivery", opens: "17:00", closes: "22:00", fee: 5, minimum_order: 20 },
   { name: "pickup", opens: "11:00", closes: "22:30" },
@@ -45,7 +66,12 @@ const optionSet = (set) => ({
 function holdsWebsite(theme) {
   return (site, { isPartial } = {}) =>
     assert.deepEqual(site.website, {
-      theme, primary_color: "#112233", accent_color: "#445566", headline: "Come in", domain: isPartial ? "" : "www.best.example", published: true,
+      theme,
+      primary_color: "#112233",
+      accent_color: "#445566",
+      headline: "Come in",
+      domain: isPartial ? "" : "www.best.example",
+      published: true,
     });
 }
 
@@ -77,14 +103,19 @@ export const cases = {
     path: "/tags",
     partly: { kind: "refuse", value: "Vegan" },
     created: [3, 2],
-    holds: (site, { isPartial } = {}) => assert.deepEqual(site.tags, tags.filter(({ name }) => !isPartial || name !== "Vegan")),
+    holds: (site, { isPartial } = {}) =>
+      assert.deepEqual(
+        site.tags,
+        tags.filter(({ name }) => !isPartial || name !== "Vegan"),
+      ),
   },
   "add-option-sets": {
     input: { optionSets: [size, extras] },
     path: "/option-sets",
     partly: { kind: "refuse", value: "Extras" },
     created: [2, 1],
-    holds: (site, { isPartial } = {}) => assert.deepEqual(site.option_sets, (isPartial ? [size] : [size, extras]).map(optionSet)),
+    holds: (site, { isPartial } = {}) =>
+      assert.deepEqual(site.option_sets, (isPartial ? [size] : [size, extras]).map(optionSet)),
   },
   "import-csv-menu": {
     input: { csv },
@@ -93,8 +124,16 @@ export const cases = {
     created: [30, 29],
     holds(site, { isPartial } = {}) {
       const names = Array.from({ length: 30 }, (_, at) => at + 1).filter((at) => !isPartial || at !== 17);
-      assert.deepEqual(site.menu.map(({ name }) => name), names.map((at) => `Dish ${at}`));
-      assert.deepEqual(site.menu[1], { name: "Dish 2", category: "Mains", description: 'Good, and "hot"', price_cents: 650 });
+      assert.deepEqual(
+        site.menu.map(({ name }) => name),
+        names.map((at) => `Dish ${at}`),
+      );
+      assert.deepEqual(site.menu[1], {
+        name: "Dish 2",
+        category: "Mains",
+        description: 'Good, and "hot"',
+        price_cents: 650,
+      });
     },
   },
   "register-restaurant": {
@@ -159,7 +198,11 @@ export const cases = {
       const [{ name, permissions, sha256 }] = site.api_keys;
       assert.equal(name, "Kitchen display");
       assert.deepEqual(permissions, isPartial ? ["menu.read"] : ["menu.read", "orders.write"]);
-      assert.equal(createHash("sha256").update(result.data.apiKey).digest("hex"), sha256, "the key that was handed over is the one that works");
+      assert.equal(
+        createHash("sha256").update(result.data.apiKey).digest("hex"),
+        sha256,
+        "the key that was handed over is the one that works",
+      );
     },
   },
   "finalise-onboarding": {
@@ -171,3 +214,18 @@ export const cases = {
     holds: (site) => assert.equal(site.live, true),
   },
 };
+
+let owners = 0;
+
+/** An owner of one's own, known to the site unless the type opens the account, and the order for a job of theirs. */
+export async function newOwner(site, type, { input, password, setUp, isKnown = !cases[type].isNew } = {}) {
+  const owner = {
+    email: `owner${(owners += 1)}@best.example`,
+    password: `Pass-${crypto.randomUUID()}`,
+    restaurant: "The Best Restaurant",
+  };
+  if (isKnown) await site.addOwner({ ...owner, set_up: setUp ?? cases[type].setUp ?? [] });
+  const { email, restaurant: restaurantName } = owner;
+  const sent = { email, password: password ?? owner.password, restaurantName, siteUrl: site.address };
+  return { owner: email, order: await order(type, { ...sent, ...cases[type].input, ...input }) };
+}

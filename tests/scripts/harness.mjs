@@ -20,7 +20,9 @@ export const folderOf = (type) => join(root, "scripts/types", type);
 
 /** Starts `ode demo-site` until the tests end. */
 export async function demoSite(test) {
-  const child = spawn(program, ["demo-site", "--listen", "127.0.0.1:0", "--payments", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(program, ["demo-site", "--listen", "127.0.0.1:0", "--payments", "127.0.0.1:0"], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const ended = new Promise((done) => child.once("exit", done));
   test.after(async () => {
     child.kill("SIGTERM");
@@ -39,7 +41,11 @@ class Site {
   }
 
   async #post(path, body) {
-    const answer = await fetch(this.address + path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+    const answer = await fetch(this.address + path, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
     if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
   }
 
@@ -53,14 +59,21 @@ class Site {
 
   /** Resolves once the one fault of an owner has struck. */
   async struck(owner) {
-    const isWaiting = async () => (await (await fetch(`${this.address}/__faults`)).json()).some((fault) => fault.owner === owner);
+    const isWaiting = async () =>
+      (await (await fetch(`${this.address}/__faults`)).json()).some((fault) => fault.owner === owner);
     while (await isWaiting()) await new Promise((done) => setTimeout(done, 50));
   }
 
   /** What is stored for an owner: the restaurant's part. */
   async restaurant(email) {
     const state = await (await fetch(`${this.address}/__state?owner=${encodeURIComponent(email)}`)).json();
-    return state && { ...state.restaurants[0], restaurants: state.restaurants.length, payment_account: state.payment_account };
+    return (
+      state && {
+        ...state.restaurants[0],
+        restaurants: state.restaurants.length,
+        payment_account: state.payment_account,
+      }
+    );
   }
 }
 
@@ -100,15 +113,29 @@ export async function job(type, order, options = {}) {
 /** Commands of processes that were started in this directory and still run. */
 export async function leftovers(folder) {
   const numbers = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
-  const commands = await Promise.all(numbers.map((number) => readFile(`/proc/${number}/cmdline`, "utf8").catch(() => "")));
+  const commands = await Promise.all(
+    numbers.map((number) => readFile(`/proc/${number}/cmdline`, "utf8").catch(() => "")),
+  );
   return commands.filter((command) => command.includes(folder));
 }
 
 const isSandboxed = process.getuid() !== 0; // As root, Chromium has no sandbox.
-const spareCommand = [join(root, "scripts/kit/spare.mjs"), ...(browser ? ["--browser", browser] : []), ...(isSandboxed ? [] : ["--no-sandbox"])];
+const spareCommand = [
+  join(root, "scripts/kit/spare.mjs"),
+  ...(browser ? ["--browser", browser] : []),
+  ...(isSandboxed ? [] : ["--no-sandbox"]),
+];
 
 export function start(argv, folder, events = "pipe") {
-  const env = { PATH: process.env.PATH, HOME: folder, TMPDIR: folder, LANG: "C.UTF-8", ODE_PROTOCOL: "1", ODE_EVENTS_FD: "3", ODE_ARTIFACTS: folder };
+  const env = {
+    PATH: process.env.PATH,
+    HOME: folder,
+    TMPDIR: folder,
+    LANG: "C.UTF-8",
+    ODE_PROTOCOL: "1",
+    ODE_EVENTS_FD: "3",
+    ODE_ARTIFACTS: folder,
+  };
   return spawn(process.execPath, argv, { cwd: folder, env, stdio: ["pipe", "pipe", "pipe", events] });
 }
 
@@ -132,7 +159,16 @@ async function run(type, order, folder, { until, spare }) {
   lines.on("line", (line) => told.events.push(JSON.parse(line)));
   if (spare) await once(lines, "line");
   child.stdin.on("error", () => {}); // A script that ends early has said why.
-  child.stdin.end(JSON.stringify({ protocol: 1, type, job_id: "JOB_TEST", attempt: 1, browser: { executable: browser, sandbox: isSandboxed }, ...order }));
+  child.stdin.end(
+    JSON.stringify({
+      protocol: 1,
+      type,
+      job_id: "JOB_TEST",
+      attempt: 1,
+      browser: { executable: browser, sandbox: isSandboxed },
+      ...order,
+    }),
+  );
   const interrupt = () => {
     told.isTimedOut = true;
     child.kill("SIGINT");
@@ -150,6 +186,9 @@ async function run(type, order, folder, { until, spare }) {
 /** Nothing that is told or logged may hold a secret, but for the ones in a result and those that are told to be masked. */
 function checkSecrets({ events, logs }, secrets) {
   const masked = events.filter(({ t }) => t === "mask").map(({ value }) => value);
-  const told = events.filter(({ t }) => t !== "mask").map((event) => JSON.stringify({ ...event, data: { ...event.data, apiKey: undefined } }));
-  for (const secret of [...secrets, ...masked]) assert.ok(![...told, logs].some((text) => text.includes(secret)), "a secret was told");
+  const told = events
+    .filter(({ t }) => t !== "mask")
+    .map((event) => JSON.stringify({ ...event, data: { ...event.data, apiKey: undefined } }));
+  for (const secret of [...secrets, ...masked])
+    assert.ok(![...told, logs].some((text) => text.includes(secret)), "a secret was told");
 }

@@ -6,18 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { photograph } from "../../scripts/kit/browser.mjs";
-import { cases } from "./cases.mjs";
-import { attempt, demoSite, folderOf, job, launchBrowser, leftovers, order, start, startSpare } from "./harness.mjs";
+import { cases, newOwner } from "./cases.mjs";
+import { attempt, demoSite, folderOf, job, launchBrowser, leftovers, start, startSpare } from "./harness.mjs";
 
 const site = await demoSite({ after });
-let owners = 0;
-
-async function owned(type, more = {}) {
-  const owner = { email: `kit${(owners += 1)}@best.example`, password: `Pass-${crypto.randomUUID()}`, restaurant: "The Best Restaurant" };
-  await site.addOwner({ ...owner, set_up: cases[type].setUp ?? [] });
-  const sent = { email: owner.email, password: owner.password, restaurantName: owner.restaurant, siteUrl: site.address };
-  return { owner: owner.email, order: await order(type, { ...sent, ...cases[type].input, ...more }) };
-}
+const owned = (type, input) => newOwner(site, type, { input, isKnown: true });
 
 async function folder(t) {
   const path = await mkdtemp(join(tmpdir(), "ode-kit-"));
@@ -54,7 +47,9 @@ describe("the protocol", { concurrency: 2 }, () => {
       const { order } = await owned(type);
       const { events } = await attempt(type, order);
       const manifest = await readFile(join(folderOf(type), "script.toml"), "utf8");
-      const steps = events.find(({ t }) => t === "plan")?.steps.map(({ id }) => id) ?? [...manifest.matchAll(/id = "([^"]+)"/g)].map(([, id]) => id);
+      const steps =
+        events.find(({ t }) => t === "plan")?.steps.map(({ id }) => id) ??
+        [...manifest.matchAll(/id = "([^"]+)"/g)].map(([, id]) => id);
       const told = new Set(events.filter(({ t }) => t === "step").map(({ id }) => id));
       assert.deepEqual([...told], steps);
       assert.equal(events[0].t, "hello");
@@ -109,18 +104,34 @@ describe("what goes wrong", { concurrency: 2 }, () => {
     assert.deepEqual((await refusal("setup-services", order)).error, { code: "two_factor_required", retryable: false });
   });
 
-  test("a slow site is waited for", async () => {
+  test("a slow site is waited for, longer than for a part of a page", async () => {
     const { owner, order } = await owned("add-item-tags");
-    await site.fault({ kind: "slow", milliseconds: 700, owner });
+    await site.fault({ kind: "slow", milliseconds: 11_000, owner, path: "/sign-in", times: 1 });
     const { result } = await attempt("add-item-tags", order);
     assert.equal(result.success, true, JSON.stringify(result));
+    assert.ok(result.duration_ms > 11_000);
+  });
+
+  test("what the browser itself would not send is told by the field", async () => {
+    const [size, extras] = cases["add-option-sets"].input.optionSets;
+    const { owner, order } = await owned("add-option-sets", { optionSets: [{ ...extras, max_selections: 0 }, size] });
+    const { result } = await attempt("add-option-sets", order);
+    assert.deepEqual([result.success, result.partial], [true, true], JSON.stringify(result));
+    assert.match(result.data.details[0].error, /^Most selections: /);
+    assert.deepEqual(
+      (await site.restaurant(owner)).option_sets.map(({ name }) => name),
+      ["Size"],
+    );
   });
 
   test("a session that ends again and again is tried again later", async () => {
     const { owner, order } = await owned("add-item-tags");
     await site.fault({ kind: "expire", owner, path: "/tags", times: 2 });
     const { attempts } = await job("add-item-tags", order);
-    assert.deepEqual(attempts.map(({ result }) => result.error?.code), ["session_expired", undefined]);
+    assert.deepEqual(
+      attempts.map(({ result }) => result.error?.code),
+      ["session_expired", undefined],
+    );
     cases["add-item-tags"].holds(await site.restaurant(owner));
   });
 
@@ -137,7 +148,12 @@ describe("what goes wrong", { concurrency: 2 }, () => {
 
   test("a restaurant is not opened before it is set up", async () => {
     const { owner, order } = await owned("finalise-onboarding");
-    await site.addOwner({ email: owner, password: order.secrets.password, restaurant: "The Best Restaurant", set_up: ["menu"] });
+    await site.addOwner({
+      email: owner,
+      password: order.secrets.password,
+      restaurant: "The Best Restaurant",
+      set_up: ["menu"],
+    });
     const { error, message, data } = await refusal("finalise-onboarding", order);
     assert.equal(error.code, "onboarding_incomplete");
     assert.match(message, /Website, Services, Payments/);
@@ -156,7 +172,12 @@ describe("what goes wrong", { concurrency: 2 }, () => {
 
   test("somebody else's key of the same name stays", async () => {
     const { owner, order } = await owned("create-api-key", { keyName: "Prepared" });
-    await site.addOwner({ email: owner, password: order.secrets.password, restaurant: "The Best Restaurant", set_up: ["api-key"] });
+    await site.addOwner({
+      email: owner,
+      password: order.secrets.password,
+      restaurant: "The Best Restaurant",
+      set_up: ["api-key"],
+    });
     const before = await site.restaurant(owner);
     assert.equal((await refusal("create-api-key", order)).error.code, "already_exists");
     assert.deepEqual(await site.restaurant(owner), before);
@@ -168,29 +189,66 @@ describe("files", { concurrency: 2 }, () => {
     const place = await folder(t);
     const [inside, outside] = [join(place, "files"), join(place, "outside.csv")];
     await mkdir(inside);
-    await Promise.all([writeFile(join(inside, "menu.csv"), "name,price\nTea,3\n"), writeFile(outside, "name,price\nSecret,1\n")]);
+    await Promise.all([
+      writeFile(join(inside, "menu.csv"), "name,price\nTea,3\n"),
+      writeFile(outside, "name,price\nSecret,1\n"),
+    ]);
     await symlink(outside, join(inside, "link.csv"));
     const send = async (csvFilePath) => {
       const { owner, order } = await owned("import-csv-menu", { csv: undefined, csvFilePath });
       const { result } = await attempt("import-csv-menu", { ...order, files_dir: inside });
       return { result, menu: (await site.restaurant(owner)).menu };
     };
-    const [read, ...refused] = await Promise.all([join(inside, "menu.csv"), outside, join(inside, "link.csv"), join(inside, "../outside.csv"), join(inside, "none.csv")].map(send));
-    assert.deepEqual(read.menu.map(({ name }) => name), ["Tea"]);
+    const [read, ...refused] = await Promise.all(
+      [
+        join(inside, "menu.csv"),
+        outside,
+        join(inside, "link.csv"),
+        join(inside, "../outside.csv"),
+        join(inside, "none.csv"),
+      ].map(send),
+    );
+    assert.deepEqual(
+      read.menu.map(({ name }) => name),
+      ["Tea"],
+    );
     for (const { result, menu } of refused) {
       assert.equal(result.error.code, "file_refused", JSON.stringify(result));
       assert.deepEqual(menu, []);
     }
   });
 
+  test("a long file is imported whole, and its result names what failed", async () => {
+    const rows = Array.from(
+      { length: 3000 },
+      (_, at) => `${"Long name ".repeat(30)}${at},${at === 2500 ? "free" : "5"}`,
+    );
+    const { owner, order } = await owned("import-csv-menu", { csv: `name,price\n${rows.join("\n")}\n` });
+    const { result } = await attempt("import-csv-menu", order);
+    const { itemsCreated, itemsFailed, details, detailsLeftOut } = result.data;
+    assert.deepEqual([itemsCreated, itemsFailed, details.length + detailsLeftOut], [2999, 1, 3000]);
+    assert.match(details[0].error, /The price "free" is not an amount/);
+    assert.equal((await site.restaurant(owner)).menu.length, 2999);
+  });
+
   test("a picture of a failure has no secret in it", async (t) => {
     const browser = await launchBrowser(t);
     const page = await browser.newPage();
     const secret = "Canary-8472";
-    await page.setContent(`<input type=password value="${secret}"><input value="x${secret}x"><p>Your key is ${secret}.</p><p>Fine</p><iframe srcdoc="<p>${secret}</p>"></iframe>`);
+    await page.setContent(
+      `<input type=password value="${secret}"><input value="x${secret}x"><p>Your key is ${secret}.</p><p>Fine</p><iframe srcdoc="<p>${secret}</p>"></iframe>`,
+    );
     const path = join(await folder(t), "failure.png");
     await photograph(page, path, [secret]);
-    const shown = await Promise.all(page.frames().map((frame) => frame.evaluate(() => document.body.innerText + [...document.querySelectorAll("input")].map(({ value }) => value))));
+    const shown = await Promise.all(
+      page
+        .frames()
+        .map((frame) =>
+          frame.evaluate(
+            () => document.body.innerText + [...document.querySelectorAll("input")].map(({ value }) => value),
+          ),
+        ),
+    );
     assert.ok(!shown.join().includes(secret), shown.join());
     assert.match(shown.join(), /Fine/);
     assert.deepEqual([...(await readFile(path)).subarray(1, 4)], [...Buffer.from("PNG")]);
@@ -204,7 +262,10 @@ describe("files", { concurrency: 2 }, () => {
       assert.deepEqual(files.sort(), ["payload.json", "result.json", "run.mjs", "script.toml"]);
       const { properties, required } = JSON.parse(await readFile(join(folderOf(type), "payload.json"), "utf8"));
       assert.equal(properties.password["x-ode-secret"], true);
-      assert.ok(Object.values(properties).every(({ description }) => description), `${type}: every field says what it is`);
+      assert.ok(
+        Object.values(properties).every(({ description }) => description),
+        `${type}: every field says what it is`,
+      );
       assert.ok(required.includes("restaurantName"));
     }
   });

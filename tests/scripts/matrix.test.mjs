@@ -1,19 +1,11 @@
 // Every type in a real browser, with everything that is known to go wrong, judged by what the site has stored.
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { cases } from "./cases.mjs";
-import { attempt, demoSite, job, leftovers, order } from "./harness.mjs";
+import { cases, newOwner } from "./cases.mjs";
+import { attempt, demoSite, job, leftovers } from "./harness.mjs";
 
 const site = await demoSite({ after });
-let owners = 0;
-
-/** An owner of one's own, and the order for a job of theirs. */
-async function owned(type, { password, setUp, isKnown = !cases[type].isNew } = {}) {
-  const owner = { email: `owner${(owners += 1)}@best.example`, password: `Pass-${crypto.randomUUID()}`, restaurant: "The Best Restaurant" };
-  if (isKnown) await site.addOwner({ ...owner, set_up: setUp ?? cases[type].setUp ?? [] });
-  const sent = { email: owner.email, password: password ?? owner.password, restaurantName: owner.restaurant, siteUrl: site.address };
-  return { owner: owner.email, order: await order(type, { ...sent, ...cases[type].input }) };
-}
+const owned = (type, options) => newOwner(site, type, options);
 
 async function isWhole(type, owner, { attempts, last }, count) {
   const { result } = last;

@@ -91,9 +91,23 @@ mod tests {
 
     #[test]
     fn the_text_of_a_text_is_itself() {
-        // Places as people write them; numbers beyond any map may be read a last digit off.
         let places: Vec<f64> = (0..1000).map(|n| f64::from(n * 359_999 - 180_000_000) / 1e6).collect();
         let once = text(&serde_json::json!({ "z": places, "a": { "é": 2.0e-9 } }));
         assert_eq!(text(&serde_json::from_str(&once).unwrap()), once);
+    }
+
+    #[test]
+    fn every_number_is_read_as_it_was_written() {
+        // Any bits will do, as long as they are the same every time.
+        let mut bits = 0x9E37_79B9_7F4A_7C15_u64;
+        for _ in 0..100_000 {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let number = f64::from_bits(bits);
+            if number.is_finite() {
+                let once = text(&serde_json::json!(number));
+                let read: Value = serde_json::from_str(&once).unwrap();
+                assert_eq!((read.as_f64(), text(&read)), (Some(number), once), "{number:e}");
+            }
+        }
     }
 }

@@ -33,7 +33,9 @@ if (tabs.length) choose(tabs[0]);
 const progress = document.querySelector("[data-import]");
 const follow = async () => {
   // Whoever is signed out meanwhile gets a page and no JSON; it is asked again until they are back.
-  const told = await fetch(progress.dataset.import).then((answer) => answer.json()).catch(() => null);
+  const told = await fetch(progress.dataset.import)
+    .then((answer) => answer.json())
+    .catch(() => null);
   if (told) progress.value = told.seen;
   if (told?.done) location.reload();
   else setTimeout(follow, 200);

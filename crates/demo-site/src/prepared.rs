@@ -18,8 +18,25 @@ pub(crate) enum Part {
     ApiKey,
 }
 
-/// Sets up a part.
-pub(crate) fn set_up(restaurant: &mut Restaurant, part: Part) {
+impl Part {
+    pub(crate) const ALL: &[Part] = &[
+        Part::Menu,
+        Part::Website,
+        Part::Services,
+        Part::Payments,
+        Part::Tags,
+        Part::OptionSets,
+        Part::Settings,
+        Part::ApiKey,
+    ];
+}
+
+/// Sets up these parts.
+pub(crate) fn set_up(restaurant: &mut Restaurant, parts: &[Part]) {
+    parts.iter().for_each(|part| set_up_one(restaurant, *part));
+}
+
+fn set_up_one(restaurant: &mut Restaurant, part: Part) {
     let text = |text: &str| text.to_owned();
     match part {
         Part::Menu => restaurant.menu.push(Item {

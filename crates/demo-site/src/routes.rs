@@ -177,11 +177,7 @@ struct NewOwner {
 
 async fn add_owner(State(site): State<Shared>, Json(owner): Json<NewOwner>) -> StatusCode {
     let mut world = site.world();
-    world.sign_up(&owner.email, &owner.password, &owner.restaurant);
-    let account = world.accounts.get_mut(&owner.email);
-    if let Some(restaurant) = account.and_then(|account| account.restaurants.first_mut()) {
-        owner.set_up.into_iter().for_each(|part| prepared::set_up(restaurant, part));
-    }
+    prepared::set_up(world.sign_up(&owner.email, &owner.password, &owner.restaurant), &owner.set_up);
     StatusCode::NO_CONTENT
 }
 

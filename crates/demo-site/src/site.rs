@@ -2,8 +2,8 @@
 
 use crate::Error;
 use crate::faults::Fault;
-use crate::routes;
 use crate::world::World;
+use crate::{prepared, routes};
 use axum::Router;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +20,8 @@ pub struct Owner {
     pub password: String,
     /// The name of their restaurant.
     pub restaurant: String,
+    /// Whether everything in it is set up but the last: guests cannot order yet.
+    pub is_set_up: bool,
 }
 
 impl Default for Owner {
@@ -29,6 +31,20 @@ impl Default for Owner {
             email: "owner@restaurant.com".into(),
             password: "SecurePass123!".into(),
             restaurant: "The Best Restaurant".into(),
+            is_set_up: false,
+        }
+    }
+}
+
+impl Owner {
+    /// One who only has to open the restaurant.
+    #[must_use]
+    pub fn ready() -> Self {
+        Owner {
+            email: "ready@restaurant.com".into(),
+            restaurant: "The Ready Restaurant".into(),
+            is_set_up: true,
+            ..Owner::default()
         }
     }
 }
@@ -47,7 +63,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let session_ttl = Duration::from_secs(30 * 60);
-        Options { owners: vec![Owner::default()], session_ttl, faults: Vec::new() }
+        Options { owners: vec![Owner::default(), Owner::ready()], session_ttl, faults: Vec::new() }
     }
 }
 
@@ -102,8 +118,9 @@ impl Site {
     pub fn start(admin: TcpListener, payments: TcpListener, options: Options) -> Result<Self, Error> {
         let (admin_address, payments_address) = (admin.local_addr()?, payments.local_addr()?);
         let mut world = World::default();
-        for Owner { email, password, restaurant } in &options.owners {
-            world.sign_up(email, password, restaurant);
+        for Owner { email, password, restaurant, is_set_up } in &options.owners {
+            let parts = if *is_set_up { prepared::Part::ALL } else { &[] };
+            prepared::set_up(world.sign_up(email, password, restaurant), parts);
         }
         options.faults.into_iter().for_each(|fault| world.faults.add(fault));
         let shared = Shared(Arc::new(Inner {

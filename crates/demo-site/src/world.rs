@@ -205,14 +205,16 @@ impl World {
     }
 
     /// Opens an account with one restaurant.
-    pub(crate) fn sign_up(&mut self, email: &str, password: &str, restaurant: &str) {
+    pub(crate) fn sign_up(&mut self, email: &str, password: &str, restaurant: &str) -> &mut Restaurant {
         let taken = |slug: &str| {
             let all = self.accounts.values().flat_map(|account| &account.restaurants);
             all.into_iter().any(|restaurant| restaurant.slug == slug)
         };
         let slug = free_slug(restaurant, taken);
         let restaurants = vec![Restaurant::new(restaurant, slug)];
-        self.accounts.insert(email.to_owned(), Account { password: password.to_owned(), restaurants });
+        let account = Account { password: password.to_owned(), restaurants };
+        let stored = self.accounts.entry(email.to_owned()).insert_entry(account).into_mut();
+        &mut stored.restaurants[0]
     }
 }
 

@@ -7,7 +7,6 @@
 use crate::Failure;
 use crate::state::{UnknownName, named};
 use async_trait::async_trait;
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -162,8 +161,8 @@ pub struct Order {
     pub cost_max_cents: i64,
     /// How often in a row an answer was not clear.
     pub doubts: u32,
-    /// Since when it is not clear.
-    pub unclear_since: Option<Timestamp>,
+    /// For how long it has not been clear.
+    pub unclear_for: Option<Duration>,
     /// The digest of the file to print.
     pub export_sha256: Option<String>,
 }

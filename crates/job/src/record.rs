@@ -2,7 +2,7 @@
 
 use crate::breaker::Standing;
 use crate::state::{Event, Lane, Phase, Pipeline, State};
-use crate::{JobId, WorkerId};
+use crate::{ErrorCode, JobId, WorkerId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -79,6 +79,15 @@ pub struct JobRecord {
     pub finished_at: Option<Timestamp>,
     /// Last change of any kind.
     pub updated_at: Timestamp,
+}
+
+impl JobRecord {
+    /// Whether trying a failed print again may end otherwise: its map never changes.
+    #[must_use]
+    pub fn can_print_again(&self) -> bool {
+        let code = self.error_code.as_deref().and_then(|code| code.parse().ok());
+        self.phase == Phase::Failed && !matches!(code, Some(ErrorCode::BadMap | ErrorCode::Invalid))
+    }
 }
 
 /// How far an attempt is.

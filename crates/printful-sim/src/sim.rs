@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::answer::{self, Answer, CutOff};
 use crate::book::{Book, Call, FileStatus};
-use crate::faults::{Fault, FaultKind, Faults};
+use crate::faults::{Fault, FaultKind, Faults, On};
 use crate::hooks::{self, Hook};
 use crate::ledger::{Ledger, LedgerLine};
 use crate::rate::Rates;
@@ -328,6 +328,13 @@ impl Simulator {
     /// Lets something go wrong.
     pub fn add_fault(&self, fault: Fault) {
         self.inner.faults().add(fault);
+    }
+
+    /// The calls that faults of this order still wait for.
+    #[must_use]
+    pub fn waiting(&self, external_id: &str) -> Vec<On> {
+        let is_its_own = |fault: &&Fault| fault.external_id.as_deref() == Some(external_id);
+        self.inner.faults().waiting().iter().filter(is_its_own).map(|fault| fault.on).collect()
     }
 
     /// How often each fault has struck.

@@ -5,6 +5,7 @@ use crate::db::{Param, Row, Tx, params};
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::maps::FrozenMap;
+use crate::orders::{PaidOrder, grant};
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::{Artifact, Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
@@ -90,8 +91,8 @@ pub(crate) enum Beside<'a> {
     Nothing,
     /// The file it is about.
     File(&'a Artifact),
-    /// The map it prints.
-    Map(&'a FrozenMap),
+    /// The map it prints, and the order of the print, if one is asked for at once.
+    Map(&'a FrozenMap, Option<PaidOrder<'a>>),
 }
 
 impl Beside<'_> {
@@ -99,7 +100,11 @@ impl Beside<'_> {
     fn fingerprint(&self, job: &NewJob) -> String {
         match self {
             Beside::Nothing | Beside::File(_) => fingerprint(job),
-            Beside::Map(map) => fingerprint(&NewJob { input: map.fingerprint(), ..job.clone() }),
+            Beside::Map(map, order) => {
+                let order = order.map(|order| json!([order.organisation, order.ask]));
+                let input = json!([map.fingerprint(), order]);
+                fingerprint(&NewJob { input, ..job.clone() })
+            }
         }
     }
 }
@@ -576,7 +581,7 @@ impl Store {
             }
             return Ok(Enqueued::Existing(twin));
         }
-        if let Beside::Map(map) = beside {
+        if let Beside::Map(map, _) = beside {
             map.keep(&mut tx, row.job.owner).await?;
         }
         let rows = vec![row];
@@ -585,8 +590,10 @@ impl Store {
             return Err(self.explain_duplicate(&rows, error).await);
         }
         let id = rows[0].id;
-        if let Beside::File(source) = beside {
-            keep_file(&mut tx, id, source).await?;
+        match beside {
+            Beside::File(source) => keep_file(&mut tx, id, source).await?,
+            Beside::Map(_, Some(order)) => drop(grant(&mut tx, id, order).await?),
+            Beside::Map(_, None) | Beside::Nothing => {}
         }
         tx.commit().await?;
         self.tell(rows);

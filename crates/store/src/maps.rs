@@ -5,6 +5,7 @@ use crate::blobs::sha256_hex;
 use crate::db::{Param, Row, Tx, params, without_nul};
 use crate::enqueue::{Beside, Enqueued, owner_columns};
 use crate::error::Error;
+use crate::orders::PaidOrder;
 use crate::read::artifact;
 use jiff::Timestamp;
 use ode_job::{Artifact, JobId, Lease, NewJob, Owner, Pipeline};
@@ -38,6 +39,10 @@ pub struct PrintableMap {
     pub owner: Owner,
     /// The map it was made of, and that one's version.
     pub made_of: Option<(Uuid, i64)>,
+    /// What it is called on the paper, if it has a title.
+    pub title: Option<String>,
+    /// Its paper: a name, or width and height as JSON.
+    pub page_size: Option<String>,
     /// Its specification in canonical form; none in a list.
     pub data: Option<String>,
     /// The digest of that, hexadecimal.
@@ -102,6 +107,15 @@ pub struct Printing {
     pub is_known: bool,
 }
 
+/// The jobs that print a map, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prints {
+    /// The newest of them.
+    pub jobs: Vec<JobId>,
+    /// How many there are in all.
+    pub count: usize,
+}
+
 /// What the jobs of maps are called among print jobs.
 const KIND: &str = "map";
 /// A list may ask for this many at most.
@@ -151,22 +165,30 @@ const FREEZE: &str =
     "INSERT INTO printable_maps (id, user_map_id, user_map_version, session_id, user_id, organisation_id, data, sha256)
     VALUES ($1, $2, $3, $4, $5, $6, {json $7}, $8)";
 const PRINTABLE_MAP: &str = concat!(
-    "SELECT id, session_id, user_id, organisation_id, user_map_id, user_map_version, CAST(data AS text) AS data, sha256,
-        created_at
+    "SELECT id, session_id, user_id, organisation_id, user_map_id, user_map_version, title, page_size,
+        CAST(data AS text) AS data, sha256, created_at
     FROM printable_maps WHERE id = $1 AND ",
     theirs!()
 );
 const PRINTABLE_MAPS: &str = concat!(
-    "SELECT id, session_id, user_id, organisation_id, user_map_id, user_map_version, sha256, created_at
+    "SELECT id, session_id, user_id, organisation_id, user_map_id, user_map_version, title, page_size, sha256,
+        created_at
     FROM printable_maps WHERE ($1 IS NULL OR id < $1) AND ",
     theirs!(),
     " ORDER BY id DESC LIMIT $5"
 );
 /// Maps that no job prints, oldest first.
 const UNPRINTED: &str =
-    "SELECT id, session_id, user_id, organisation_id, user_map_id, user_map_version, sha256, created_at
+    "SELECT id, session_id, user_id, organisation_id, user_map_id, user_map_version, title, page_size, sha256,
+        created_at
     FROM printable_maps m WHERE id > $1 AND NOT EXISTS (SELECT 1 FROM map_print p WHERE p.printable_map_id = m.id)
     ORDER BY id LIMIT $2";
+/// The newest jobs of each of these maps, and how many each has.
+const PRINTS: &str = "SELECT * FROM (SELECT p.printable_map_id, p.job_id,
+        row_number() OVER (PARTITION BY p.printable_map_id ORDER BY p.job_id DESC) AS place,
+        count(*) OVER (PARTITION BY p.printable_map_id) AS prints
+    FROM {rows $1: key uuid} JOIN map_print p ON p.printable_map_id = r.key) AS of_map
+    WHERE place <= $2 ORDER BY job_id DESC";
 const MAP_OF_JOB: &str = "SELECT printable_map_id FROM map_print WHERE job_id = $1";
 /// The map of a job, for the one who holds it.
 const HELD_MAP: &str = "SELECT CAST(m.data AS text) AS data, m.sha256
@@ -239,16 +261,17 @@ impl Store {
         tx.commit().await
     }
 
-    /// Freezes a map and makes the job that prints it, in one transaction. With `advance`, an order follows.
+    /// Freezes a map and makes the job that prints it, in one transaction; and asks for its order in the same, if one is
+    /// given: where that is refused, nothing was made.
     pub async fn print_map(
         &self,
         owner: Owner,
         map: &FrozenMap,
         idempotency_key: Option<String>,
-        advance: bool,
+        order: Option<PaidOrder<'_>>,
     ) -> Result<Printing, Error> {
-        let job = NewJob { idempotency_key, advance, ..print_job(owner, map.id) };
-        match self.enqueue_with(job, Beside::Map(map)).await? {
+        let job = NewJob { idempotency_key, advance: order.is_some(), ..print_job(owner, map.id) };
+        match self.enqueue_with(job, Beside::Map(map, order)).await? {
             Enqueued::New(job) => Ok(Printing { map: map.id, job, is_known: false }),
             Enqueued::Existing(job) => {
                 let rows = self.db().read(MAP_OF_JOB, params![job]).await?;
@@ -264,12 +287,11 @@ impl Store {
         owner: Owner,
         map: Uuid,
         idempotency_key: Option<String>,
-        advance: bool,
     ) -> Result<Enqueued, Error> {
         let rows = self.db().read(PRINTABLE_MAP, &owned(map, owner)).await?;
         let found = printable_map(rows.first().ok_or(Error::NoMap(map))?)?;
         let owner = if owner == Owner::Operator { found.owner } else { owner };
-        self.enqueue(NewJob { idempotency_key, advance, ..print_job(owner, map) }).await
+        self.enqueue(NewJob { idempotency_key, ..print_job(owner, map) }).await
     }
 
     /// A frozen map with its specification.
@@ -291,6 +313,19 @@ impl Store {
         let maps = rows.iter().take(limit).map(printable_map).collect::<Result<Vec<_>, _>>()?;
         let next_cursor = maps.last().map(|map| map.id).filter(|_| rows.len() > limit);
         Ok(MapPage { maps, next_cursor })
+    }
+
+    /// The jobs that print these maps, at most so many of each.
+    pub async fn prints_of(&self, maps: &[Uuid], each_max: u16) -> Result<HashMap<Uuid, Prints>, Error> {
+        let keys = Param::rows(maps.iter().map(|id| json!({ "key": id })));
+        let rows = self.db().read(PRINTS, &[keys, i64::from(each_max).into()]).await?;
+        let mut prints: HashMap<Uuid, Prints> = HashMap::new();
+        for row in &rows {
+            let of_map = prints.entry(row.uuid("printable_map_id")?).or_default();
+            of_map.jobs.push(row.job("job_id")?);
+            of_map.count = usize::try_from(row.int("prints")?).unwrap_or_default();
+        }
+        Ok(prints)
     }
 
     /// Frozen maps that no job prints, after this one and oldest first; nothing when there are no more.
@@ -358,6 +393,8 @@ fn printable_map(row: &Row) -> Result<PrintableMap, Error> {
         id: row.uuid("id")?,
         owner: organisation.or(user).or(session).unwrap_or(Owner::Operator),
         made_of: row.opt_uuid("user_map_id")?.zip(row.opt_int("user_map_version")?),
+        title: row.opt_text("title")?.filter(|title| !title.is_empty()),
+        page_size: row.opt_text("page_size")?,
         data: None,
         sha256: row.text("sha256")?,
         created_at: row.moment("created_at")?,

@@ -1,7 +1,7 @@
 //! Orders: asking for one within an organisation's limit, and the record of placing it, each step under the fence of the
 //! lease it is made.
 
-use crate::db::{Row, Tx, params};
+use crate::db::{Param, Row, Tx, params};
 use crate::error::Error;
 use crate::{Store, micros};
 use jiff::Timestamp;
@@ -10,6 +10,7 @@ use ode_job::{Event, JobId, Lease, Pipeline, Refused, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use std::collections::HashMap;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -40,6 +41,15 @@ pub enum Asked {
     New,
     /// The same was asked for before.
     Existing,
+}
+
+/// An order, and who pays for it.
+#[derive(Debug, Clone, Copy)]
+pub struct PaidOrder<'a> {
+    /// The organisation within whose limit it must be.
+    pub organisation: Uuid,
+    /// What is ordered.
+    pub ask: &'a OrderAsk,
 }
 
 /// An order as people look at it.
@@ -115,7 +125,7 @@ pub struct Seen {
 const HOLD_LEASE: &str = "UPDATE job_live SET updated_at = {now}
     WHERE id = $1 AND fence = $2 AND worker = $3 RETURNING id";
 const HELD: &str = "SELECT o.external_id, o.phase, o.asked, o.request, o.provider_order_id, o.cost_max_cents, o.doubts,
-        o.unclear_at, (SELECT a.sha256 FROM job_artifact a WHERE a.job_id = o.job_id AND a.role = 'export') AS sha256
+        o.unclear_at, {now} AS now, (SELECT a.sha256 FROM job_artifact a WHERE a.job_id = o.job_id AND a.role = 'export') AS sha256
     FROM print_orders o JOIN job_live l ON l.id = o.job_id AND l.fence = $2 AND l.worker = $3 WHERE o.job_id = $1";
 const PHASE: &str = "SELECT phase FROM print_orders WHERE job_id = $1";
 /// `$9` is the step's name. An answer that is clear ends the doubts; a confirmation also what people were to look at.
@@ -175,6 +185,7 @@ macro_rules! records {
     };
 }
 const ONE: &str = records!("WHERE o.job_id = $1");
+const OF_JOBS: &str = records!("JOIN {rows $1: key uuid} ON r.key = o.job_id");
 const NEWEST: &str = records!("ORDER BY o.job_id DESC LIMIT $1");
 const TO_LOOK_AT: &str = records!("WHERE o.attention IS NOT NULL ORDER BY o.attention_at LIMIT $1");
 const TAKE_DUE: &str =
@@ -271,41 +282,11 @@ impl Store {
 
     /// Asks for the order of a print job, to be paid by this organisation. Asking for the same again changes nothing.
     pub async fn ask_order(&self, job: JobId, organisation: Uuid, ask: &OrderAsk) -> Result<Asked, Error> {
-        ask.check().map_err(Error::Order)?;
-        let asked = self.grant(job, organisation, ask).await?;
+        let mut tx = self.db().begin().await?;
+        let asked = grant(&mut tx, job, PaidOrder { organisation, ask }).await?;
+        tx.commit().await?;
         self.go_on_to_order(job).await?;
         Ok(asked)
-    }
-
-    async fn grant(&self, job: JobId, organisation: Uuid, ask: &OrderAsk) -> Result<Asked, Error> {
-        let none =
-            || Error::SpendCap("This organisation has no limit for prints, so it can order none.".into());
-        let mut tx = self.db().begin().await?;
-        if tx.run(HOLD_CAP, params![organisation]).await?.is_empty() {
-            return Err(none());
-        }
-        let wanted = json!(ask);
-        if let Some(row) = tx.run(ASKED, params![job]).await?.first() {
-            let is_same = row.json("asked")? == wanted && row.uuid("organisation_id")? == organisation;
-            return if is_same { Ok(Asked::Existing) } else { Err(Error::OrderExists(job)) };
-        }
-        check_orderable(&mut tx, job).await?;
-        let caps = tx.run(CAPS, params![-micros(MONTH)]).await?;
-        let caps = caps.iter().map(cap).collect::<Result<Vec<_>, _>>()?;
-        let cap = caps.into_iter().find(|cap| cap.organisation_id == organisation).ok_or_else(none)?;
-        let cost_max = ask.cost_max.unwrap_or(cap.order).min(cap.order);
-        if cap.spent.0 + cost_max.0 > cap.month.0 {
-            return Err(Error::SpendCap(format!(
-                "This order may cost up to {cost_max} {}, and {} of {} for 30 days are spent or set aside.",
-                cap.currency, cap.spent, cap.month
-            )));
-        }
-        let external_id = job.0.simple().to_string();
-        let params = params![job, organisation, external_id, wanted, cap.currency, cost_max.0];
-        tx.run(ASK, params).await?;
-        tx.run(STEP, params![job, None::<i64>, "asked", None::<Value>]).await?;
-        tx.commit().await?;
-        Ok(Asked::New)
     }
 
     /// Sees to it that a job for which an order was asked goes on to being ordered. Doing it again changes nothing.
@@ -352,6 +333,16 @@ impl Store {
         self.db().read(ONE, params![job]).await?.first().map(record).transpose()
     }
 
+    /// The orders of these jobs, as far as there are some.
+    pub async fn orders_of(&self, jobs: &[JobId]) -> Result<HashMap<JobId, OrderRecord>, Error> {
+        if jobs.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let keys = Param::rows(jobs.iter().map(|id| json!({ "key": id })));
+        let rows = self.db().read(OF_JOBS, &[keys]).await?;
+        rows.iter().map(record).map(|order| order.map(|order| (order.job_id, order))).collect()
+    }
+
     /// The record of an order, step by step.
     pub async fn order_steps(&self, job: JobId) -> Result<Vec<OrderStepRecord>, Error> {
         let read = |row: &Row| {
@@ -393,7 +384,7 @@ impl Store {
     /// Those of these external ids that are ours.
     pub async fn owned_external_ids(&self, external_ids: &[String]) -> Result<Vec<String>, Error> {
         let rows: Vec<Value> = external_ids.iter().map(|id| json!({ "external_id": id })).collect();
-        let rows = crate::db::Param::Rows(Value::Array(rows).to_string());
+        let rows = Param::Rows(Value::Array(rows).to_string());
         self.db().read(OWNED, &[rows]).await?.iter().map(|row| row.text("external_id")).collect()
     }
 
@@ -438,6 +429,40 @@ impl Store {
     pub async fn forget_heard(&self, older_than: Duration) -> Result<(), Error> {
         self.db().write(&[FORGET_HEARD], params![-micros(older_than)]).await.map(drop)
     }
+}
+
+/// Writes down the order of a print job, within the limit of the organisation that pays.
+pub(crate) async fn grant(
+    tx: &mut Tx,
+    job: JobId,
+    PaidOrder { organisation, ask }: PaidOrder<'_>,
+) -> Result<Asked, Error> {
+    ask.check().map_err(Error::Order)?;
+    let none = || Error::SpendCap("This organisation has no limit for prints, so it can order none.".into());
+    if tx.run(HOLD_CAP, params![organisation]).await?.is_empty() {
+        return Err(none());
+    }
+    let wanted = json!(ask);
+    if let Some(row) = tx.run(ASKED, params![job]).await?.first() {
+        let is_same = row.json("asked")? == wanted && row.uuid("organisation_id")? == organisation;
+        return if is_same { Ok(Asked::Existing) } else { Err(Error::OrderExists(job)) };
+    }
+    check_orderable(tx, job).await?;
+    let caps = tx.run(CAPS, params![-micros(MONTH)]).await?;
+    let caps = caps.iter().map(cap).collect::<Result<Vec<_>, _>>()?;
+    let cap = caps.into_iter().find(|cap| cap.organisation_id == organisation).ok_or_else(none)?;
+    let cost_max = ask.cost_max.unwrap_or(cap.order).min(cap.order);
+    if cap.spent.0 + cost_max.0 > cap.month.0 {
+        return Err(Error::SpendCap(format!(
+            "This order may cost up to {cost_max} {}, and {} of {} for 30 days are spent or set aside.",
+            cap.currency, cap.spent, cap.month
+        )));
+    }
+    let external_id = job.0.simple().to_string();
+    let params = params![job, organisation, external_id, wanted, cap.currency, cost_max.0];
+    tx.run(ASK, params).await?;
+    tx.run(STEP, params![job, None::<i64>, "asked", None::<Value>]).await?;
+    Ok(Asked::New)
 }
 
 async fn check_orderable(tx: &mut Tx, job: JobId) -> Result<(), Error> {
@@ -493,7 +518,8 @@ fn details(step: &OrderStep) -> Option<Value> {
 }
 
 fn order(row: &Row) -> Result<Order, Error> {
-    let asked = row.json("asked")?;
+    let (asked, now) = (row.json("asked")?, row.moment("now")?);
+    let until_now = |at: Timestamp| Duration::try_from(now.duration_since(at)).unwrap_or_default();
     Ok(Order {
         external_id: row.text("external_id")?,
         phase: row.name("phase")?,
@@ -502,7 +528,7 @@ fn order(row: &Row) -> Result<Order, Error> {
         provider_order_id: row.opt_int("provider_order_id")?,
         cost_max_cents: row.int("cost_max_cents")?,
         doubts: u32::try_from(row.int("doubts")?).unwrap_or(u32::MAX),
-        unclear_since: row.opt_moment("unclear_at")?,
+        unclear_for: row.opt_moment("unclear_at")?.map(until_now),
         export_sha256: row.opt_text("sha256")?,
     })
 }

@@ -52,7 +52,8 @@ impl Store {
     pub async fn retry_with(&self, id: JobId, secret: Option<(Sealed, Duration)>) -> Result<State, Error> {
         let standing = self.standing(id).await?;
         let retried = standing.step(Event::Retried)?;
-        let may_wait = self.waits(&[id]).await?.contains_key(&id);
+        let is_script = standing.pipeline == Pipeline::Script;
+        let may_wait = is_script && self.waits(&[id]).await?.contains_key(&id);
         // A person who retries means now: a script that waits for nobody does not wait for the next look at what is due.
         let path = standing.pipeline.path_to_ready().iter();
         let path = path.filter(|edge| edge.from == retried.to && !may_wait);
@@ -71,7 +72,9 @@ impl Store {
         if may_wait {
             tx.run(COME_DUE, params![id]).await?;
         }
-        secrets::renew(&mut tx, id, secret.as_ref()).await?;
+        if is_script {
+            secrets::renew(&mut tx, id, secret.as_ref()).await?;
+        }
         tx.run(REOPENED, params![id]).await?;
         for (step, seq) in steps.iter().zip(seqs) {
             let (event, from, to) = (step.event.as_str(), step.from.as_str(), step.to.as_str());

@@ -1,5 +1,5 @@
-// What the queue page does beyond plain forms: it sends files one by one, and keeps the list as the server tells it.
-// Without this script the page works the same, by submitting and reloading.
+// What the pages with a list do beyond plain forms: the list is kept as the server tells it, and on the queue page files
+// are sent one by one. Without this script the pages work the same, by submitting and reloading.
 
 const $ = (id) => document.getElementById(id);
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -319,8 +319,8 @@ function times(root = document) {
 }
 
 times();
-if ($("upload")) {
-  dropping();
+if ($("upload")) dropping();
+if ($("queue")) {
   deeds();
   follow();
 } else if (document.body.dataset.live) {

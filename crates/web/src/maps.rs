@@ -11,7 +11,7 @@ use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 use jiff::Timestamp;
 use ode_job::ErrorCode;
 use ode_store::{MapPage, PrintableMap, UserMap};
@@ -33,18 +33,18 @@ const ARRIVAL: Duration = Duration::from_secs(60);
 const LIST_LIMIT: usize = 100;
 const NAME_CHARS_MAX: usize = 200;
 
-/// The body of a request, of a bounded size and in bounded time.
-pub(crate) async fn arrived(body: Body) -> Result<Bytes, Problem> {
-    let whole = tokio::time::timeout(ARRIVAL, gathered(body)).await;
+/// A map on its way, of a bounded size and in bounded time.
+pub(crate) async fn arrived<E>(pieces: impl Stream<Item = Result<Bytes, E>>) -> Result<Bytes, Problem> {
+    let whole = tokio::time::timeout(ARRIVAL, gathered(pieces)).await;
     whole.map_err(|_| {
         let seconds = ARRIVAL.as_secs();
         Problem::too_slow(format!("The map did not arrive within {seconds} s. Send it again."))
     })?
 }
 
-async fn gathered(body: Body) -> Result<Bytes, Problem> {
+async fn gathered<E>(pieces: impl Stream<Item = Result<Bytes, E>>) -> Result<Bytes, Problem> {
     let (mut whole, mut skipped) = (BytesMut::new(), 0);
-    let mut pieces = body.into_data_stream();
+    let mut pieces = std::pin::pin!(pieces);
     while let Some(piece) = pieces.next().await {
         let piece =
             piece.map_err(|_| Problem::invalid("The map ended before all of it was sent. Send it again."))?;
@@ -78,7 +78,7 @@ pub(crate) fn query<T: DeserializeOwned>(uri: &Uri, form: &str) -> Result<T, Pro
     read.map_err(|_| Problem::invalid(format!("The query is not understood. It takes {form}, each once.")))
 }
 
-fn map_id(text: &str) -> Result<Uuid, Problem> {
+pub(crate) fn map_id(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| Problem::no_map())
 }
 
@@ -204,7 +204,7 @@ pub(crate) async fn add_user_map(
 ) -> Result<Response, Problem> {
     app.check_disk()?;
     app.limits.upload(&caller).await?;
-    let body = arrived(body).await?;
+    let body = arrived(body.into_data_stream()).await?;
     let kept = KeptMap::read(&body)?;
     let data = app.drawer()?.features(Bytes::copy_from_slice(kept.data.get().as_bytes())).await?;
     let map = app.store.add_user_map(caller.owner, kept.name.trim(), &data).await?;
@@ -238,7 +238,7 @@ pub(crate) async fn change_user_map(
     app.check_disk()?;
     app.limits.upload(&caller).await?;
     let id = map_id(&id)?;
-    let body = arrived(body).await?;
+    let body = arrived(body.into_data_stream()).await?;
     let kept = KeptMap::read(&body)?;
     let data = app.drawer()?.features(Bytes::copy_from_slice(kept.data.get().as_bytes())).await?;
     let change = (kept.name.trim(), data.as_str());
@@ -270,6 +270,11 @@ pub(crate) struct PrintableMapView {
     user_map_id: Option<Uuid>,
     /// And that one's version then.
     user_map_version: Option<i64>,
+    /// What it is called on the paper.
+    title: Option<String>,
+    /// Its paper: the name of a size, or width and height in millimetres as JSON.
+    #[schema(example = "18x24")]
+    page_size: Option<String>,
     /// The digest of its specification in canonical form (RFC 8785), hexadecimal.
     sha256: String,
     /// Its specification; left out of lists.
@@ -286,11 +291,13 @@ pub(crate) struct PrintableMapView {
 
 impl From<PrintableMap> for PrintableMapView {
     fn from(map: PrintableMap) -> Self {
-        let PrintableMap { id, made_of, data, sha256, created_at, .. } = map;
+        let PrintableMap { id, made_of, title, page_size, data, sha256, created_at, .. } = map;
         PrintableMapView {
             id,
             user_map_id: made_of.map(|(map, _)| map),
             user_map_version: made_of.map(|(_, version)| version),
+            title,
+            page_size,
             sha256,
             data: data.and_then(|data| RawValue::from_string(data).ok()),
             created_at,

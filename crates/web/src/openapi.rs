@@ -21,7 +21,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
         review::checks, review::revisions, review::revise, jobs::retry, jobs::cancel, jobs::stop, live::stream, health::healthz, health::live, health::ready,
         maps::list_user_maps, maps::add_user_map, maps::user_map, maps::change_user_map, maps::delete_user_map,
         print::export, print::preview, maps::list_printable_maps, maps::printable_map, maps::preview,
-        print::export_again, print::list, print::detail, print::retry, print::reprint, orders::order, orders::show, exports::fetch,
+        print::export_again, print::list, print::detail, print::download, print::retry, print::reprint, orders::order, orders::show, exports::fetch,
         service::submit::submit, service::batch::submit, service::read::list, service::read::detail, service::remove::remove,
         service::files::assets, service::read::logs, service::read::events, service::files::view, service::files::download,
         service::files::by_link, scripts::read::types, scripts::submit::submit, scripts::submit::batch, scripts::read::list,
@@ -93,7 +93,7 @@ fn describe(api: &utoipa::openapi::OpenApi) -> String {
          href=\"/assets/icon.svg\" type=\"image/svg+xml\">\n<link rel=\"stylesheet\" \
          href=\"/assets/ode.css\">\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n\
          <header class=\"top\">\n<a class=\"brand\" href=\"/\">ODE</a>\n<nav aria-label=\"Pages\"><a \
-         href=\"/\">Queue</a> <a href=\"/api/docs\" aria-current=\"page\">API</a></nav>\n</header>\n<main \
+         href=\"/\">Queue</a> <a href=\"/maps\">Maps</a> <a href=\"/api/docs\" aria-current=\"page\">API</a></nav>\n</header>\n<main \
          id=\"main\" class=\"docs\">\n<h1>The API</h1>\n<p>{}</p>\n<p>For programs: <a \
          href=\"/api/openapi.json\">openapi.json</a> (OpenAPI 3.1). Send an API key as <code>Authorization: Bearer \
          ode_…</code>; a browser is known by its cookie.</p>\n",

@@ -21,6 +21,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 /// An order is an address and a few numbers.
 const ORDER_BYTES_MAX: usize = 64 << 10;
@@ -101,6 +102,17 @@ impl From<OrderRecord> for OrderView {
     }
 }
 
+/// The organisation that would pay for an order of this caller's.
+pub(crate) fn payer(caller: &Caller) -> Result<Uuid, Problem> {
+    match caller.owner {
+        Owner::Organisation(organisation) => Ok(organisation),
+        Owner::Session(_) | Owner::User(_) | Owner::Operator => Err(Problem::new(
+            ErrorCode::Forbidden,
+            "Only an organisation orders prints, with a key made by `ode keys create --organisation`.",
+        )),
+    }
+}
+
 /// Orders a print: it is placed at the provider exactly once, and only within your organisation's limit.
 ///
 /// Asking for the same order again changes nothing. One job is one order; reprint the map to order it again.
@@ -122,11 +134,7 @@ pub(crate) async fn order(
     body: Body,
 ) -> Result<(StatusCode, Json<OrderView>), Problem> {
     let job = find(&app, &caller, &id).await?;
-    let Owner::Organisation(organisation) = caller.owner else {
-        let detail =
-            "Only an organisation orders prints, with a key made by `ode keys create --organisation`.";
-        return Err(Problem::new(ErrorCode::Forbidden, detail));
-    };
+    let organisation = payer(&caller)?;
     let body =
         to_bytes(body, ORDER_BYTES_MAX).await.map_err(|_| Problem::from(ErrorCode::PayloadTooLarge))?;
     let ask: OrderAsk = serde_json::from_slice(&body)

@@ -5,6 +5,7 @@
 
 mod assets;
 mod job;
+mod maps;
 mod queue;
 mod row;
 mod values;
@@ -29,6 +30,9 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/jobs/{id}", get(job::show))
         .route("/jobs/{id}/revisions", post(job::revise).layer(DefaultBodyLimit::max(review::BODY_BYTES_MAX)))
         .route("/jobs/{id}/{deed}", get(job::ask).post(job::act))
+        .route("/maps", get(maps::show).post(maps::add))
+        .route("/maps/{id}/print", post(maps::print))
+        .route("/print-jobs/{id}/retry", post(maps::retry))
 }
 
 /// Files that belong to the pages, the same for everybody.

@@ -2,9 +2,11 @@
 
 use crate::App;
 use crate::caller::Caller;
+use crate::download::{Sent, attachment, respond};
 use crate::jobs::{find, forget};
-use crate::maps::{PreviewQuery, arrived, limit, query, read};
-use crate::problem::{Acting, Problem, Reading, Sending};
+use crate::maps::{PreviewQuery, arrived, limit, map_id, query, read};
+use crate::orders::{OrderView, payer};
+use crate::problem::{Acting, Problem, ProblemDocument, Reading, Sending};
 use crate::view::{ErrorView, ProgressView, error, moment, moments};
 use axum::Json;
 use axum::body::Body;
@@ -13,8 +15,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use jiff::Timestamp;
-use ode_job::{Artifact, JobId, JobRecord, JobRef, Phase, Pipeline, State as JobState};
-use ode_store::{FrozenMap, ListFilter};
+use ode_job::order::OrderAsk;
+use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef, Phase, Pipeline, State as JobState};
+use ode_store::{Enqueued, FrozenMap, ListFilter, OrderRecord, PaidOrder, Printing};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -35,9 +38,12 @@ pub(crate) struct ExportRequest<'a> {
     #[serde(alias = "spec", borrow)]
     #[schema(value_type = Option<Object>)]
     data: Option<&'a RawValue>,
+    /// Orders the print as well, with a key of an organisation that may: what `/api/print-jobs/{id}/order` takes.
+    #[schema(value_type = Option<Object>)]
+    order: Option<OrderAsk>,
 }
 
-const EXPORT_FORM: &str = "{\"userMapId\": …, \"data\": a map's specification}, or one of the two";
+const EXPORT_FORM: &str = "{\"userMapId\": …, \"data\": a map's specification}, or one of the two, and \"order\" to order it as well";
 /// A specification in which everything is as it is unless told.
 const PLAIN_MAP: &str = "{\"schema\": 1}";
 
@@ -45,12 +51,17 @@ const PLAIN_MAP: &str = "{\"schema\": 1}";
 struct Draft {
     text: String,
     made_of: Option<(Uuid, i64)>,
+    order: Option<OrderAsk>,
 }
 
 /// Checks what is asked for, and takes the features of the map it is made of as they are now.
 async fn draft(app: &App, caller: &Caller, body: Body) -> Result<Draft, Problem> {
-    let body = arrived(body).await?;
-    let ExportRequest { user_map_id, data } = read(&body, EXPORT_FORM)?;
+    let body = arrived(body.into_data_stream()).await?;
+    let ExportRequest { user_map_id, data, order } = read(&body, EXPORT_FORM)?;
+    if let Some(ask) = &order {
+        payer(caller)?;
+        ask.check().map_err(Problem::invalid)?;
+    }
     if user_map_id.is_none() && data.is_none() {
         return Err(Problem::invalid(format!("There is nothing to print. Send {EXPORT_FORM}.")));
     }
@@ -62,7 +73,7 @@ async fn draft(app: &App, caller: &Caller, body: Body) -> Result<Draft, Problem>
     let features = kept.map(|map| (map.name, map.data.unwrap_or_default()));
     let spec = Bytes::copy_from_slice(data.map_or(PLAIN_MAP, RawValue::get).as_bytes());
     let text = app.drawer()?.freeze(spec, features).await?;
-    Ok(Draft { text, made_of })
+    Ok(Draft { text, made_of, order })
 }
 
 /// What was made of a request to print.
@@ -78,6 +89,8 @@ pub(crate) struct Exported {
 }
 
 /// Freezes a map and makes the job that exports it as a PNG for print, both or neither.
+///
+/// With `order`, the print is ordered in the same step; an order that is refused leaves nothing behind.
 #[utoipa::path(post, path = "/api/export", tag = "maps", request_body = ExportRequest,
     params(("Idempotency-Key" = Option<String>, Header,
         description = "A name for this request: sent again under it, it makes nothing new")),
@@ -94,14 +107,29 @@ pub(crate) async fn export(
     app.check_disk()?;
     app.limits.upload(&caller).await?;
     let key = idempotency_key(&headers)?;
-    let Draft { text, made_of } = draft(&app, &caller, body).await?;
-    let map = FrozenMap::new(text, made_of);
-    let printing = app.store.print_map(caller.owner, &map, key, false).await?;
+    let Draft { text, made_of, order } = draft(&app, &caller, body).await?;
+    let order = match &order {
+        Some(ask) => Some(PaidOrder { organisation: payer(&caller)?, ask }),
+        None => None,
+    };
+    let printing = print(&app, &caller, FrozenMap::new(text, made_of), key, order).await?;
+    let status = if printing.is_known { StatusCode::OK } else { StatusCode::CREATED };
+    answer(status, Exported { printable_map_id: printing.map, print_job_id: printing.job })
+}
+
+/// Freezes a map and makes its job.
+pub(crate) async fn print(
+    app: &App,
+    caller: &Caller,
+    map: FrozenMap,
+    key: Option<String>,
+    order: Option<PaidOrder<'_>>,
+) -> Result<Printing, Problem> {
+    let printing = app.store.print_map(caller.owner, &map, key, order).await?;
     app.lists.forget(caller.owner);
     let (job, map) = (printing.job, printing.map);
     tracing::info!(job.id = %job, job.pipeline = %Pipeline::Print, "accepted job {job} (map {map})");
-    let status = if printing.is_known { StatusCode::OK } else { StatusCode::CREATED };
-    answer(status, Exported { printable_map_id: map, print_job_id: job })
+    Ok(printing)
 }
 
 fn answer(status: StatusCode, exported: Exported) -> Result<Response, Problem> {
@@ -157,6 +185,8 @@ pub(crate) struct PrintJobView {
     progress: ProgressView,
     /// Its picture, once it is there.
     export: Option<ExportView>,
+    /// Its order, if one was asked for.
+    order: Option<OrderView>,
     /// Why it failed.
     error: Option<ErrorView>,
     /// How many attempts were made.
@@ -190,7 +220,7 @@ pub(crate) struct ExportView {
 }
 
 impl PrintJobView {
-    fn new(app: &App, job: &JobRecord, export: Option<&Artifact>) -> Self {
+    fn new(app: &App, job: &JobRecord, export: Option<&Artifact>, order: Option<OrderRecord>) -> Self {
         let url = |sha256: &str| app.export_links().url(sha256, app.settings.link_ttl);
         PrintJobView {
             id: job.id,
@@ -204,6 +234,7 @@ impl PrintJobView {
                 bytes: file.bytes,
                 url: url(&file.sha256),
             }),
+            order: order.map(OrderView::from),
             error: error(job),
             attempt_count: job.attempt_count,
             retry_count: job.retry_count,
@@ -263,8 +294,8 @@ pub(crate) async fn list(
     };
     let page = app.store.jobs(&filter).await?;
     let ids: Vec<JobId> = page.jobs.iter().map(|job| job.id).collect();
-    let exports = app.store.exports(&ids).await?;
-    let view = |job: &JobRecord| PrintJobView::new(&app, job, exports.get(&job.id));
+    let (exports, mut orders) = (app.store.exports(&ids).await?, app.store.orders_of(&ids).await?);
+    let view = |job: &JobRecord| PrintJobView::new(&app, job, exports.get(&job.id), orders.remove(&job.id));
     Ok(Json(PrintJobList { print_jobs: page.jobs.iter().map(view).collect(), next_cursor: page.next_cursor }))
 }
 
@@ -288,8 +319,40 @@ async fn find_print(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, P
 }
 
 async fn shown(app: &App, job: &JobRecord) -> Result<PrintJobView, Problem> {
+    let (exports, order) = (app.store.exports(&[job.id]).await?, app.store.order_of(job.id).await?);
+    Ok(PrintJobView::new(app, job, exports.get(&job.id), order))
+}
+
+/// The picture of one of your print jobs, as a file.
+#[utoipa::path(get, path = "/api/print-jobs/{id}/download", tag = "maps",
+    params(("id" = String, Path, description = "Its id or reference"),
+        ("Range" = Option<String>, Header, description = "Only a part of it: `bytes=0-499`")),
+    responses(
+        (status = 200, description = "The picture", content_type = "image/png", body = Vec<u8>),
+        (status = 206, description = "The part that was asked for", content_type = "image/png", body = Vec<u8>),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet"),
+        (status = 416, body = ProblemDocument, content_type = "application/problem+json"),
+        Reading))]
+pub(crate) async fn download(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let job = find_print(&app, &caller, &id).await?;
     let exports = app.store.exports(&[job.id]).await?;
-    Ok(PrintJobView::new(app, job, exports.get(&job.id)))
+    let missing = match job.state {
+        JobState::PendingExport | JobState::Exporting => ErrorCode::NotReady,
+        JobState::ExportFailed => ErrorCode::Conflict,
+        _ => ErrorCode::Expired,
+    };
+    let file = exports.get(&job.id).ok_or_else(|| Problem::from(missing))?;
+    let sent = Sent {
+        disposition: attachment(&format!("{}.png", job.reference)),
+        cache: "private, no-store",
+        counted_for: None,
+    };
+    respond(&app, file, &headers, sent).await
 }
 
 /// Tries a failed print job again, at the stage that failed.
@@ -301,11 +364,17 @@ pub(crate) async fn retry(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Json<PrintJobView>, Problem> {
-    let job = find_print(&app, &caller, &id).await?;
-    app.store.retry(job.id).await?;
-    forget(&app, &job);
-    let job = app.store.job(JobRef::Id(job.id)).await?;
+    let job = try_again(&app, &caller, &id).await?;
+    let job = app.store.job(JobRef::Id(job)).await?;
     shown(&app, &job).await.map(Json)
+}
+
+/// Tries a failed print job of the caller's again.
+pub(crate) async fn try_again(app: &App, caller: &Caller, id: &str) -> Result<JobId, Problem> {
+    let job = find_print(app, caller, id).await?;
+    app.store.retry(job.id).await?;
+    forget(app, &job);
+    Ok(job.id)
 }
 
 /// Prints the map of a job once more, as a job of its own.
@@ -325,7 +394,7 @@ pub(crate) async fn reprint(
 ) -> Result<Response, Problem> {
     let job = find_print(&app, &caller, &id).await?;
     let map = printable_map(&job).ok_or_else(Problem::no_map)?;
-    print_again(&app, &caller, map, &headers).await
+    printed_again(&app, &caller, map, &headers).await
 }
 
 /// Prints a frozen map once more.
@@ -343,23 +412,32 @@ pub(crate) async fn export_again(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let map = id.parse().map_err(|_| Problem::no_map())?;
-    print_again(&app, &caller, map, &headers).await
+    printed_again(&app, &caller, map_id(&id)?, &headers).await
 }
 
-async fn print_again(
+/// Prints a frozen map of the caller's once more.
+pub(crate) async fn print_again(
+    app: &App,
+    caller: &Caller,
+    map: Uuid,
+    key: Option<String>,
+) -> Result<Enqueued, Problem> {
+    app.limits.upload(caller).await?;
+    let enqueued = app.store.reprint(caller.owner, map, key).await?;
+    app.lists.forget(caller.owner);
+    Ok(enqueued)
+}
+
+async fn printed_again(
     app: &App,
     caller: &Caller,
     map: Uuid,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    app.limits.upload(caller).await?;
-    let key = idempotency_key(headers)?;
-    let enqueued = app.store.reprint(caller.owner, map, key, false).await?;
-    app.lists.forget(caller.owner);
+    let enqueued = print_again(app, caller, map, idempotency_key(headers)?).await?;
     let status = match enqueued {
-        ode_store::Enqueued::New(_) => StatusCode::CREATED,
-        ode_store::Enqueued::Existing(_) => StatusCode::OK,
+        Enqueued::New(_) => StatusCode::CREATED,
+        Enqueued::Existing(_) => StatusCode::OK,
     };
     answer(status, Exported { printable_map_id: map, print_job_id: enqueued.id() })
 }

@@ -281,6 +281,7 @@ fn printing() -> Router<Arc<App>> {
         .route("/api/printable-maps/{id}/export", post(print::export_again))
         .route("/api/print-jobs", get(print::list))
         .route("/api/print-jobs/{id}", get(print::detail))
+        .route("/api/print-jobs/{id}/download", get(print::download))
         .route("/api/print-jobs/{id}/retry", post(print::retry))
         .route("/api/print-jobs/{id}/reprint", post(print::reprint))
 }

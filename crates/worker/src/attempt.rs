@@ -223,7 +223,7 @@ impl Effects for Telling<'_> {
     }
 
     fn point(&self, name: &str) {
-        crash::point(name);
+        crash::point_of(name, [self.lease.job()]);
     }
 }
 
@@ -257,14 +257,15 @@ pub(crate) async fn run(
         logs: &shared.logs,
         gathered: Mutex::default(),
     };
-    crash::point("before-run");
+    let id = job.lease.job();
+    crash::point_of("before-run", [id]);
     let limit = job.timeout.unwrap_or(lane.limits.attempt_timeout);
     let ended = tokio::select! {
         biased;
         why = interrupted(&mut interrupt) => Err(why),
         ended = tokio::time::timeout(limit + lane.handler.end_within(), guarded(lane, &job, &context)) => Ok(ended),
     };
-    crash::point("after-run");
+    crash::point_of("after-run", [id]);
     let shown = context.gathered.into_inner().expect("no code panics while holding this lock");
     let (ended, result) = match ended {
         Err(Interrupt::Stop) => (Ended::Stopped, None),

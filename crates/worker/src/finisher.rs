@@ -37,13 +37,14 @@ fn check(flushed: Option<Result<(), tokio::task::JoinError>>) {
 
 async fn flush(store: Store, shared: Weak<Shared>, batch: Vec<Over>) {
     let memos: Vec<Memo> = batch.iter().map(Memo::of).collect();
-    crash::point("before-finish");
+    let ids = || memos.iter().map(|memo| memo.id);
+    crash::point_of("before-finish", ids());
     match store.finish(batch.into_iter().map(|over| over.end).collect()).await {
         Ok(answers) => report::ended(&memos, &answers),
         // The store has tried for as long as the leases could live. They run out, and others take over.
         Err(error) => tracing::error!(%error, "{} ended attempts could not be written", memos.len()),
     }
-    crash::point("after-finish");
+    crash::point_of("after-finish", ids());
     if let Some(shared) = shared.upgrade() {
         let ids: Vec<(Lane, JobId)> = memos.iter().map(|memo| (memo.lane, memo.id)).collect();
         shared.lanes.forget(&ids);

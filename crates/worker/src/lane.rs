@@ -313,7 +313,7 @@ async fn claim(
         attempt_timeout: lane.limits.attempt_timeout,
     };
     let jobs = shared.store.claim(request).await?;
-    crash::point("after-claim");
+    crash::point_of("after-claim", jobs.iter().map(|job| job.lease.job()));
     let count = jobs.len();
     if let Some(last) = jobs.last() {
         let mut inside = lane.inside();

@@ -7,6 +7,8 @@ export default script(import.meta, async (context) => {
   const { job, input } = context;
   const admin = await enter(context);
   const exists = ({ name }) => admin.hasTag(name);
-  const details = await job.step("add-tags", () => job.each("tag", input.itemTags, { exists, make: (tag) => admin.addTag(tag) }));
+  const details = await job.step("add-tags", () =>
+    job.each("tag", input.itemTags, { exists, make: (tag) => admin.addTag(tag) }),
+  );
   return outcome(details, ["item tag", "item tags"]);
 });

@@ -9,9 +9,10 @@ import { enter } from "../../pages/admin.mjs";
  * revoked and made anew. A key that somebody else has made stays.
  */
 async function makeRoom(job, admin, name) {
-  const wasAsked = job.checkpoint("key") !== undefined;
   const isThere = await admin.hasKey(name);
-  if (isThere && !wasAsked) throw new Failure("already_exists", `There is already a key called "${name}". Choose another name, or revoke it.`);
+  if (isThere && !job.isIntended("key")) {
+    throw new Failure("already_exists", `There is already a key called "${name}". Choose another name, or revoke it.`);
+  }
   if (isThere) await admin.revokeKey(name);
 }
 
@@ -22,14 +23,18 @@ export default script(import.meta, async (context) => {
   const { value, given } = await job.step("create", async () => {
     await makeRoom(job, admin, keyName);
     if (job.isDryRun) return { given: [] };
-    job.setCheckpoint("key", { status: "asked" });
-    const made = await admin.createKey(keyName, permissions);
+    const made = await job.intend("key", () => admin.createKey(keyName, permissions));
     job.mask(made.value);
     return made;
   });
   const details = permissions.map((name) => {
     if (job.isDryRun) return { name, status: "planned" };
-    return given.includes(name) ? { name, status: "created" } : { name, status: "failed", error: "The site does not give this permission" };
+    return given.includes(name)
+      ? { name, status: "created" }
+      : { name, status: "failed", error: "The site does not give this permission" };
   });
-  return outcome(details, ["permission", "permissions"], { verb: "granted", data: { keyName, ...(value && { apiKey: value }) } });
+  return outcome(details, ["permission", "permissions"], {
+    verb: "granted",
+    data: { keyName, ...(value && { apiKey: value }) },
+  });
 });

@@ -8,12 +8,18 @@ export default script(import.meta, async (context) => {
   const { job, input } = context;
   const admin = await enter(context);
   const checks = await job.step("checklist", () => admin.checklist());
-  const details = checks.map(({ name, isDone }) => (isDone ? { name, status: "created" } : { name, status: "failed", error: "Not set up yet" }));
+  const details = checks.map(({ name, isDone }) =>
+    isDone ? { name, status: "created" } : { name, status: "failed", error: "Not set up yet" },
+  );
   const missing = checks.filter((check) => check.isRequired && !check.isDone).map(({ name }) => name);
   if (missing.length) {
     const itemsFailed = details.filter(({ status }) => status === "failed").length;
     const data = { live: false, itemsCreated: details.length - itemsFailed, itemsFailed, details };
-    throw new Failure("onboarding_incomplete", `The restaurant cannot go live before these are set up: ${missing.join(", ")}.`, { data });
+    throw new Failure(
+      "onboarding_incomplete",
+      `The restaurant cannot go live before these are set up: ${missing.join(", ")}.`,
+      { data },
+    );
   }
   const goesLive = input.goLive !== false && !job.isDryRun;
   if (!goesLive) job.skip("go-live");
@@ -22,5 +28,8 @@ export default script(import.meta, async (context) => {
       if (!(await admin.isLive())) await admin.goLive();
     });
   }
-  return outcome(details, ["part of the onboarding", "parts of the onboarding"], { verb: "completed", data: { live: await admin.isLive() } });
+  return outcome(details, ["part of the onboarding", "parts of the onboarding"], {
+    verb: "completed",
+    data: { live: await admin.isLive() },
+  });
 });

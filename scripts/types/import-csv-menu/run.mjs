@@ -27,7 +27,9 @@ export default script(import.meta, async (context) => {
   const csv = input.csv ?? (await read(input.csvFilePath, job.filesDir));
   const { path } = await enter(context);
   const menu = new MenuImport(page, site, path);
-  if (job.isDryRun) return { message: "The file would be imported", data: { itemsCreated: 0, itemsFailed: 0, details: [] } };
+  if (job.isDryRun) {
+    return { message: "The file would be imported", data: { itemsCreated: 0, itemsFailed: 0, details: [] } };
+  }
 
   const uploaded = job.checkpoint("uploaded");
   if (uploaded) job.skip("upload");

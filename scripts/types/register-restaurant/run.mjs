@@ -11,11 +11,9 @@ const LABELS = { address: "Address", phone: "Phone", cuisine: "Cuisine", timezon
 async function signUp({ job, page, input, site }) {
   const { restaurantName, email, password } = input;
   const account = new Account(page, site);
-  const wasAsked = job.checkpoint("sign-up") !== undefined;
-  if (wasAsked && (await account.trySignIn(email, password))) return account.find(restaurantName);
-  job.setCheckpoint("sign-up", { status: "asked" });
+  if (job.isIntended("sign-up") && (await account.trySignIn(email, password))) return account.find(restaurantName);
   try {
-    await account.signUp(restaurantName, email, password);
+    await job.intend("sign-up", () => account.signUp(restaurantName, email, password));
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     throw await whyRefused(account, input, error);
@@ -33,7 +31,9 @@ async function whyRefused(account, { email, password }, refused) {
 
 export default script(import.meta, async (context) => {
   const { job, page, input, site } = context;
-  if (job.isDryRun) return { message: "The restaurant would be registered", data: { itemsCreated: 0, itemsFailed: 0, details: [] } };
+  if (job.isDryRun) {
+    return { message: "The restaurant would be registered", data: { itemsCreated: 0, itemsFailed: 0, details: [] } };
+  }
   job.onSessionExpired(() => new Account(page, site).signIn(input.email, input.password));
   const path = await job.step("sign-up", () => signUp(context));
   const admin = new Admin(page, site, path);
@@ -41,5 +41,9 @@ export default script(import.meta, async (context) => {
   const fields = Object.fromEntries(profile.map(([name, label]) => [label, input[name]]));
   const parts = profile.length ? [{ name: "profile" }] : [];
   const details = await job.step("profile", () => job.each("part", parts, { make: () => admin.saveProfile(fields) }));
-  return outcome([{ name: "account", status: "created" }, ...details], ["part of the registration", "parts of the registration"], { verb: "completed" });
+  return outcome(
+    [{ name: "account", status: "created" }, ...details],
+    ["part of the registration", "parts of the registration"],
+    { verb: "completed" },
+  );
 });

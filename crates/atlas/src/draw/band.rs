@@ -84,7 +84,13 @@ fn add(shape: &Shape, [top, bottom]: [f32; 2], cells: &mut Cells) {
         }),
         Brush::Stroke(width) => {
             let pen = Pen::new(width);
-            shape.path.each_segment(top - half, bottom + half, |line, index| pen.segment(line, index, cells));
+            let (top, bottom) = (top - half, bottom + half);
+            shape.path.each_segment(top, bottom, |line, index| {
+                // Most segments of a piece that comes by are elsewhere, and an outline costs much more than a look.
+                if line.comes_between(index, top, bottom) {
+                    pen.segment(line, index, cells);
+                }
+            });
         }
     }
 }

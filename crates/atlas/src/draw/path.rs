@@ -15,6 +15,15 @@ pub(crate) struct Line<'a> {
     pub(crate) is_closed: bool,
 }
 
+impl Line<'_> {
+    /// Whether the segment that starts at a point comes between two heights.
+    pub(super) fn comes_between(&self, index: usize, top: f32, bottom: f32) -> bool {
+        let next = if index + 1 == self.points.len() { 0 } else { index + 1 };
+        let (a, b) = (self.points[index][1], self.points[next][1]);
+        a.max(b) >= top && a.min(b) <= bottom
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Span {
     end: u32,

@@ -48,10 +48,12 @@ pub(crate) async fn run(args: DemoSite) -> anyhow::Result<ExitCode> {
     let payments = listen(&args.payments, "--payments").await?;
     let options = Options { session_ttl: Duration::from_secs(args.session), faults, ..Options::default() };
     let site = Site::start(admin, payments, options)?;
-    let Owner { email, password, restaurant } = Owner::default();
+    let Owner { email, password, restaurant, .. } = Owner::default();
     announce(format!("A demo restaurant is listening on http://{}", site.admin()));
     announce(format!("Its payments company is listening on http://{}", site.payments()));
     announce(format!("Sign in as {email} with {password}; the restaurant is called {restaurant}."));
+    let Owner { email, restaurant, .. } = Owner::ready();
+    announce(format!("{email} has {restaurant}, where everything is set up; the password is the same."));
     announce("What it stores is at /__state, its faults at /__faults. Stop it with ctrl-C.".into());
     tokio::select! {
         () = signals.asked() => {}

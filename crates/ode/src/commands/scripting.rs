@@ -61,6 +61,8 @@ pub(super) struct Running<'a> {
     pub(super) settings: &'a Settings,
     pub(super) at_once: usize,
     pub(super) site: Option<String>,
+    /// Where files lie that payloads name.
+    pub(super) files: Option<PathBuf>,
     /// Whether browsers may run without their own sandbox.
     pub(super) allow_no_sandbox: bool,
 }
@@ -73,7 +75,7 @@ impl Running<'_> {
         let Some(keys) = keys(self.settings, store, SealSide::Worker).await? else { return Ok(None) };
         let keeper = Program::this_binary(["child", "keep"])?;
         let mut how = ode_script::Settings::new(&self.settings.data, keeper);
-        how.allow_no_sandbox = self.allow_no_sandbox;
+        (how.allow_no_sandbox, how.files) = (self.allow_no_sandbox, self.files);
         let handler = ScriptHandler::new(Runner::new(how)?, catalog, keys, self.at_once);
         Ok(Some(handler.with_site(self.site)))
     }

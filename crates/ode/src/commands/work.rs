@@ -16,6 +16,7 @@ use ode_pipelines::print::ExportHandler;
 use ode_pipelines::xml::{BREAKER, ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
 use ode_store::Store;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +42,9 @@ pub(crate) struct Work {
     /// Site that scripts work on where what is sent to them names none
     #[arg(long, env = "ODE_SCRIPT_SITE", value_name = "URL", hide_short_help = true)]
     script_site: Option<String>,
+    /// Directory with the files that payloads of scripts name, such as menus to import
+    #[arg(long, env = "ODE_SCRIPT_FILES", value_name = "DIR", hide_short_help = true)]
+    script_files: Option<PathBuf>,
     /// Let browsers of scripts run without their own sandbox, which they cannot have as root
     #[arg(long, env = "ODE_BROWSER_NO_SANDBOX", hide_short_help = true)]
     browser_no_sandbox: bool,
@@ -135,6 +139,7 @@ impl Work {
             settings,
             at_once: self.scripts_at_once.get(),
             site: self.script_site.clone(),
+            files: self.script_files.clone(),
             allow_no_sandbox: self.browser_no_sandbox,
         }
     }

@@ -136,10 +136,59 @@ impl Ode {
         run_sql(&self.url(), statement);
     }
 
+    /// Keeps the database as it is now. Nobody may be at work on it.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        if self.database.is_none() {
+            let kept = tempfile::tempdir().unwrap();
+            copy_database(&self.data(), kept.path());
+            return Snapshot::Files(kept);
+        }
+        let (name, kept) = (self.database_name(), format!("ode_cli_{}", Uuid::new_v4().simple()));
+        self.part(&name);
+        run_sql(&postgres_server(), &format!("CREATE DATABASE {kept} TEMPLATE {name}"));
+        Snapshot::Database(kept)
+    }
+
+    /// Takes everything back that was committed since.
+    pub(crate) fn restore(&self, snapshot: &Snapshot) {
+        match snapshot {
+            Snapshot::Files(kept) => copy_database(kept.path(), &self.data()),
+            Snapshot::Database(kept) => {
+                let name = self.database_name();
+                run_sql(&postgres_server(), &format!("DROP DATABASE {name} WITH (FORCE)"));
+                run_sql(&postgres_server(), &format!("CREATE DATABASE {name} TEMPLATE {kept}"));
+            }
+        }
+    }
+
+    /// Ends the connections that processes left behind when they were killed.
+    fn part(&self, name: &str) {
+        let end = format!(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}' AND pid <> pg_backend_pid()"
+        );
+        run_sql(&postgres_server(), &end);
+    }
+
     /// The name of the database on its server.
     pub(crate) fn database_name(&self) -> String {
         self.url().rsplit('/').next().unwrap().to_owned()
     }
+}
+
+/// A database as it was at a moment.
+pub(crate) enum Snapshot {
+    Files(TempDir),
+    Database(String),
+}
+
+/// The file of the embedded database, with what was not written back to it yet, in place of what is there.
+fn copy_database(from: &Path, to: &Path) {
+    for name in ["ode.db", "ode.db-wal", "ode.db-shm"] {
+        // There may be none, here or there.
+        let _ = std::fs::remove_file(to.join(name));
+        let _ = std::fs::copy(from.join(name), to.join(name));
+    }
+    assert!(to.join("ode.db").exists(), "there is no database in {}", from.display());
 }
 
 async fn claim(store: &Store, lane: Lane) -> Claimed {

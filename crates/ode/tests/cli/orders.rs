@@ -21,6 +21,7 @@ fn every_single_fault_and_some_pairs_leave_one_order_and_one_charge(ode: &Ode) {
     }
     assert!(found["struck"].as_object().unwrap().len() > 15, "too few faults struck: {found}");
     assert!(found["kills"].as_object().unwrap().len() > 10, "too few workers died: {found}");
+    assert!(found["met_two_or_more"].as_u64().unwrap() > 20, "too few met two faults: {found}");
 }
 
 /// What nothing can be found with shows nothing: without the provider's guarantees, the same audit must fail.

@@ -7,7 +7,7 @@ DROP POLICY see_own ON job_live;
 DROP POLICY see_own ON job_artifact;
 DROP POLICY see_own ON job_log;
 DROP POLICY see_own ON job_key;
-DROP FUNCTION ode_is_own(uuid), ode_is_guest(), ode_organisation(), ode_user();
+DROP FUNCTION ode_is_own(uuid), ode_is_guest(), ode_organisation(), ode_person();
 ALTER TABLE job_past DISABLE ROW LEVEL SECURITY;
 ALTER TABLE job_live DISABLE ROW LEVEL SECURITY;
 ALTER TABLE job_journal DISABLE ROW LEVEL SECURITY;

@@ -27,9 +27,9 @@ CREATE FUNCTION ode_organisation() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAF
     SELECT nullif(current_setting('ode.organisation', true), '')::uuid
 $$;
 
--- The person who acts for the organisation, where the transaction names one (SET LOCAL ode.user).
-CREATE FUNCTION ode_user() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT nullif(current_setting('ode.user', true), '')::uuid
+-- The person who acts for the organisation, where the transaction names one (SET LOCAL ode.person).
+CREATE FUNCTION ode_person() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT nullif(current_setting('ode.person', true), '')::uuid
 $$;
 
 -- Whether the caller is one of those who see only their organisation's rows. Asked of the one who called, also while a
@@ -87,7 +87,7 @@ DECLARE
 BEGIN
     DELETE FROM job_live l WHERE l.id = job_id AND l.worker IS NULL AND l.state IN ('pending', 'queued')
         AND (NOT ode_is_guest() OR l.organisation_id = ode_organisation()
-            AND coalesce(l.created_by = ode_user(), ode_user() IS NULL))
+            AND coalesce(l.created_by = ode_person(), ode_person() IS NULL))
     RETURNING * INTO old;
     IF NOT FOUND THEN
         RETURN FALSE;

@@ -33,6 +33,9 @@ CREATE TABLE printable_maps (
     organisation_id  uuid,
     data             json NOT NULL,
     sha256           text NOT NULL,
+    -- What lists show of it, so that they need not read all of it.
+    title            text GENERATED ALWAYS AS (data -> 'title' ->> 'text') STORED,
+    page_size        text GENERATED ALWAYS AS (data -> 'page' ->> 'size') STORED,
     created_at       timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT printable_maps_form CHECK ((data ->> 'schema' = '1') IS TRUE),
     CONSTRAINT printable_maps_digest CHECK (sha256 = encode(sha256(convert_to(data::text, 'UTF8')), 'hex')),
@@ -65,7 +68,7 @@ CREATE TABLE map_print (
     printable_map_id uuid NOT NULL REFERENCES printable_maps (id)
 );
 CREATE INDEX map_print_map ON map_print (printable_map_id, job_id);
-CREATE TRIGGER map_print_append_only BEFORE UPDATE ON map_print FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
+CREATE TRIGGER map_print_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON map_print FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
 CREATE CONSTRAINT TRIGGER map_print_belongs AFTER INSERT ON map_print DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION ode_belongs();
 

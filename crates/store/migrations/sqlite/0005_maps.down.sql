@@ -4,6 +4,7 @@ DROP TRIGGER job_live_born_exported;
 DROP TRIGGER job_live_exported;
 DROP TRIGGER job_past_remove_map_print;
 DROP TRIGGER job_live_print_map;
+DROP TRIGGER job_artifact_export_not_replaced;
 DROP INDEX job_artifact_one_export;
 DROP INDEX job_artifact_export;
 DROP TABLE map_print;

@@ -30,6 +30,9 @@ CREATE TABLE printable_maps (
     organisation_id  BLOB,
     data             TEXT NOT NULL,
     sha256           TEXT NOT NULL,
+    -- What lists show of it, so that they need not read all of it.
+    title            TEXT GENERATED ALWAYS AS (data ->> '$.title.text') STORED,
+    page_size        TEXT GENERATED ALWAYS AS (data ->> '$.page.size') STORED,
     created_at       INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
     CONSTRAINT printable_maps_form CHECK (json_valid(data) AND data ->> '$.schema' IS 1),
     CONSTRAINT printable_maps_digest CHECK (length(sha256) = 64 AND sha256 NOT GLOB '*[^0-9a-f]*'),
@@ -64,6 +67,13 @@ CREATE INDEX map_print_map ON map_print (printable_map_id, job_id);
 CREATE TRIGGER map_print_no_update BEFORE UPDATE ON map_print WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
     SELECT raise(ABORT, 'map_print is append-only: only retention may change or remove what it holds');
 END;
+CREATE TRIGGER map_print_no_delete BEFORE DELETE ON map_print WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'map_print is append-only: only retention may change or remove what it holds');
+END;
+CREATE TRIGGER map_print_not_replaced BEFORE INSERT ON map_print
+WHEN EXISTS (SELECT 1 FROM map_print WHERE job_id = NEW.job_id AND printable_map_id <> NEW.printable_map_id) BEGIN
+    SELECT raise(ABORT, 'map_print is append-only: only retention may change or remove what it holds');
+END;
 CREATE TRIGGER map_print_belongs BEFORE INSERT ON map_print
 WHEN NOT EXISTS (SELECT 1 FROM job_live WHERE id = NEW.job_id) AND NOT EXISTS (SELECT 1 FROM job_past WHERE id = NEW.job_id) BEGIN
     SELECT raise(ABORT, 'map_print names a job that does not exist');
@@ -89,6 +99,10 @@ END;
 
 CREATE UNIQUE INDEX job_artifact_one_export ON job_artifact (job_id) WHERE role = 'export';
 CREATE INDEX job_artifact_export ON job_artifact (sha256) WHERE role = 'export';
+CREATE TRIGGER job_artifact_export_not_replaced BEFORE INSERT ON job_artifact
+WHEN NEW.role = 'export' AND EXISTS (SELECT 1 FROM job_artifact WHERE job_id = NEW.job_id AND role = 'export') BEGIN
+    SELECT raise(ABORT, 'job_artifact_one_export is unique: a job has one export');
+END;
 
 -- Past its export, a job has one: files are published before the job moves on.
 CREATE TRIGGER job_live_exported BEFORE UPDATE OF state ON job_live

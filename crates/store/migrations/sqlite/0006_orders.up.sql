@@ -67,6 +67,17 @@ CREATE TRIGGER print_orders_stays BEFORE DELETE ON print_orders WHEN NOT EXISTS 
     SELECT raise(ABORT, 'print_orders is append-only: only retention may change or remove what it holds');
 END;
 
+-- A row that replaces another would delete it without its trigger being asked.
+CREATE TRIGGER print_orders_not_replaced BEFORE INSERT ON print_orders
+WHEN EXISTS (SELECT 1 FROM print_orders
+    WHERE job_id = NEW.job_id OR external_id = NEW.external_id OR provider_order_id = NEW.provider_order_id) BEGIN
+    SELECT raise(ABORT, 'print_orders_goes_forward: what is recorded of an order is not taken back');
+END;
+CREATE TRIGGER print_orders_number_is_its_own BEFORE UPDATE OF provider_order_id ON print_orders
+WHEN EXISTS (SELECT 1 FROM print_orders WHERE provider_order_id = NEW.provider_order_id AND job_id <> NEW.job_id) BEGIN
+    SELECT raise(ABORT, 'print_orders.provider_order_id is unique: a number belongs to one order');
+END;
+
 CREATE TABLE print_order_steps (
     id      INTEGER PRIMARY KEY AUTOINCREMENT,
     job_id  BLOB NOT NULL REFERENCES print_orders (job_id),
@@ -80,6 +91,11 @@ CREATE TRIGGER print_order_steps_no_update BEFORE UPDATE ON print_order_steps WH
     SELECT raise(ABORT, 'print_order_steps is append-only: only retention may change or remove what it holds');
 END;
 CREATE TRIGGER print_order_steps_no_delete BEFORE DELETE ON print_order_steps WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'print_order_steps is append-only: only retention may change or remove what it holds');
+END;
+
+CREATE TRIGGER print_order_steps_not_replaced BEFORE INSERT ON print_order_steps
+WHEN EXISTS (SELECT 1 FROM print_order_steps WHERE id = NEW.id) BEGIN
     SELECT raise(ABORT, 'print_order_steps is append-only: only retention may change or remove what it holds');
 END;
 

@@ -13,7 +13,8 @@ CREATE TABLE script_type (
 
 CREATE TRIGGER job_live_script_defaults AFTER INSERT ON job_live
 WHEN NEW.pipeline = 'script' AND (NEW.retries_max IS NULL OR NEW.timeout_ms IS NULL) BEGIN
-    UPDATE job_live SET retries_max = coalesce(retries_max, t.retries_max), timeout_ms = coalesce(job_live.timeout_ms, t.timeout_ms)
+    UPDATE job_live SET retries_max = coalesce(job_live.retries_max, t.retries_max),
+        timeout_ms = coalesce(job_live.timeout_ms, t.timeout_ms)
     FROM script_type t WHERE job_live.id = NEW.id AND t.name = NEW.kind;
 END;
 

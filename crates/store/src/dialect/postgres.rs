@@ -227,7 +227,7 @@ SELECT * FROM claimed"];
 
 /// Ends jobs. `$1` the jobs and from `$10` on their fences, results and failures, `$2` the steps, `$3` what they add to the history, `$4` who,
 /// `$5` and `$6` the states before and after, `$7` the engine's version, `$8` particulars, `$9` files.
-pub(crate) const END: &[&str] = &["
+pub(crate) const END: &str = "
 WITH d AS (
     DELETE FROM job_live l USING unnest($1::uuid[], $10::bigint[], $11::jsonb[], $12::text[], $13::text[],
         $14::text[]) AS r (id, fence, result, code, message, detail)
@@ -251,19 +251,19 @@ WITH d AS (
     FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
         sha256 text} JOIN d ON d.id = r.job_id
 )
-SELECT id FROM d"];
+SELECT id FROM d";
 
-/// Moves jobs that stay live. Parameters as for [`END`], less `$7`; each job brings its new lane and moment,
-/// and what it has spent.
-pub(crate) const MOVE: &[&str] = &["
+/// Moves jobs that stay live. Parameters as for [`END`], less `$7`; each job brings its new lane, how long it
+/// waits, which is counted by the database's clock, and what it has spent.
+pub(crate) const MOVE: &str = "
 WITH m AS (
-    UPDATE job_live l SET state = $6, lane = coalesce(r.lane, CASE WHEN l.advance THEN r.next_lane END), run_at = r.run_at, worker = NULL, lease_until = NULL,
+    UPDATE job_live l SET state = $6, lane = coalesce(r.lane, CASE WHEN l.advance THEN r.next_lane END), run_at = {after r.wait}, worker = NULL, lease_until = NULL,
         timeout_at = NULL, stop_at = CASE WHEN r.attempts < 0 THEN l.stop_at END, process_pid = NULL, progress_percent = NULL, progress_message = NULL,
         progress_step = NULL, progress_steps = NULL, attempts = l.attempts + r.attempts,
         retries = l.retries + r.retries, crashes = l.crashes + r.crashes, history = l.history || $3,
         advance = coalesce(l.advance, CASE WHEN r.advance = 1 THEN TRUE END),
         queued_at = CASE WHEN r.lane IS NULL THEN l.queued_at ELSE now() END, updated_at = now()
-    FROM {rows $1: id uuid, fence int, lane lane, next_lane lane, run_at moment, attempts int, retries int, crashes int, advance int}
+    FROM {rows $1: id uuid, fence int, lane lane, next_lane lane, wait int, attempts int, retries int, crashes int, advance int}
     WHERE l.id = r.id AND l.fence = r.fence AND l.state = $5
     RETURNING l.id
 ), e AS (
@@ -277,4 +277,4 @@ WITH m AS (
     FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
         sha256 text} JOIN m ON m.id = r.job_id
 )
-SELECT id FROM m"];
+SELECT id FROM m";

@@ -16,7 +16,7 @@ use crate::enqueue::{NewRow, claim_key, fingerprint};
 use crate::error::Error;
 use crate::{Store, micros};
 use jiff::Timestamp;
-use ode_job::{JobId, NewJob, Owner, Sealed, SecretPart};
+use ode_job::{JobId, NewJob, Owner, Sealed, SecretPart, State};
 use serde_json::json;
 use std::time::Duration;
 use uuid::Uuid;
@@ -63,6 +63,8 @@ pub struct ScriptOrder {
 pub struct OrderedScripts {
     /// The jobs, in the order asked for.
     pub ids: Vec<JobId>,
+    /// Where each of them stands.
+    pub states: Vec<State>,
     /// The name of their batch.
     pub batch: Option<Uuid>,
     /// Whether an earlier request under the same key made them.
@@ -74,8 +76,10 @@ const TAKE_TURN: &str = "INSERT INTO script_turn (owner, turn, holder) VALUES ($
 const ADD_ORDER: &str =
     "INSERT INTO script_order (job_id, owner, turn, batch, place) VALUES ($1, $2, $3, $4, $5)";
 const ADD_NEED: &str = "INSERT INTO script_need (job_id, needs) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-const OF_BATCH: &str = "SELECT o.job_id, o.batch FROM script_order k JOIN script_order o ON o.batch = k.batch
+const OF_BATCH: &str = "SELECT o.job_id, o.batch, j.state
+    FROM script_order k JOIN script_order o ON o.batch = k.batch JOIN jobs j ON j.id = o.job_id
     WHERE k.job_id = $1 ORDER BY o.place";
+const ALONE: &str = "SELECT id AS job_id, state FROM jobs WHERE id = $1";
 
 impl Store {
     /// Accepts scripts, all or none. When this returns, they are durable.
@@ -88,7 +92,9 @@ impl Store {
 
     async fn try_enqueue_scripts(&self, order: &ScriptOrder) -> Result<OrderedScripts, Error> {
         let owner = order.owner.key();
-        let ids: Vec<JobId> = order.scripts.iter().map(|_| self.inner.mint.job_id()).collect();
+        let mut ids: Vec<JobId> = order.scripts.iter().map(|_| self.inner.mint.job_id()).collect();
+        // Those of one instant are in no order, and who lists a batch wants to see it as it was sent.
+        ids.sort_unstable();
         let mut tx = self.db().begin().await?;
         if let (Some(key), Some(first)) = (&order.idempotency_key, ids.first())
             && let Some(known) = claim_key(&mut tx, owner, key, *first, &order.fingerprint()).await?
@@ -105,19 +111,21 @@ impl Store {
             script.keep(&mut tx, order, &ids, place).await?;
         }
         tx.commit().await?;
+        let states = rows.iter().map(|row| row.state).collect();
         self.tell(rows);
-        Ok(OrderedScripts { ids, batch: order.batch, is_known: false })
+        Ok(OrderedScripts { ids, states, batch: order.batch, is_known: false })
     }
 
     /// The jobs that a request under the same key made, of which this is the first.
     async fn known_scripts(&self, tx: &mut Tx, first: JobId) -> Result<OrderedScripts, Error> {
-        let rows = tx.run(OF_BATCH, params![first]).await?;
+        let mut rows = tx.run(OF_BATCH, params![first]).await?;
         let batch = rows.first().map_or(Ok(None), |row| row.opt_uuid("batch"))?;
-        let mut ids = rows.iter().map(|row| row.job("job_id")).collect::<Result<Vec<_>, _>>()?;
-        if ids.is_empty() {
-            ids.push(first);
+        if rows.is_empty() {
+            rows = tx.run(ALONE, params![first]).await?;
         }
-        Ok(OrderedScripts { ids, batch, is_known: true })
+        let ids = rows.iter().map(|row| row.job("job_id")).collect::<Result<_, _>>()?;
+        let states = rows.iter().map(|row| row.name("state")).collect::<Result<_, _>>()?;
+        Ok(OrderedScripts { ids, states, batch, is_known: true })
     }
 }
 
@@ -125,7 +133,7 @@ impl ScriptOrder {
     /// What makes two requests the same. Secrets do not count: nothing that would tell them apart is kept.
     fn fingerprint(&self) -> String {
         let each = |script: &NewScript| json!([fingerprint(&script.job), script.turn, script.needs]);
-        let text = json!(self.scripts.iter().map(each).collect::<Vec<_>>());
+        let text = json!([self.batch.is_some(), self.scripts.iter().map(each).collect::<Vec<_>>()]);
         crate::blobs::sha256_hex(text.to_string().as_bytes())
     }
 }

@@ -101,7 +101,7 @@ mod postgres_only {
             let key = Some(pipeline.to_string());
             if *pipeline == Pipeline::Print {
                 let map = FrozenMap::new(r#"{"schema":1}"#.into(), None);
-                ids.push(store.print_map(owner, &map, key, false).await.unwrap().job);
+                ids.push(store.print_map(owner, &map, key, None).await.unwrap().job);
                 continue;
             }
             let new = NewJob { idempotency_key: key, ..job(*pipeline).owned_by(owner) };
@@ -351,8 +351,8 @@ mod postgres_only {
         let mut database = postgres_database().await;
         let (ours, theirs) = (organisation(), organisation());
         let map = || FrozenMap::new(r#"{"schema":1}"#.into(), None);
-        let own = database.store.print_map(ours, &map(), None, false).await.unwrap().map;
-        let others = database.store.print_map(theirs, &map(), None, false).await.unwrap().map;
+        let own = database.store.print_map(ours, &map(), None, None).await.unwrap().map;
+        let others = database.store.print_map(theirs, &map(), None, None).await.unwrap().map;
         let guest = Guest::new(&mut database, 1).await;
         let print = |map: Uuid| {
             let input = format!("jsonb_build_object('printable_map_id', '{map}')");
@@ -574,7 +574,13 @@ mod postgres_only {
     async fn scripts_are_found_by_index_however_many_there_were() {
         let mut database = postgres_database().await;
         let sql = owner(&mut database);
-        run(sql, "SET enable_seqscan = off", &[]).await.unwrap();
+        let many = "INSERT INTO job_past (id, created_at, fence, priority, attempts, retries, pipeline, kind, state,
+                created_by, metadata, history, input)
+            SELECT ode_new_id(), now() - n * interval '1 hour', 1, 0, 1, 0, 'script', 'kind-' || n % 50, 'completed',
+                gen_random_uuid(), jsonb_build_object('restaurant_id', gen_random_uuid()), '', '{}'
+            FROM generate_series(1, 5000) AS n";
+        run(sql, many, &[]).await.unwrap();
+        run(sql, "ANALYZE job_past", &[]).await.unwrap();
         let id = Uuid::now_v7();
         let queries = [
             (format!("job_id = ode_reference('{id}')"), "script_reference"),
@@ -622,7 +628,7 @@ mod postgres_only {
         let own = database.store.enqueue(asked(person)).await.unwrap().id();
         let guest = Guest::new(&mut database, 1).await;
         let mut tx = guest.of(id_of(ours)).await;
-        run(&mut tx, &format!("SET LOCAL ode.user = '{person}'"), &[]).await.unwrap();
+        run(&mut tx, &format!("SET LOCAL ode.person = '{person}'"), &[]).await.unwrap();
         assert_eq!(cancel(&mut tx, theirs).await, Ok(false));
         assert_eq!(cancel(&mut tx, own).await, Ok(true));
         tx.commit().await.unwrap();

@@ -2,10 +2,11 @@
 //! everyone who would go another way.
 
 use crate::harness::{
-    Database, FEATURES, Sql, claim, claim_one, ending, finish, history, on_both, organisation, record, worker,
+    Database, FEATURES, Sql, claim, claim_one, ending, finish, history, on_both, order_ask, organisation,
+    record, spender, worker,
 };
 use ode_job::{Ended, ErrorCode, Failure, JobId, Lane, Owner, State};
-use ode_store::{Enqueued, Error, FrozenMap, ListFilter, Printing, Store};
+use ode_store::{Enqueued, Error, FrozenMap, ListFilter, PaidOrder, Printing, Prints, Store};
 use std::collections::HashSet;
 use uuid::Uuid;
 
@@ -15,6 +16,9 @@ on_both!(
     a_deleted_map_leaves_what_was_frozen_of_it,
     nobody_sees_anothers_maps,
     a_map_and_its_job_are_made_together,
+    a_map_its_job_and_its_order_are_made_together,
+    a_list_shows_the_title_and_the_paper_of_each_map,
+    the_prints_of_maps_are_found_newest_first,
     the_same_request_under_one_key_prints_once,
     ten_requests_at_once_under_one_key_print_once,
     a_frozen_map_is_printed_as_often_as_it_is_asked_for,
@@ -46,7 +50,7 @@ fn frozen(title: &str) -> FrozenMap {
 }
 
 async fn print(store: &Store, owner: Owner) -> Printing {
-    store.print_map(owner, &frozen("The World"), None, false).await.unwrap()
+    store.print_map(owner, &frozen("The World"), None, None).await.unwrap()
 }
 
 fn assert_no_map<T: std::fmt::Debug>(answer: Result<T, Error>) {
@@ -82,7 +86,7 @@ async fn a_deleted_map_leaves_what_was_frozen_of_it(store: Store) {
     let owner = organisation();
     let kept = store.add_user_map(owner, "Ours", FEATURES).await.unwrap();
     let map = FrozenMap::new(r#"{"schema":1}"#.into(), Some((kept.id, kept.version)));
-    let printing = store.print_map(owner, &map, None, false).await.unwrap();
+    let printing = store.print_map(owner, &map, None, None).await.unwrap();
     store.delete_user_map(owner, kept.id).await.unwrap();
     assert_no_map(store.user_map(owner, kept.id).await);
     let frozen = store.printable_map(owner, printing.map).await.unwrap();
@@ -100,7 +104,7 @@ async fn nobody_sees_anothers_maps(store: Store) {
             assert_no_map(store.change_user_map(theirs, kept, ("Mine", FEATURES), None).await);
             assert_no_map(store.delete_user_map(theirs, kept).await);
             assert_no_map(store.printable_map(theirs, frozen).await);
-            assert_no_map(store.reprint(theirs, frozen, None, false).await);
+            assert_no_map(store.reprint(theirs, frozen, None).await);
             assert_eq!(store.user_maps(theirs, None, 10).await.unwrap().maps, []);
             assert_eq!(store.printable_maps(theirs, None, 10).await.unwrap().maps, []);
         }
@@ -119,15 +123,62 @@ async fn a_map_and_its_job_are_made_together(store: Store) {
     assert_eq!(store.printable_map(owner, map).await.unwrap().owner, owner);
     // Neither without the other: what the database refuses of one leaves nothing of both.
     let bad = FrozenMap::new(r#"{"schema":2}"#.into(), None);
-    assert!(store.print_map(owner, &bad, None, false).await.is_err());
+    assert!(store.print_map(owner, &bad, None, None).await.is_err());
     assert_eq!(store.printable_maps(owner, None, 10).await.unwrap().maps.len(), 1);
     assert_eq!(store.jobs(&ListFilter { limit: 10, ..ListFilter::default() }).await.unwrap().jobs.len(), 1);
+}
+
+async fn a_map_its_job_and_its_order_are_made_together(store: Store) {
+    let (payer, ask) = (spender(&store).await, order_ask());
+    let owner = Owner::Organisation(payer);
+    let key = || Some("once".to_owned());
+    let order = |organisation| Some(PaidOrder { organisation, ask: &ask });
+    // Whoever may not order it has not printed it either.
+    let refused = store.print_map(owner, &frozen("The World"), key(), order(Uuid::new_v4())).await;
+    assert!(matches!(refused, Err(Error::SpendCap(_))), "{refused:?}");
+    assert_eq!(store.printable_maps(owner, None, 10).await.unwrap().maps, []);
+    let print = async || store.print_map(owner, &frozen("The World"), key(), order(payer)).await.unwrap();
+    let first = print().await;
+    assert_eq!(print().await, Printing { is_known: true, ..first });
+    let other = store.print_map(owner, &frozen("The World"), key(), None).await;
+    assert!(matches!(other, Err(Error::KeyReused)), "{other:?}");
+    assert_eq!(store.order_of(first.job).await.unwrap().unwrap().organisation_id, payer);
+    attempt(&store, first.job, Ended::Succeeded).await;
+    let worker = worker(&store).await;
+    assert_eq!(claim_one(&store, Lane::PrintOrder, worker).await.lease.job(), first.job);
+}
+
+async fn a_list_shows_the_title_and_the_paper_of_each_map(store: Store) {
+    let owner = organisation();
+    for spec in [
+        r#"{"page":{"size":"A3"},"schema":1,"title":{"text":"The World"}}"#,
+        r#"{"page":{"size":{"height_mm":100,"width_mm":80}},"schema":1}"#,
+    ] {
+        store.print_map(owner, &FrozenMap::new(spec.into(), None), None, None).await.unwrap();
+    }
+    let maps = store.printable_maps(owner, None, 10).await.unwrap().maps;
+    assert_eq!((maps[0].title.as_deref(), maps[1].title.as_deref()), (None, Some("The World")));
+    let sizes = maps.iter().map(|map| map.page_size.as_deref().unwrap()).collect::<Vec<_>>();
+    assert_eq!(sizes, [r#"{"height_mm":100,"width_mm":80}"#, "A3"]);
+}
+
+async fn the_prints_of_maps_are_found_newest_first(store: Store) {
+    let owner = organisation();
+    let (first, second) = (print(&store, owner).await, print(&store, owner).await);
+    let again = store.reprint(owner, first.map, None).await.unwrap().id();
+    let of = |jobs: &[JobId], count| Some(Prints { jobs: jobs.to_vec(), count });
+    let mut prints = store.prints_of(&[first.map, second.map], 5).await.unwrap();
+    assert_eq!(prints.remove(&first.map), of(&[again, first.job], 2));
+    assert_eq!(prints.remove(&second.map), of(&[second.job], 1));
+    let newest = store.prints_of(&[first.map], 1).await.unwrap().remove(&first.map);
+    assert_eq!(newest, of(&[again], 2));
+    assert_eq!(store.prints_of(&[], 5).await.unwrap().len(), 0);
 }
 
 async fn the_same_request_under_one_key_prints_once(store: Store) {
     let owner = organisation();
     let ask =
-        async |title: &str, key: &str| store.print_map(owner, &frozen(title), Some(key.into()), false).await;
+        async |title: &str, key: &str| store.print_map(owner, &frozen(title), Some(key.into()), None).await;
     let first = ask("The World", "a").await.unwrap();
     assert_eq!(ask("The World", "a").await.unwrap(), Printing { is_known: true, ..first });
     assert!(matches!(ask("Europe", "a").await, Err(Error::KeyReused)));
@@ -140,7 +191,7 @@ async fn ten_requests_at_once_under_one_key_print_once(store: Store) {
     let ask = || {
         let store = store.clone();
         tokio::spawn(
-            async move { store.print_map(owner, &frozen("One"), Some("k".into()), false).await.unwrap() },
+            async move { store.print_map(owner, &frozen("One"), Some("k".into()), None).await.unwrap() },
         )
     };
     let asked: Vec<_> = (0..10).map(|_| ask()).collect();
@@ -158,10 +209,10 @@ async fn a_frozen_map_is_printed_as_often_as_it_is_asked_for(store: Store) {
     let first = print(&store, owner).await;
     let mut jobs = HashSet::from([first.job]);
     for _ in 0..3 {
-        jobs.insert(store.reprint(owner, first.map, None, false).await.unwrap().id());
+        jobs.insert(store.reprint(owner, first.map, None).await.unwrap().id());
     }
     assert_eq!(jobs.len(), 4);
-    let again = || store.reprint(owner, first.map, Some("once".into()), false);
+    let again = || store.reprint(owner, first.map, Some("once".into()));
     let once = again().await.unwrap();
     assert_eq!(again().await.unwrap(), Enqueued::Existing(once.id()));
 }
@@ -171,7 +222,7 @@ async fn a_reprint_by_the_operator_belongs_to_the_maps_owner(store: Store) {
         [organisation(), Owner::User(Uuid::new_v4()), Owner::Session(Uuid::new_v4()), Owner::Operator]
     {
         let map = print(&store, owner).await.map;
-        let job = store.reprint(Owner::Operator, map, None, false).await.unwrap().id();
+        let job = store.reprint(Owner::Operator, map, None).await.unwrap().id();
         store.job_of(owner, ode_job::JobRef::Id(job)).await.unwrap();
     }
 }
@@ -273,7 +324,7 @@ async fn a_session_that_becomes_a_user_keeps_its_maps(store: Store) {
     for owner in [Owner::Session(session), Owner::User(user)] {
         store.user_map(owner, kept).await.unwrap();
         store.printable_map(owner, printing.map).await.unwrap();
-        store.reprint(owner, printing.map, None, false).await.unwrap();
+        store.reprint(owner, printing.map, None).await.unwrap();
     }
     store.adopt(session, Uuid::new_v4()).await.unwrap();
     store.printable_map(Owner::User(user), printing.map).await.unwrap();
@@ -412,6 +463,9 @@ async fn a_job_prints_one_map_and_has_one_export(mut database: Database) {
     let swap = "UPDATE map_print SET printable_map_id = $2 WHERE job_id = $1";
     let refusal = database.sql.run(swap, &[first.job.0, second.map]).await.unwrap_err();
     assert!(refusal.contains("append-only"), "{refusal}");
+    let refusal =
+        database.sql.run("DELETE FROM map_print WHERE job_id = $1", &[first.job.0]).await.unwrap_err();
+    assert!(refusal.contains("append-only"), "{refusal}");
     let add = "INSERT INTO map_print (job_id, printable_map_id) VALUES ($1, $2)";
     database.sql.run(add, &[first.job.0, second.map]).await.unwrap_err();
     let nobody = database.sql.run(add, &[Uuid::new_v4(), second.map]).await.unwrap_err();
@@ -423,6 +477,13 @@ async fn a_job_prints_one_map_and_has_one_export(mut database: Database) {
         FROM job_artifact WHERE job_id = $1";
     let refusal = database.sql.run(twice, &[first.job.0, Uuid::new_v4()]).await.unwrap_err();
     assert!(refusal.to_lowercase().contains("unique"), "{refusal}");
+    if let Sql::Sqlite(_) = database.sql {
+        // What replaces a row deletes it, and asks no trigger about that.
+        for (replaced, with) in [(add, second.map), (twice, Uuid::new_v4())] {
+            let replace = replaced.replacen("INSERT", "REPLACE", 1);
+            database.sql.run(&replace, &[first.job.0, with]).await.unwrap_err();
+        }
+    }
 }
 
 async fn the_queries_of_the_workflow_are_answered(mut database: Database) {

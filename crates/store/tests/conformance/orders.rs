@@ -149,10 +149,10 @@ async fn a_doubt_is_counted_until_an_answer_is_clear(store: Store) {
         store.record_order(&lease, step).await.unwrap();
     }
     let order = store.held_order(&lease).await.unwrap().unwrap();
-    assert_eq!((order.doubts, order.unclear_since.is_some()), (2, true));
+    assert_eq!((order.doubts, order.unclear_for.is_some()), (2, true));
     store.record_order(&lease, &draft).await.unwrap();
     let order = store.held_order(&lease).await.unwrap().unwrap();
-    assert_eq!((order.doubts, order.unclear_since), (0, None));
+    assert_eq!((order.doubts, order.unclear_for), (0, None));
 }
 
 async fn an_order_is_never_set_aside_for_lost_workers(store: Store) {
@@ -252,6 +252,14 @@ async fn check_refused(sql: &mut Sql, job: JobId, cases: &[(&str, &str)]) {
     }
 }
 
+/// The same for statements that are about no job.
+async fn check_nobody_refused(sql: &mut Sql, cases: &[(&str, &str)]) {
+    for (statement, broken) in cases {
+        let refusal = sql.run(statement, &[]).await.unwrap_err();
+        assert!(refusal.contains(broken), "{statement}\nwas refused for another reason: {refusal}");
+    }
+}
+
 async fn a_job_is_ordered_only_with_the_providers_number(mut database: Database) {
     let store = &database.store;
     let (id, claimed) = ordering(store).await;
@@ -287,8 +295,32 @@ async fn what_is_recorded_of_an_order_is_not_taken_back(mut database: Database) 
         ("DELETE FROM print_orders WHERE job_id = $1", "append-only"),
         ("UPDATE print_order_steps SET step = 'x' WHERE job_id = $1", "append-only"),
         ("DELETE FROM print_order_steps WHERE job_id = $1", "append-only"),
+        (
+            "INSERT INTO print_orders (job_id, organisation_id, external_id, asked, currency, cost_max_cents)
+            SELECT job_id, organisation_id, external_id, '{}', 'USD', 1 FROM print_orders WHERE job_id = $1",
+            "print_orders",
+        ),
     ];
     check_refused(&mut database.sql, id, &attacks).await;
+    if let Sql::Postgres(_) = database.sql {
+        let emptied =
+            [("TRUNCATE print_orders CASCADE", "append-only"), ("TRUNCATE print_order_steps", "append-only")];
+        return check_nobody_refused(&mut database.sql, &emptied).await;
+    }
+    // What replaces a row deletes it, and asks no trigger about that.
+    let replacing = [
+        (
+            "REPLACE INTO print_orders (job_id, organisation_id, external_id, asked, currency, cost_max_cents)
+            SELECT job_id, organisation_id, external_id, '{}', 'USD', 1 FROM print_orders WHERE job_id = $1",
+            forward,
+        ),
+        (
+            "REPLACE INTO print_order_steps (id, job_id, step) SELECT id, job_id, 'x' FROM print_order_steps
+            WHERE job_id = $1",
+            "append-only",
+        ),
+    ];
+    check_refused(&mut database.sql, id, &replacing).await;
 }
 
 async fn an_order_is_what_it_says(mut database: Database) {
@@ -310,8 +342,33 @@ async fn an_order_is_what_it_says(mut database: Database) {
             "UPDATE print_orders SET attention = 'mismatch' WHERE job_id = $1",
             "print_orders_attention_is_told",
         ),
+        (
+            "UPDATE print_orders SET attention = 'odd', attention_message = 'x', attention_at = {now} WHERE job_id = $1",
+            "check",
+        ),
+        (
+            "UPDATE print_orders SET attention_message = 'x' WHERE job_id = $1",
+            "print_orders_attention_is_told",
+        ),
+        ("UPDATE print_orders SET request = '{}', request_sha256 = 'abc' WHERE job_id = $1", "check"),
+        ("UPDATE print_orders SET request_sha256 = NULL, phase = 'draft' WHERE job_id = $1", "print_orders"),
         ("UPDATE print_orders SET cost_max_cents = 0 WHERE job_id = $1", "check"),
+        ("UPDATE print_orders SET cost_cents = -1 WHERE job_id = $1", "check"),
+        ("UPDATE print_orders SET doubts = -1 WHERE job_id = $1", "check"),
         ("UPDATE print_orders SET currency = 'usd' WHERE job_id = $1", "check"),
+        (
+            "UPDATE spend_caps SET currency = 'usd' WHERE organisation_id = (SELECT organisation_id FROM print_orders WHERE job_id = $1)",
+            "check",
+        ),
+        (
+            "UPDATE spend_caps SET order_cents = 0 WHERE organisation_id = (SELECT organisation_id FROM print_orders WHERE job_id = $1)",
+            "check",
+        ),
+        (
+            "UPDATE spend_caps SET month_cents = order_cents - 1
+            WHERE organisation_id = (SELECT organisation_id FROM print_orders WHERE job_id = $1)",
+            "check",
+        ),
         (
             "INSERT INTO print_orders (job_id, organisation_id, external_id, asked, currency, cost_max_cents)
             VALUES ($1, $1, '0', '{}', 'USD', 1)",
@@ -331,8 +388,22 @@ async fn an_order_is_what_it_says(mut database: Database) {
         "UPDATE print_orders SET {frozen}, phase = 'draft',
             provider_order_id = (SELECT provider_order_id FROM print_orders WHERE job_id = $2) WHERE job_id = $1"
     );
-    let refusal = database.sql.run(&taken, &[id.0, other.0]).await.unwrap_err().to_lowercase();
-    assert!(refusal.contains("unique") && refusal.contains("provider_order_id"), "{refusal}");
+    let mut thefts = vec![taken.clone()];
+    if let Sql::Sqlite(_) = database.sql {
+        thefts.push(taken.replacen("UPDATE", "UPDATE OR REPLACE", 1));
+    }
+    for theft in thefts {
+        let refusal = database.sql.run(&theft, &[id.0, other.0]).await.unwrap_err().to_lowercase();
+        assert!(refusal.contains("unique") && refusal.contains("provider_order_id"), "{refusal}");
+    }
+    // A name belongs to one job.
+    let misnamed = [(
+        "INSERT INTO print_orders (job_id, organisation_id, external_id, asked, currency, cost_max_cents)
+        VALUES ($1, $1, '0123456789abcdef0123456789abcdef', '{}', 'USD', 1)",
+        "print_orders_external_id_is_the_jobs",
+    )];
+    let unordered = exported(&database.store).await;
+    check_refused(&mut database.sql, unordered, &misnamed).await;
     let nobody = [(
         "INSERT INTO print_orders (job_id, organisation_id, external_id, asked, currency, cost_max_cents)
         VALUES ($1, $1, '00000000000000000000000000000001', '{}', 'USD', 1)",

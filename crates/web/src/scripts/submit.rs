@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::{Extension, Path, Request as HttpRequest, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use ode_job::{JobId, JobRef, State as JobState};
+use ode_job::{JobId, State as JobState};
 use ode_store::{Need, NewScript, OrderedScripts, ScriptOrder};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -99,7 +99,7 @@ pub(crate) async fn submit(
     let order = ScriptOrder { owner: caller.owner, idempotency_key, batch: None, scripts: vec![script] };
     let ordered = app.store.enqueue_scripts(&order).await?;
     let status = accepted_status(&app, &caller, &ordered);
-    let job = answers(&app, &caller, &order, &ordered).await?.pop().ok_or_else(Problem::our_fault)?;
+    let job = answers(&order, &ordered).pop().ok_or_else(Problem::our_fault)?;
     let location = HeaderValue::from_str(&job.links.itself).map_err(|_| Problem::our_fault())?;
     Ok((status, [(header::LOCATION, location)], Json(job)).into_response())
 }
@@ -129,7 +129,7 @@ pub(crate) async fn batch(
     let order = ScriptOrder { owner: caller.owner, idempotency_key, batch, scripts };
     let ordered = app.store.enqueue_scripts(&order).await?;
     let status = accepted_status(&app, &caller, &ordered);
-    let jobs = answers(&app, &caller, &order, &ordered).await?;
+    let jobs = answers(&order, &ordered);
     // A key under which a single script was asked for was refused as another request before.
     let batch_id = ordered.batch.ok_or_else(Problem::our_fault)?;
     Ok((status, Json(AcceptedBatch { batch_id, jobs })).into_response())
@@ -179,31 +179,15 @@ fn accepted_status(app: &App, caller: &Caller, ordered: &OrderedScripts) -> Stat
     StatusCode::ACCEPTED
 }
 
-/// What is said of the jobs of a request: where they stand if they were there, where they begin if they are new.
-async fn answers(
-    app: &App,
-    caller: &Caller,
-    order: &ScriptOrder,
-    ordered: &OrderedScripts,
-) -> Result<Vec<AcceptedScriptJob>, Problem> {
-    let mut jobs = Vec::with_capacity(ordered.ids.len());
-    for (id, script) in ordered.ids.iter().zip(&order.scripts) {
-        let state = if ordered.is_known {
-            app.store.job_of(caller.owner, JobRef::Id(*id)).await?.state
-        } else if script.needs.is_empty() && script.job.run_at.is_none() && script.turn.is_none() {
-            // Whether it has started already is told where it is looked for.
-            JobState::Queued
-        } else {
-            JobState::Pending
-        };
-        let itself = address(&id.to_string());
-        jobs.push(AcceptedScriptJob {
-            id: *id,
-            job_id: id.reference(),
-            job_type: script.job.kind.clone(),
-            status: state.as_str(),
-            links: ScriptLink { itself },
-        });
-    }
-    Ok(jobs)
+/// What is said of the jobs of a request. Whether a new one has started meanwhile is told where it is looked for.
+fn answers(order: &ScriptOrder, ordered: &OrderedScripts) -> Vec<AcceptedScriptJob> {
+    let jobs = ordered.ids.iter().zip(&ordered.states).zip(&order.scripts);
+    let answer = |((id, state), script): ((&JobId, &JobState), &NewScript)| AcceptedScriptJob {
+        id: *id,
+        job_id: id.reference(),
+        job_type: script.job.kind.clone(),
+        status: state.as_str(),
+        links: ScriptLink { itself: address(&id.to_string()) },
+    };
+    jobs.map(answer).collect()
 }

@@ -34,7 +34,7 @@ pub(crate) async fn backfill(store: &Store, args: &Backfill) -> anyhow::Result<E
             } else {
                 // Under the map's own name: whoever does the same at this moment makes no second job.
                 let key = Some(format!("backfill:{}", map.id));
-                let enqueued = store.reprint(Owner::Operator, map.id, key, false).await?;
+                let enqueued = store.reprint(Owner::Operator, map.id, key).await?;
                 made += usize::from(matches!(enqueued, Enqueued::New(_)));
                 Some(enqueued.id())
             };

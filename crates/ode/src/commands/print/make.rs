@@ -1,5 +1,6 @@
 //! `ode print export` and `reprint`: asking for prints.
 
+use super::order::{organisation_id, read_order};
 use crate::commands::drawing::drawer;
 use crate::commands::maps::read_text;
 use crate::output;
@@ -7,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use ode_child::Sandbox;
 use ode_job::{Failure, JobId, Owner};
-use ode_store::{FrozenMap, Store};
+use ode_store::{FrozenMap, PaidOrder, Store};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,6 +23,12 @@ pub(crate) struct Export {
     /// Draw the features of this map that is kept
     #[arg(long, value_name = "ID")]
     user_map: Option<Uuid>,
+    /// The organisation whose map it is [default: nobody's]
+    #[arg(long, value_name = "NAME")]
+    organisation: Option<String>,
+    /// Order the print in the same step: what to order and where it goes, as JSON
+    #[arg(long, value_name = "FILE", requires = "organisation")]
+    order: Option<PathBuf>,
     #[command(flatten)]
     how: How,
 }
@@ -42,6 +49,9 @@ struct How {
     /// A name for this request: given again with the same map, it makes nothing new
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
+    /// Only check that it could be printed
+    #[arg(long)]
+    dry_run: bool,
     /// Print JSON, for programs
     #[arg(long)]
     json: bool,
@@ -51,24 +61,47 @@ struct How {
 const PLAIN_MAP: &[u8] = b"{\"schema\": 1}";
 
 pub(crate) async fn export(store: &Store, args: Export) -> anyhow::Result<ExitCode> {
+    let owner = match &args.organisation {
+        Some(name) => Owner::Organisation(organisation_id(store, name).await?),
+        None => Owner::Operator,
+    };
+    let ask = args.order.as_deref().map(read_order).transpose()?;
+    let map = frozen(store, owner, &args).await?;
+    if args.how.dry_run {
+        output::tell("The map can be printed. Nothing was made.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let order = match (owner, &ask) {
+        (Owner::Organisation(organisation), Some(ask)) => Some(PaidOrder { organisation, ask }),
+        _ => None,
+    };
+    let printing = store.print_map(owner, &map, args.how.key, order).await?;
+    tell(printing.map, printing.job, args.how.json)
+}
+
+/// The map that is asked for, checked and ready to be kept.
+async fn frozen(store: &Store, owner: Owner, args: &Export) -> anyhow::Result<FrozenMap> {
     let spec = match &args.spec {
         Some(path) => read_text(path)?,
         None => PLAIN_MAP.to_vec(),
     };
     let kept = match args.user_map {
-        Some(id) => Some(store.user_map(Owner::Operator, id).await?),
+        Some(id) => Some(store.user_map(owner, id).await?),
         None => None,
     };
     let features = kept.as_ref().map(|map| (map.name.as_str(), map.data.as_deref().unwrap_or_default()));
     let frozen = drawer(Some(1), Sandbox::BestEffort)?.freeze(spec.into(), features).await;
     let frozen = frozen.map_err(|undrawn| anyhow::anyhow!(Failure::from(undrawn).message))?;
-    let map = FrozenMap::new(frozen.text, kept.map(|map| (map.id, map.version)));
-    let printing = store.print_map(Owner::Operator, &map, args.how.key, false).await?;
-    tell(printing.map, printing.job, args.how.json)
+    Ok(FrozenMap::new(frozen.text, kept.map(|map| (map.id, map.version))))
 }
 
 pub(crate) async fn reprint(store: &Store, args: Reprint) -> anyhow::Result<ExitCode> {
-    let job = store.reprint(Owner::Operator, args.map, args.how.key, false).await;
+    if args.how.dry_run {
+        store.printable_map(Owner::Operator, args.map).await?;
+        output::tell("The map can be printed again. Nothing was made.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let job = store.reprint(Owner::Operator, args.map, args.how.key).await;
     let job = job.with_context(|| format!("Map {} was not printed again", args.map))?.id();
     tell(args.map, job, args.how.json)
 }

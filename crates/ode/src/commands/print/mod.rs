@@ -39,6 +39,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   ode print export map.json                  a job that draws this map for print
   ode print export --user-map 0198c0de-…     one that draws the features of a map that is kept
+  ode print export map.json --organisation acme --order order.json
+                                             the same, and orders the print
   ode print reprint 0198c0de-…               the same frozen map once more
   ode print backfill --dry-run               which frozen maps no job prints
   ode print cap acme --order 60 --month 600  what acme may spend

@@ -101,9 +101,8 @@ pub(crate) async fn order(store: &Store, args: Order) -> anyhow::Result<ExitCode
     };
     let organisation = organisation_id(store, organisation).await?;
     let path = args.order.as_ref().context("Say what to order, with --order FILE.")?;
-    let mut ask = read(path)?;
+    let mut ask = read_order(path)?;
     ask.cost_max = args.cost_max.or(ask.cost_max);
-    ask.check().map_err(|reason| anyhow::anyhow!("{} cannot be ordered: {reason}", path.display()))?;
     if args.dry_run {
         return estimate(&ask, &args.printful).await;
     }
@@ -113,12 +112,16 @@ pub(crate) async fn order(store: &Store, args: Order) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &Path) -> anyhow::Result<OrderAsk> {
+/// What a file says is to be ordered.
+pub(super) fn read_order(path: &Path) -> anyhow::Result<OrderAsk> {
     let unreadable = || format!("{} cannot be read. Check the path", path.display());
     let length = std::fs::metadata(path).with_context(unreadable)?.len();
     anyhow::ensure!(length <= ORDER_BYTES_MAX, "{} is too long for an order.", path.display());
     let text = std::fs::read(path).with_context(unreadable)?;
-    serde_json::from_slice(&text).with_context(|| format!("{} is no order", path.display()))
+    let ask: OrderAsk =
+        serde_json::from_slice(&text).with_context(|| format!("{} is no order", path.display()))?;
+    ask.check().map_err(|reason| anyhow::anyhow!("{} cannot be ordered: {reason}", path.display()))?;
+    Ok(ask)
 }
 
 async fn estimate(ask: &OrderAsk, printful: &PrintfulArgs) -> anyhow::Result<ExitCode> {
@@ -146,7 +149,7 @@ async fn estimate(ask: &OrderAsk, printful: &PrintfulArgs) -> anyhow::Result<Exi
     }
 }
 
-async fn organisation_id(store: &Store, name: &str) -> anyhow::Result<Uuid> {
+pub(super) async fn organisation_id(store: &Store, name: &str) -> anyhow::Result<Uuid> {
     let known = store.organisation(name).await?;
     known.with_context(|| {
         format!("There is no organisation {name}. `ode keys create --organisation {name}` makes one.")

@@ -10,7 +10,7 @@ use crate::config::{Schema, Settings};
 use crate::output::{self, Cell, Table};
 use clap::Args;
 use ode_child::Sandbox;
-use ode_job::{ErrorCode, JobId, JobRecord, Lane, Phase, Pipeline, Registry, RetryPolicy, State};
+use ode_job::{JobId, JobRecord, Lane, Phase, Pipeline, Registry, RetryPolicy, State};
 use ode_pipelines::print::ExportHandler;
 use ode_store::{Error, ListFilter, Store};
 use ode_worker::Worker;
@@ -109,7 +109,7 @@ async fn in_state(store: &Store, state: State) -> anyhow::Result<Vec<JobRecord>>
 /// Puts failed exports in line again, or says which that would be.
 async fn tried_again(store: &Store, is_dry_run: bool) -> anyhow::Result<Vec<JobRecord>> {
     let mut jobs = in_state(store, State::ExportFailed).await?;
-    jobs.retain(can_help);
+    jobs.retain(JobRecord::can_print_again);
     if is_dry_run {
         return Ok(jobs);
     }
@@ -123,12 +123,6 @@ async fn tried_again(store: &Store, is_dry_run: bool) -> anyhow::Result<Vec<JobR
         }
     }
     Ok(tried)
-}
-
-/// Whether trying a failed export again may end otherwise: its map never changes.
-fn can_help(job: &JobRecord) -> bool {
-    let code = job.error_code.as_deref().and_then(|code| code.parse().ok());
-    !matches!(code, Some(ErrorCode::BadMap | ErrorCode::Invalid))
 }
 
 fn show(jobs: &[JobRecord], args: &ExportQueue) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! Maps over HTTP: kept, frozen, looked at, printed and fetched; and through the death of whoever draws them.
 
-use super::client::{Client, until, web_with};
+use super::client::{Client, FORM, form, until, web_with};
 use crate::harness::{Ode, on_both};
 use crate::serve::{PATIENCE, Serving};
 use ode_job::JobRef;
@@ -20,6 +20,9 @@ on_both!(
     a_worker_killed_while_it_exports_loses_nothing,
     exports_are_worked_off_by_the_command_line_twice_at_once,
     frozen_maps_without_a_job_get_one_and_only_one,
+    the_page_of_maps_prints_once_however_often_its_form_is_sent,
+    the_picture_of_a_print_is_downloaded_by_its_owner_alone,
+    a_failed_export_is_tried_again,
 );
 
 const JSON: &str = "application/json";
@@ -372,4 +375,74 @@ fn frozen_maps_without_a_job_get_one_and_only_one(ode: &Ode) {
     }
     assert_eq!(ode.json(["print", "backfill"]), json!([]));
     assert_eq!(ode.json(["export:queue"]).as_array().unwrap().len(), 3);
+}
+
+/// What a form without files is sent as.
+const PLAIN_FORM: &str = "application/x-www-form-urlencoded";
+
+fn the_page_of_maps_prints_once_however_often_its_form_is_sent(ode: &Ode) {
+    let serving = serving(ode);
+    let client = Client::browser(&serving);
+    let page = client.with("Accept", "text/html");
+    assert!(page.get("/maps").body.contains("No maps yet"));
+    let send = |file: &str| {
+        let form = form(&[("Our journeys.geojson", file.as_bytes())], &[]);
+        page.send("POST", "/maps", FORM, &form)
+    };
+    assert_eq!(send(r#"{"type": "FeatureCollection", "features": []}"#).code(), 303);
+    let refused = send(r#"{"schema": 1, "page": {"size": "A7"}}"#);
+    assert!(refused.code() == 422 && refused.body.contains("<h1>"), "{refused:?}");
+    let jobs = || client.get("/api/print-jobs").json()["print_jobs"].as_array().unwrap().clone();
+    let made = jobs();
+    let (map, job) = (made[0]["printable_map_id"].as_str().unwrap(), made[0]["id"].as_str().unwrap());
+    let shown = client.get(&format!("/api/printable-maps/{map}")).json();
+    assert_eq!((&shown["title"], &shown["page_size"]), (&json!("Our journeys"), &json!("18x24")), "{shown}");
+    until("the export", || jobs()[0]["state"] == "export_complete");
+    assert!(page.get("/maps").body.contains("Reprint"));
+    for _ in 0..2 {
+        let asked = format!("after={job}");
+        let answer = page.send("POST", &format!("/maps/{map}/print"), PLAIN_FORM, asked.as_bytes());
+        assert_eq!(answer.code(), 303, "{answer:?}");
+    }
+    assert_eq!(jobs().len(), 2, "asked for twice after the same print");
+    assert!(page.get("/maps").body.contains("Earlier prints"));
+    let stranger = Client::browser(&serving).with("Accept", "text/html");
+    let theirs = stranger.send(
+        "POST",
+        &format!("/maps/{map}/print"),
+        PLAIN_FORM,
+        b"after=00000000-0000-0000-0000-000000000000",
+    );
+    assert_eq!(theirs.code(), 404, "{theirs:?}");
+    assert_eq!(stranger.post(&format!("/print-jobs/{job}/retry")).code(), 404);
+}
+
+fn the_picture_of_a_print_is_downloaded_by_its_owner_alone(ode: &Ode) {
+    let (web, path) = (web(ode), |id: &Value| format!("/api/print-jobs/{}/download", id.as_str().unwrap()));
+    let client = Client::browser(&web);
+    let exported = export(&client, SMALL);
+    let path = path(&exported["printJobId"]);
+    client.get(&path).assert_problem(409, "NOT_READY");
+    let _worker = worker(ode);
+    complete(&client, &exported);
+    let (head, png) = fetch(&client, &path);
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("attachment; filename=\"JOB_"), "{head}");
+    assert_eq!(size(&png), [298, 420]);
+    Client::browser(&web).get(&path).assert_problem(404, "NOT_FOUND");
+}
+
+fn a_failed_export_is_tried_again(ode: &Ode) {
+    let web = web(ode);
+    let client = Client::browser(&web);
+    let exported = export(&client, SMALL);
+    let id = exported["printJobId"].as_str().unwrap();
+    let path = format!("/api/print-jobs/{id}/retry");
+    client.post(&path).assert_problem(409, "CONFLICT");
+    let lost = ode_job::Failure::rejected(ode_job::ErrorCode::IoError, "The disk was away");
+    ode.finish(ode_job::Lane::PrintExport, ode_job::Ended::Failed(lost));
+    assert_eq!(print_job(&client, &exported)["state"], "export_failed");
+    assert!(client.with("Accept", "text/html").get("/maps").body.contains("Retry"));
+    assert_eq!(client.post(&format!("/print-jobs/{id}/retry")).code(), 303);
+    let _worker = worker(ode);
+    complete(&client, &exported);
 }

@@ -6,6 +6,7 @@ mod documents;
 mod limits;
 mod live;
 mod maps;
+mod order_faults;
 mod orders;
 mod results;
 mod review;

@@ -14,6 +14,9 @@ use uuid::Uuid;
 on_both!(
     a_print_is_ordered_once_shipped_and_delivered,
     only_an_organisation_orders_and_only_within_its_limit,
+    a_map_is_exported_and_ordered_in_one_request,
+    a_map_is_exported_and_ordered_in_one_command,
+    the_page_of_maps_tells_an_organisation_how_its_orders_stand,
     an_order_that_is_not_what_was_asked_for_is_never_confirmed,
     an_order_that_was_too_dear_goes_on_with_a_higher_limit,
     what_events_miss_is_found_by_asking,
@@ -25,13 +28,13 @@ on_both!(
 const JSON: &str = "application/json";
 
 /// An installation with a provider.
-struct Shop<'a> {
+pub(super) struct Shop<'a> {
     ode: &'a Ode,
     sim: Serving,
 }
 
 impl<'a> Shop<'a> {
-    fn open(ode: &'a Ode, more: &[&str]) -> Self {
+    pub(super) fn open(ode: &'a Ode, more: &[&str]) -> Self {
         let mut command = bare();
         command.args(["printful-sim", "--listen", "127.0.0.1:0", "--rate", "0", "--file-delay", "0.01"]);
         let sim = Serving::start(command.args(more));
@@ -44,11 +47,11 @@ impl<'a> Shop<'a> {
         Client::stranger(&self.sim)
     }
 
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("http://{}", self.sim.address())
     }
 
-    fn fault(&self, fault: &str) {
+    pub(super) fn fault(&self, fault: &str) {
         let answer = self.sim().send("POST", "/sim/faults", "text/plain", fault.as_bytes());
         assert_eq!(answer.code(), 204, "{answer:?}");
     }
@@ -59,7 +62,7 @@ impl<'a> Shop<'a> {
     }
 
     /// How often the ledger tells this of a job.
-    fn told(&self, job: JobId, entry: &str) -> usize {
+    pub(super) fn told(&self, job: JobId, entry: &str) -> usize {
         let ledger = self.sim().get("/sim/ledger").json();
         let name = job.0.simple().to_string();
         let is_it = |line: &&Value| line["external_id"] == name.as_str() && line["entry"] == entry;
@@ -67,20 +70,20 @@ impl<'a> Shop<'a> {
     }
 
     /// A command that knows the provider.
-    fn command(&self, args: &[&str]) -> Command {
+    pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.ode.command(args);
         command.env("ODE_PRINTFUL_TOKEN", "token").env("ODE_PRINTFUL_URL", self.url());
         command
     }
 
-    fn worker(&self, base: &str, more: &[&str]) -> Serving {
+    pub(super) fn worker(&self, base: &str, more: &[&str]) -> Serving {
         let mut args = vec!["worker", "--export-base", base, "--retry-base", "0.1"];
         args.extend(more);
         Serving::start(self.command(&args).env("ODE_LOG", "error"))
     }
 
     /// A print that was exported, by nobody in particular: before there is a worker, which would try to draw it.
-    fn exported(&self) -> JobId {
+    pub(super) fn exported(&self) -> JobId {
         self.ode.with_store(async |store| {
             let id = store.enqueue(NewJob::new(Pipeline::Print, "map", json!({}))).await.unwrap().id();
             let worker = WorkerId(Uuid::new_v4());
@@ -106,19 +109,19 @@ impl<'a> Shop<'a> {
     }
 
     /// Asks for the order of a print on the command line.
-    fn order(&self, job: JobId) {
+    pub(super) fn order(&self, job: JobId) {
         let path = self.ode.path("order.json");
         std::fs::write(&path, order().to_string()).unwrap();
         let path = path.to_str().unwrap();
         self.ode.ok(["print", "order", &job.to_string(), "--organisation", "acme", "--order", path]);
     }
 
-    fn status(&self, job: JobId) -> Value {
+    pub(super) fn status(&self, job: JobId) -> Value {
         crate::harness::Ran::of(self.ode.command(["job:status", &job.to_string()]).arg("--json")).json()
     }
 
     #[track_caller]
-    fn until(&self, job: JobId, state: &str) -> Value {
+    pub(super) fn until(&self, job: JobId, state: &str) -> Value {
         until(&format!("{job} to be {state}"), || {
             let status = self.status(job);
             let is_over = status["state"] == "order_failed" && state != "order_failed";
@@ -212,6 +215,103 @@ fn only_an_organisation_orders_and_only_within_its_limit(ode: &Ode) {
     assert_eq!(post(&poor, &of(&poor), &order()).code(), 201);
     post(&poor, &of(&poor), &order()).assert_problem(403, "SPEND_CAP");
     drop(shop);
+}
+
+/// A small map, and an order of its print.
+fn ordered_map() -> Value {
+    json!({
+        "data": { "schema": 1, "page": { "size": "A6", "dpi": 72 }, "base": { "detail": "110m" },
+            "title": { "text": "Our <Journeys>" } },
+        "order": order(),
+    })
+}
+
+fn a_map_is_exported_and_ordered_in_one_request(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let web = super::client::web_with(ode, &["--uploads-a-minute", "1000"]);
+    let key = |kind: &str, name: &str| {
+        let key = ode.json(["keys", "create", kind, name])["key"].as_str().unwrap().to_owned();
+        Client::program(&web, &key)
+    };
+    let (poor, rich) = (key("--organisation", "poor"), key("--organisation", "acme"));
+    // Whoever may not order has printed nothing either.
+    let others =
+        [(Client::browser(&web), "FORBIDDEN"), (key("--user", "ada"), "FORBIDDEN"), (poor, "SPEND_CAP")];
+    for (client, code) in &others {
+        post(client, "/api/export", &ordered_map()).assert_problem(403, code);
+        assert_eq!(client.get("/api/printable-maps").json()["printable_maps"], json!([]));
+        assert_eq!(client.get("/api/print-jobs").json()["print_jobs"], json!([]));
+    }
+    let mut wrong = ordered_map();
+    wrong["order"]["recipient"]["country_code"] = "Germany".into();
+    post(&rich, "/api/export", &wrong).assert_problem(400, "INVALID");
+    wrong["order"] = json!({ "variant_id": 1 });
+    post(&rich, "/api/export", &wrong).assert_problem(400, "INVALID");
+    let once = rich.with("Idempotency-Key", "one");
+    let first = post(&once, "/api/export", &ordered_map());
+    assert_eq!(first.code(), 201, "{first:?}");
+    let again = post(&once, "/api/export", &ordered_map());
+    assert_eq!((again.code(), again.json()), (200, first.json()));
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    let id = first.json()["printJobId"].as_str().unwrap().to_owned();
+    let job = JobId(id.parse().unwrap());
+    shop.until(job, "ordered");
+    assert_eq!((shop.told(job, "create"), shop.told(job, "charge")), (1, 1));
+    let shown = rich.get(&format!("/api/print-jobs/{id}")).json();
+    assert_eq!(
+        (&shown["state"], &shown["order"]["phase"]),
+        (&json!("ordered"), &json!("confirmed")),
+        "{shown}"
+    );
+    let listed = rich.get("/api/print-jobs?state=ordered").json();
+    assert_eq!(listed["print_jobs"][0]["order"]["external_id"], job.0.simple().to_string(), "{listed}");
+}
+
+fn a_map_is_exported_and_ordered_in_one_command(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let (map, ask) = (ode.path("map.json"), ode.path("order.json"));
+    std::fs::write(&map, ordered_map()["data"].to_string()).unwrap();
+    std::fs::write(&ask, order().to_string()).unwrap();
+    let (map, ask) = (map.to_str().unwrap(), ask.to_str().unwrap());
+    let export = ["print", "export", map, "--organisation", "acme", "--order", ask, "--key", "one"];
+    ode.ok(export.iter().chain(&["--dry-run"]));
+    assert_eq!(ode.json(["export:queue"]), json!([]), "nothing was made");
+    ode.run(["print", "export", map, "--order", ask]).assert_refused(&["--organisation"]);
+    ode.run(["print", "export", map, "--organisation", "nobody"])
+        .assert_refused(&["nobody", "ode keys create"]);
+    let start = || shop.command(&export).arg("--json").output().unwrap();
+    let (first, second) = std::thread::scope(|scope| {
+        let both = [scope.spawn(start), scope.spawn(start)];
+        let [first, second] = both.map(|one| crate::harness::Ran::from(one.join().unwrap()).json());
+        (first, second)
+    });
+    assert_eq!(first, second, "one request, twice at once");
+    let job = JobId(first["printJobId"].as_str().unwrap().parse().unwrap());
+    ode.ok(["print", "reprint", first["printableMapId"].as_str().unwrap(), "--dry-run"]);
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    shop.until(job, "ordered");
+    assert_eq!((shop.told(job, "create"), shop.told(job, "charge")), (1, 1));
+}
+
+fn the_page_of_maps_tells_an_organisation_how_its_orders_stand(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch", "--fault", "dear"]);
+    let web = super::client::web_with(ode, &["--uploads-a-minute", "1000"]);
+    let key = ode.json(["keys", "create", "--organisation", "acme"])["key"].as_str().unwrap().to_owned();
+    let client = Client::program(&web, &key).with("Accept", "text/html");
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    let made = post(&client, "/api/export", &ordered_map()).json();
+    let job = JobId(made["printJobId"].as_str().unwrap().parse().unwrap());
+    shop.until(job, "order_failed");
+    let page = client.get("/maps").body;
+    for words in ["Our &#60;Journeys&#62;", "A6", "Order failed", "Needs attention", "Retry", "Download"] {
+        assert!(page.contains(words), "{words} is not in {page}");
+    }
+    assert!(!Client::browser(&web).get("/maps").body.contains("Journeys"), "somebody else's map");
+    ode.ok(["print", "cap", "acme", "--order", "2000", "--month", "6000"]);
+    ode.ok(["print", "order", &job.to_string(), "--cost-max", "2000"]);
+    until("the order", || client.get("/maps").body.contains("Ordered"));
+    let page = client.get("/maps").body;
+    assert!(page.contains("USD") && !page.contains("Needs attention"), "{page}");
 }
 
 fn an_order_that_is_not_what_was_asked_for_is_never_confirmed(ode: &Ode) {

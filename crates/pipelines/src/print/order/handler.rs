@@ -335,10 +335,7 @@ impl Placing<'_> {
         if let Err(failure) = self.effects.record(OrderStep::Unclear).await {
             return failure;
         }
-        let is_long = self.order.unclear_since.is_some_and(|since| {
-            Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default()
-                > policy.attention_after
-        });
+        let is_long = self.order.unclear_for.is_some_and(|long| long > policy.attention_after);
         if is_long {
             let message = "For long it has not been clear whether this order exists. Look for its external id in the provider's dashboard".to_owned();
             let told =

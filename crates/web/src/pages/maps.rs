@@ -1,0 +1,346 @@
+//! The maps: send one, see its print on the way, fetch it, print it again; and for organisations how its order stands.
+
+use super::words;
+use crate::App;
+use crate::caller::Caller;
+use crate::maps::{MAP_BYTES_MAX, arrived, map_id};
+use crate::print;
+use crate::problem::Problem;
+use askama::Template;
+use axum::Form;
+use axum::extract::multipart::Multipart;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Extension, FromRequest as _, Path, Query, Request, State};
+use axum::response::{Html, Redirect};
+use bytes::Bytes;
+use ode_job::{Artifact, JobId, JobRecord, State as JobState};
+use ode_store::{FrozenMap, MapPage, OrderRecord, PrintableMap, Prints};
+use serde::Deserialize;
+use serde_json::json;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Maps of one page: each has a picture that may have to be drawn.
+const ROWS_MAX: usize = 20;
+/// Prints of one map that are shown.
+const PRINTS_MAX: u16 = 5;
+
+#[derive(Template)]
+#[template(path = "maps.html")]
+struct Page {
+    limit: String,
+    active: usize,
+    rows: Vec<Row>,
+    is_later: bool,
+    next: Option<String>,
+}
+
+/// A map and its prints.
+struct Row {
+    id: Uuid,
+    name: String,
+    paper: String,
+    created_at: String,
+    created: String,
+    /// What is told when it changes, in the words of the queue.
+    news: &'static str,
+    newest: Option<Print>,
+    earlier: Vec<Print>,
+    /// Prints that are not shown.
+    more: usize,
+    /// Whether another print may be asked for: not while one has hardly begun.
+    can_print: bool,
+    /// The print after which another is asked for, so that asking twice is asking once.
+    after: String,
+}
+
+/// A print of a map.
+struct Print {
+    id: JobId,
+    class: &'static str,
+    label: &'static str,
+    percent: Option<u8>,
+    told: Option<String>,
+    retry_at: Option<(String, String)>,
+    why: Option<String>,
+    order: Option<String>,
+    attention: Option<String>,
+    created_at: String,
+    created: String,
+    state: JobState,
+    can_download: bool,
+    can_retry: bool,
+    /// Whether it goes on by itself.
+    is_active: bool,
+}
+
+/// Which part of the list to show.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Part {
+    cursor: Option<String>,
+}
+
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(part): Query<Part>,
+) -> Result<Html<String>, Problem> {
+    app.hub.attend();
+    let before = part.cursor.and_then(|cursor| cursor.parse().ok());
+    let MapPage { maps, next_cursor } = app.store.printable_maps(caller.owner, before, ROWS_MAX).await?;
+    let ids: Vec<Uuid> = maps.iter().map(|map| map.id).collect();
+    let mut prints = app.store.prints_of(&ids, PRINTS_MAX).await?;
+    let mut known = Known::of(&app, prints.values()).await?;
+    let rows: Vec<Row> = maps
+        .into_iter()
+        .map(|map| {
+            let prints = prints.remove(&map.id).unwrap_or_default();
+            Row::new(map, &prints, &mut known)
+        })
+        .collect();
+    super::draw(&Page {
+        limit: words::size(i64::try_from(MAP_BYTES_MAX).unwrap_or(i64::MAX)),
+        active: rows.iter().flat_map(Row::prints).filter(|print| print.is_active).count(),
+        rows,
+        is_later: before.is_some(),
+        next: next_cursor.map(|cursor| format!("/maps?cursor={cursor}")),
+    })
+}
+
+/// What is known of the prints on a page.
+struct Known {
+    jobs: HashMap<JobId, JobRecord>,
+    exports: HashMap<JobId, Artifact>,
+    orders: HashMap<JobId, OrderRecord>,
+}
+
+impl Known {
+    async fn of(app: &App, prints: impl Iterator<Item = &Prints>) -> Result<Self, Problem> {
+        let ids: Vec<JobId> = prints.flat_map(|prints| prints.jobs.iter().copied()).collect();
+        let jobs = app.store.jobs_by_id(ids.iter().copied()).await?;
+        Ok(Known {
+            jobs: jobs.into_iter().map(|job| (job.record.id, job.record)).collect(),
+            exports: app.store.exports(&ids).await?,
+            orders: app.store.orders_of(&ids).await?,
+        })
+    }
+
+    /// A print as it is shown; nothing of one that was removed a moment ago.
+    fn print(&mut self, id: JobId) -> Option<Print> {
+        let job = self.jobs.remove(&id)?;
+        Some(Print::new(&job, self.exports.get(&id), self.orders.get(&id)))
+    }
+}
+
+impl Row {
+    fn new(map: PrintableMap, prints: &Prints, known: &mut Known) -> Self {
+        let mut shown = prints.jobs.iter().filter_map(|id| known.print(*id));
+        let newest = shown.next();
+        let earlier: Vec<Print> = shown.collect();
+        Row {
+            id: map.id,
+            name: map.title.unwrap_or_else(|| "Untitled map".into()),
+            paper: map.page_size.map(|size| format!("{}, ", paper(&size))).unwrap_or_default(),
+            created_at: map.created_at.to_string(),
+            created: words::moment(map.created_at),
+            news: newest.as_ref().map_or("", Print::news),
+            can_print: newest.as_ref().is_none_or(|print| print.state != JobState::PendingExport),
+            after: newest.as_ref().map_or(map.id, |print| print.id.0).to_string(),
+            more: prints.count.saturating_sub(prints.jobs.len()),
+            newest,
+            earlier,
+        }
+    }
+
+    fn prints(&self) -> impl Iterator<Item = &Print> {
+        self.newest.iter().chain(&self.earlier)
+    }
+}
+
+/// The size of paper as people say it.
+fn paper(size: &str) -> String {
+    #[derive(Deserialize)]
+    struct Sides {
+        width_mm: f64,
+        height_mm: f64,
+    }
+    match serde_json::from_str(size) {
+        Ok(Sides { width_mm, height_mm }) => format!("{width_mm} × {height_mm} mm"),
+        Err(_) if size.contains('x') => format!("{} in", size.replace('x', " × ")),
+        Err(_) => size.to_owned(),
+    }
+}
+
+impl Print {
+    fn new(job: &JobRecord, export: Option<&Artifact>, order: Option<&OrderRecord>) -> Self {
+        let (class, label) = standing(job.state, order);
+        let is_waiting = matches!(job.state, JobState::PendingExport | JobState::ExportComplete);
+        let retry_at = job.run_at.filter(|_| is_waiting);
+        let is_running = matches!(job.state, JobState::Exporting | JobState::Ordering);
+        Print {
+            id: job.id,
+            class,
+            label,
+            percent: is_running.then_some(job.progress.percent),
+            told: job.progress.message.clone().filter(|_| is_running).or_else(|| {
+                let size = export.map(|file| words::size(file.bytes));
+                size.filter(|_| job.state == JobState::ExportComplete)
+            }),
+            retry_at: retry_at.map(|at| (at.to_string(), words::moment(at))),
+            why: job.error_message.clone(),
+            order: order.map(order_told),
+            attention: order.and_then(|order| order.attention_message.clone()),
+            created_at: job.created_at.to_string(),
+            created: words::moment(job.created_at),
+            state: job.state,
+            can_download: export.is_some(),
+            can_retry: job.can_print_again(),
+            is_active: is_running
+                || job.state == JobState::PendingExport
+                || job.state == JobState::ExportComplete && order.is_some(),
+        }
+    }
+
+    fn news(&self) -> &'static str {
+        match self.class {
+            "done" => "complete",
+            "failed" => "failed",
+            _ => "",
+        }
+    }
+}
+
+/// How a print stands: the look of its badge, and what it says.
+fn standing(state: JobState, order: Option<&OrderRecord>) -> (&'static str, &'static str) {
+    match (state, order) {
+        (JobState::PendingExport, _) => ("ready", "Waiting"),
+        (JobState::Exporting, _) => ("running", "Drawing…"),
+        (JobState::ExportFailed, _) => ("failed", "Failed"),
+        (JobState::ExportComplete, None) => ("done", "Ready"),
+        (JobState::ExportComplete, Some(_)) => ("ready", "To be ordered"),
+        (JobState::Ordering, _) => ("running", "Ordering…"),
+        (JobState::OrderFailed, _) => ("failed", "Order failed"),
+        (JobState::Ordered, Some(order)) if order.shipped_at.is_some() => ("done", "Shipped"),
+        (JobState::Ordered, _) => ("done", "Ordered"),
+        (JobState::Fulfilled, _) => ("done", "Delivered"),
+        // Prints have no other states.
+        _ => ("held", "Unknown"),
+    }
+}
+
+/// An order in a line.
+fn order_told(order: &OrderRecord) -> String {
+    let number = match order.provider_order_id {
+        Some(number) => format!("Order {number}"),
+        None => "Order".to_owned(),
+    };
+    let cost = match order.cost {
+        Some(cost) => format!("{cost} {}", order.currency),
+        None => format!("up to {} {}", order.cost_max, order.currency),
+    };
+    let standing = match order.provider_status.as_deref() {
+        Some(status) => status,
+        None if order.placed_at.is_some() => "placed",
+        None => "not placed yet",
+    };
+    format!("{number}: {standing}, {cost}")
+}
+
+/// Takes a map from a form and prints it.
+pub(super) async fn add(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Redirect, Problem> {
+    app.check_disk()?;
+    app.limits.upload(&caller).await?;
+    let (name, file) = file_of(request).await?;
+    let drawer = app.drawer()?;
+    let text = if is_geojson(&file) {
+        let features = String::from_utf8(file.into()).map_err(|_| no_map())?;
+        let spec = json!({ "schema": 1, "title": { "text": name } });
+        drawer.freeze(spec.to_string().into(), Some((name, features))).await?
+    } else {
+        drawer.freeze(file, None).await?
+    };
+    print::print(&app, &caller, FrozenMap::new(text, None), None, None).await?;
+    Ok(Redirect::to("/maps"))
+}
+
+/// The file of the form, and its name without what says its type.
+async fn file_of(request: Request) -> Result<(String, Bytes), Problem> {
+    let unread = |_| Problem::invalid("The form is not understood. Go back and send it again.");
+    let mut form =
+        Multipart::from_request(request, &()).await.map_err(|_| Problem::invalid("This is no form."))?;
+    while let Some(field) = form.next_field().await.map_err(unread)? {
+        if field.name() == Some("file") {
+            let name = field.file_name().unwrap_or("Map");
+            let name = name.rsplit_once('.').map_or(name, |(name, _)| name).chars().take(100).collect();
+            let file = arrived(field).await?;
+            return if file.is_empty() { Err(no_map()) } else { Ok((name, file)) };
+        }
+    }
+    Err(no_map())
+}
+
+fn no_map() -> Problem {
+    Problem::invalid("There is no map in the form. Go back and choose a file of JSON.")
+}
+
+/// Whether a file holds features alone, rather than a whole specification.
+fn is_geojson(file: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Kind<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+    }
+    serde_json::from_slice::<Kind<'_>>(file).is_ok_and(|kind| kind.kind == "FeatureCollection")
+}
+
+/// After which print another is asked for.
+#[derive(Debug, Deserialize)]
+pub(super) struct Again {
+    after: Uuid,
+}
+
+/// Prints a map once more.
+pub(super) async fn print(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    form: Result<Form<Again>, FormRejection>,
+) -> Result<Redirect, Problem> {
+    let Form(Again { after }) =
+        form.map_err(|_| Problem::invalid("The form is not understood. Go back and send it again."))?;
+    print::print_again(&app, &caller, map_id(&id)?, Some(format!("after {after}"))).await?;
+    Ok(Redirect::to("/maps"))
+}
+
+/// Tries a failed print again.
+pub(super) async fn retry(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Redirect, Problem> {
+    print::try_again(&app, &caller, &id).await?;
+    Ok(Redirect::to("/maps"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paper_is_told_as_people_say_it() {
+        let told = ["A3", "18x24", "Letter", r#"{"height_mm":297.5,"width_mm":210}"#].map(paper);
+        assert_eq!(told, ["A3", "18 × 24 in", "Letter", "210 × 297.5 mm"]);
+    }
+
+    #[test]
+    fn features_are_told_from_a_specification() {
+        assert!(is_geojson(br#"{"features": [], "type": "FeatureCollection"}"#));
+        assert!(!is_geojson(br#"{"schema": 1}"#) && !is_geojson(b"[]") && !is_geojson(b"no JSON"));
+    }
+}
