@@ -8,17 +8,13 @@ use std::path::{Path, PathBuf};
 const LEFT_OUT: [&str; 2] = ["node_modules", "tests"];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../scripts");
-    println!("cargo::rerun-if-changed=build.rs");
+    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../scripts").canonicalize()?;
     let mut files = Vec::new();
-    if folder.is_dir() {
-        collect(&folder.canonicalize()?, &mut files)?;
-    }
+    collect(&folder, &mut files)?;
     files.sort();
     let mut code = "pub(crate) const FILES: &[(&str, &[u8])] = &[\n".to_owned();
     for path in files {
-        let name =
-            path.strip_prefix(folder.canonicalize()?)?.to_str().ok_or("a name that is not UTF-8")?.to_owned();
+        let name = path.strip_prefix(&folder)?.to_str().ok_or("a name that is not UTF-8")?.to_owned();
         writeln!(code, "    ({name:?}, include_bytes!({path:?})),")?;
     }
     code.push_str("];\n");

@@ -107,7 +107,7 @@ pub(crate) async fn test(settings: &Settings, args: Test) -> anyhow::Result<Exit
             bail!(WrongUse(format!("{} {advice}", script.name())));
         }
     }
-    output::tell(format!("{count} examples were run."));
+    output::tell(format!("Examples run: {count}."));
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn run(settings: &Settings, args: &Validate) -> anyhow::Result<ExitCo
         let wrong = wrong_with(&script);
         let name = script.name();
         match wrong.is_empty() {
-            true => output::line(format!("{name}: right, {} examples", script.examples().len()))?,
+            true => output::line(format!("{name}: right; examples: {}", script.examples().len()))?,
             false => wrong.iter().try_for_each(|wrong| output::line(format!("{name}: {wrong}")))?,
         }
         is_right &= wrong.is_empty();
