@@ -89,8 +89,8 @@ impl Site {
     /// Checks that there is neither a process nor a directory of this site.
     pub(crate) fn assert_empty(&self) {
         let word = self.root.to_str().unwrap();
-        assert_eq!(processes(word), [0; 0], "processes are left");
-        assert_eq!(self.directories(), [PathBuf::new(); 0], "directories are left");
+        assert_eq!(processes(word), Vec::new(), "processes are left");
+        assert_eq!(self.directories(), Vec::<PathBuf>::new(), "directories are left");
     }
 }
 

@@ -117,7 +117,7 @@ fn one_of_a_hundred(site: &Site, number: usize) {
     }
     crate::harness::runtime().block_on(async {
         let mut order = site.order();
-        let timeout = if number % 4 == 0 { Duration::from_millis(300) } else { PATIENCE };
+        let timeout = if number.is_multiple_of(4) { Duration::from_millis(300) } else { PATIENCE };
         order.timeout = Some(timeout);
         let soon = tokio::time::sleep(Duration::from_millis(200));
         let (sender, receiver) = tokio::sync::oneshot::channel();
@@ -141,7 +141,7 @@ fn one_of_a_hundred(site: &Site, number: usize) {
                 () = soon => {}
             }
         } else {
-            let expected = if number % 4 == 0 { Outcome::TimedOut } else { Outcome::Stopped };
+            let expected = if number.is_multiple_of(4) { Outcome::TimedOut } else { Outcome::Stopped };
             assert_eq!(run.await.unwrap().outcome, expected);
         }
     });
