@@ -89,7 +89,7 @@ impl Site {
     /// Checks that there is neither a process nor a directory of this site.
     pub(crate) fn assert_empty(&self) {
         let word = self.root.to_str().unwrap();
-        assert_eq!(processes(word), Vec::new(), "processes are left");
+        assert!(processes(word).is_empty(), "processes are left: {:?}", processes(word));
         assert_eq!(self.directories(), Vec::<PathBuf>::new(), "directories are left");
     }
 }
