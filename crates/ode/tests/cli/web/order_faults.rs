@@ -254,7 +254,7 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream, commits: Option<&AtomicUsize>)
         let number =
             commits.filter(|_| is_commit).map_or(0, |commits| commits.fetch_add(1, Ordering::Relaxed) + 1);
         let is_cut = number > 0 && number.is_multiple_of(CUT_EVERY);
-        let is_after = number / CUT_EVERY % 2 == 0;
+        let is_after = (number / CUT_EVERY).is_multiple_of(2);
         if (!is_cut || is_after) && to.write_all(piece).is_err() {
             break;
         }
