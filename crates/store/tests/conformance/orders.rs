@@ -323,59 +323,52 @@ async fn what_is_recorded_of_an_order_is_not_taken_back(mut database: Database) 
     check_refused(&mut database.sql, id, &replacing).await;
 }
 
+/// What nobody can make of an order in SQL, and what is said to it.
+const ATTACKS: &[(&str, &str)] = &[
+    ("UPDATE print_orders SET phase = 'create_sent' WHERE job_id = $1", "print_orders_intent_is_frozen"),
+    ("UPDATE print_orders SET phase = 'sent' WHERE job_id = $1", "check"),
+    ("UPDATE print_orders SET request = '{}' WHERE job_id = $1", "print_orders_frozen_with_digest"),
+    ("UPDATE print_orders SET provider_order_id = 1 WHERE job_id = $1", "print_orders_number_with_draft"),
+    ("UPDATE print_orders SET placed_at = {now} WHERE job_id = $1", "print_orders_placed_is_confirmed"),
+    ("UPDATE print_orders SET delivered_at = {now} WHERE job_id = $1", "print_orders_delivered_is_placed"),
+    ("UPDATE print_orders SET attention = 'mismatch' WHERE job_id = $1", "print_orders_attention_is_told"),
+    (
+        "UPDATE print_orders SET attention = 'odd', attention_message = 'x', attention_at = {now} WHERE job_id = $1",
+        "check",
+    ),
+    ("UPDATE print_orders SET attention_message = 'x' WHERE job_id = $1", "print_orders_attention_is_told"),
+    ("UPDATE print_orders SET request = '{}', request_sha256 = 'abc' WHERE job_id = $1", "check"),
+    ("UPDATE print_orders SET request_sha256 = NULL, phase = 'draft' WHERE job_id = $1", "print_orders"),
+    ("UPDATE print_orders SET cost_max_cents = 0 WHERE job_id = $1", "check"),
+    ("UPDATE print_orders SET cost_cents = -1 WHERE job_id = $1", "check"),
+    ("UPDATE print_orders SET doubts = -1 WHERE job_id = $1", "check"),
+    ("UPDATE print_orders SET currency = 'usd' WHERE job_id = $1", "check"),
+    (
+        "UPDATE spend_caps SET currency = 'usd' WHERE organisation_id = (SELECT organisation_id FROM print_orders WHERE job_id = $1)",
+        "check",
+    ),
+    (
+        "UPDATE spend_caps SET order_cents = 0 WHERE organisation_id = (SELECT organisation_id FROM print_orders WHERE job_id = $1)",
+        "check",
+    ),
+    (
+        "UPDATE spend_caps SET month_cents = order_cents - 1
+        WHERE organisation_id = (SELECT organisation_id FROM print_orders WHERE job_id = $1)",
+        "check",
+    ),
+    (
+        "INSERT INTO print_orders (job_id, organisation_id, external_id, asked, currency, cost_max_cents)
+        VALUES ($1, $1, '0', '{}', 'USD', 1)",
+        "print_orders",
+    ),
+];
+
 async fn an_order_is_what_it_says(mut database: Database) {
     let store = &database.store;
     let (other, id) = (ordered(store).await, exported(store).await);
     let organisation = spender(store).await;
     store.ask_order(id, organisation, &order_ask()).await.unwrap();
-    let attacks = [
-        ("UPDATE print_orders SET phase = 'create_sent' WHERE job_id = $1", "print_orders_intent_is_frozen"),
-        ("UPDATE print_orders SET phase = 'sent' WHERE job_id = $1", "check"),
-        ("UPDATE print_orders SET request = '{}' WHERE job_id = $1", "print_orders_frozen_with_digest"),
-        ("UPDATE print_orders SET provider_order_id = 1 WHERE job_id = $1", "print_orders_number_with_draft"),
-        ("UPDATE print_orders SET placed_at = {now} WHERE job_id = $1", "print_orders_placed_is_confirmed"),
-        (
-            "UPDATE print_orders SET delivered_at = {now} WHERE job_id = $1",
-            "print_orders_delivered_is_placed",
-        ),
-        (
-            "UPDATE print_orders SET attention = 'mismatch' WHERE job_id = $1",
-            "print_orders_attention_is_told",
-        ),
-        (
-            "UPDATE print_orders SET attention = 'odd', attention_message = 'x', attention_at = {now} WHERE job_id = $1",
-            "check",
-        ),
-        (
-            "UPDATE print_orders SET attention_message = 'x' WHERE job_id = $1",
-            "print_orders_attention_is_told",
-        ),
-        ("UPDATE print_orders SET request = '{}', request_sha256 = 'abc' WHERE job_id = $1", "check"),
-        ("UPDATE print_orders SET request_sha256 = NULL, phase = 'draft' WHERE job_id = $1", "print_orders"),
-        ("UPDATE print_orders SET cost_max_cents = 0 WHERE job_id = $1", "check"),
-        ("UPDATE print_orders SET cost_cents = -1 WHERE job_id = $1", "check"),
-        ("UPDATE print_orders SET doubts = -1 WHERE job_id = $1", "check"),
-        ("UPDATE print_orders SET currency = 'usd' WHERE job_id = $1", "check"),
-        (
-            "UPDATE spend_caps SET currency = 'usd' WHERE organisation_id = (SELECT organisation_id FROM print_orders WHERE job_id = $1)",
-            "check",
-        ),
-        (
-            "UPDATE spend_caps SET order_cents = 0 WHERE organisation_id = (SELECT organisation_id FROM print_orders WHERE job_id = $1)",
-            "check",
-        ),
-        (
-            "UPDATE spend_caps SET month_cents = order_cents - 1
-            WHERE organisation_id = (SELECT organisation_id FROM print_orders WHERE job_id = $1)",
-            "check",
-        ),
-        (
-            "INSERT INTO print_orders (job_id, organisation_id, external_id, asked, currency, cost_max_cents)
-            VALUES ($1, $1, '0', '{}', 'USD', 1)",
-            "print_orders",
-        ),
-    ];
-    check_refused(&mut database.sql, id, &attacks).await;
+    check_refused(&mut database.sql, id, ATTACKS).await;
     let frozen =
         "request = '{}', request_sha256 = '0000000000000000000000000000000000000000000000000000000000000000'";
     let dear = format!(
