@@ -20,27 +20,27 @@ export async function script(meta, run) {
   const file = fileURLToPath(meta.url);
   if (process.argv[1] !== file) return run;
   const payload = await readPayload();
-  await perform(run, basename(dirname(file)), payload, () => launch(payload?.browser));
+  await perform(run, basename(dirname(file)), payload, async () => openPage(await launch(payload?.browser)));
   return run;
 }
 
-/** Does one job, and ends the process. */
-export async function perform(run, name, payload, openBrowser) {
+/** Does one job on the page that `open` gives, and ends the process. */
+export async function perform(run, name, payload, open) {
   const began = Date.now();
   const events = new Events();
   events.send({ t: "hello", protocol: PROTOCOL, kit: KIT, script: name });
-  let browser;
+  let page;
   try {
-    const told = await attempt(run, payload, events, async () => (browser = await openBrowser()));
+    const told = await attempt(run, payload, events, async () => (page = await open()));
     events.send({ t: "result", ...told, duration_ms: Date.now() - began });
   } finally {
     // Whoever started us ends what does not end by itself.
-    await browser?.close().catch(() => {});
+    await page?.context().browser().close().catch(() => {});
   }
   process.exit(0);
 }
 
-async function attempt(run, payload, events, openBrowser) {
+async function attempt(run, payload, events, open) {
   let job, page;
   try {
     if (payload?.protocol !== PROTOCOL) throw new Failure("payload_wrong", `This script speaks protocol ${PROTOCOL}.`);
@@ -53,7 +53,7 @@ async function attempt(run, payload, events, openBrowser) {
         "No site is named. Put siteUrl into the payload, or start the worker with --script-site.",
       );
     }
-    page = await openPage(await openBrowser());
+    page = await open();
     const { message, data, partial = false } = await run({ job, page, input, site });
     return { success: true, ...(partial && { partial }), message, data };
   } catch (error) {

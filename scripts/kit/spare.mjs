@@ -1,15 +1,17 @@
-// A spare: node with playwright-core loaded and a browser open, waiting for one payload of any type. Used once.
+// A spare: node with playwright-core and our pages loaded and a browser with a page open, waiting for one payload of any
+// type. Used once.
 //
 //   node spare.mjs [--browser PATH] [--no-sandbox]
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { launch } from "./browser.mjs";
+import { launch, openPage } from "./browser.mjs";
 import { Events } from "./events.mjs";
 import { readPayload } from "./payload.mjs";
 import { perform } from "./script.mjs";
 
 const { values } = parseArgs({ options: { browser: { type: "string" }, "no-sandbox": { type: "boolean" } } });
-const browser = await launch({ executable: values.browser, sandbox: !values["no-sandbox"] });
+const page = await openPage(await launch({ executable: values.browser, sandbox: !values["no-sandbox"] }));
+await import("../pages/admin.mjs");
 new Events().send({ t: "ready" });
 
 const payload = await readPayload();
@@ -18,7 +20,7 @@ if (payload) {
     ? pathToFileURL(payload.script)
     : new URL(`../types/${encodeURIComponent(payload.type)}/run.mjs`, import.meta.url);
   const { default: run } = await import(file.href);
-  await perform(await run, payload.type, payload, async () => browser);
+  await perform(await run, payload.type, payload, async () => page);
 } else {
-  await browser.close();
+  await page.context().browser().close();
 }

@@ -175,12 +175,13 @@ fn reference(folder: &Path, place: &Path) -> anyhow::Result<Arc<Script>> {
              [payload.properties.password]\ntype = \"string\"\nx-ode-secret = true\n"
         ),
     )?;
-    let [kit, admin] = ["kit/script.mjs", "pages/admin.mjs"].map(|file| folder.join(file));
+    let [kit, account] = ["kit/script.mjs", "pages/account.mjs"].map(|file| folder.join(file));
     std::fs::write(
         own.join("run.mjs"),
         format!(
-            "import {{ script }} from {kit:?};\nimport {{ enter }} from {admin:?};\n\
-             export default script(import.meta, async (context) => {{\n  await enter(context);\n  \
+            "import {{ script }} from {kit:?};\nimport {{ Account }} from {account:?};\n\
+             export default script(import.meta, async ({{ job, page, input, site }}) => {{\n  \
+             await job.step({STEP:?}, () => new Account(page, site).signIn(input.email, input.password));\n  \
              return {{ message: \"Signed in\", data: {{}} }};\n}});\n"
         ),
     )?;
