@@ -10,6 +10,7 @@ const LEFT_OUT: [&str; 2] = ["node_modules", "tests"];
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../scripts");
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={}", folder.display());
     let mut files = Vec::new();
     if folder.is_dir() {
         collect(&folder.canonicalize()?, &mut files)?;

@@ -566,10 +566,10 @@ impl Store {
         self.reserve_slot(&mut row);
         let stands = if matches!(beside, Beside::File(_)) { STANDS_WITH_RESULT } else { STANDS };
         let mut tx = self.db().begin().await?;
-        if let Some(key) = &row.job.idempotency_key {
-            if let Some(known) = claim_key(&mut tx, owner, key, row.id, &request).await? {
-                return Ok(Enqueued::Existing(known));
-            }
+        if let Some(key) = &row.job.idempotency_key
+            && let Some(known) = claim_key(&mut tx, owner, key, row.id, &request).await?
+        {
+            return Ok(Enqueued::Existing(known));
         }
         if let Some(key) = &row.job.dedupe_key
             && let Some(twin) = find_twin(&mut tx, owner, key, row.id, stands).await?
