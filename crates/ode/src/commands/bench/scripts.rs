@@ -206,7 +206,7 @@ async fn login(
     site: &str,
     is_spare: bool,
 ) -> anyhow::Result<Duration> {
-    let Owner { email, password, restaurant } = Owner::default();
+    let Owner { email, password, restaurant, .. } = Owner::default();
     let payload = json!({ "email": email, "password": password, "restaurantName": restaurant });
     let (input, secrets) = script.split(payload);
     let mut order = Order::new("JOB_bench", Arc::clone(script), input, secrets);
