@@ -209,7 +209,15 @@ pub(crate) async fn shown(app: &App, job: JobRecord) -> Result<JobView, Problem>
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct History {
     /// What happened, oldest first.
-    pub(crate) events: Vec<EventView>,
+    events: Vec<EventView>,
+}
+
+impl History {
+    /// That of this job.
+    pub(crate) async fn of(app: &App, job: JobId) -> Result<Json<Self>, Problem> {
+        let events = app.store.events(job).await?;
+        Ok(Json(History { events: events.into_iter().map(EventView::from).collect() }))
+    }
 }
 
 /// What happened to a job.
@@ -224,8 +232,7 @@ pub(crate) async fn events(
     Path(id): Path<String>,
 ) -> Result<Json<History>, Problem> {
     let job = find(&app, &caller, &id).await?;
-    let events = app.store.events(job.id).await?;
-    Ok(Json(History { events: events.into_iter().map(EventView::from).collect() }))
+    History::of(&app, job.id).await
 }
 
 /// Tries a failed job again, with its attempts counted anew.

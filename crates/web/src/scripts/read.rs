@@ -6,12 +6,11 @@ use crate::App;
 use crate::caller::Caller;
 use crate::jobs::History;
 use crate::problem::{Problem, Reading};
-use crate::view::EventView;
+use crate::service::read::{cursor, limit, since};
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::Uri;
-use jiff::Timestamp;
-use ode_job::{JobRecord, JobRef, Pipeline, State as JobState};
+use ode_job::{JobRecord, Pipeline, State as JobState};
 use ode_store::ScriptFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -128,17 +127,6 @@ impl ScriptListQuery {
                 return Err(Problem::invalid(detail));
             }
         };
-        let since = self.since.as_deref().map(str::parse::<Timestamp>).transpose();
-        let since = since
-            .map_err(|_| Problem::invalid("since is not a moment. Write it like 2026-11-15T09:30:00Z."))?;
-        let before = match self.cursor.as_deref().map(str::parse) {
-            None => None,
-            Some(Ok(JobRef::Id(id))) => Some(id),
-            Some(_) => {
-                let detail = "cursor is not understood. Give the next_cursor of the part before, unchanged.";
-                return Err(Problem::invalid(detail));
-            }
-        };
         Ok(ScriptFilter {
             owner: caller.owner,
             kind: self.kind,
@@ -146,9 +134,9 @@ impl ScriptListQuery {
             restaurant: id("restaurant_id", self.restaurant_id.as_deref())?,
             created_by: id("created_by", self.created_by.as_deref())?,
             batch: id("batch_id", self.batch_id.as_deref())?,
-            since,
-            before,
-            limit: crate::service::read::limit(self.limit.as_deref())?,
+            since: since(self.since.as_deref())?,
+            before: cursor(self.cursor.as_deref())?,
+            limit: limit(self.limit.as_deref())?,
         })
     }
 }
@@ -196,6 +184,5 @@ pub(crate) async fn events(
     Path(id): Path<String>,
 ) -> Result<Json<History>, Problem> {
     let job = find(&app, &caller, &id).await?;
-    let events = app.store.events(job.id).await?;
-    Ok(Json(History { events: events.into_iter().map(EventView::from).collect() }))
+    History::of(&app, job.id).await
 }

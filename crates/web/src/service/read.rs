@@ -7,7 +7,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::jobs::History;
 use crate::problem::{Problem, Reading};
-use crate::view::{ErrorView, EventView};
+use crate::view::ErrorView;
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::Uri;
@@ -175,17 +175,7 @@ const LIMIT_MAX: usize = 1000;
 
 impl HtmlListQuery {
     fn filter(&self, caller: &Caller) -> Result<OwnedFilter, Problem> {
-        let since = self.since.as_deref().map(str::parse::<Timestamp>).transpose();
-        let since = since
-            .map_err(|_| Problem::invalid("since is not a moment. Write it like 2026-11-15T09:30:00Z."))?;
-        let before = match self.cursor.as_deref().map(str::parse) {
-            None => None,
-            Some(Ok(JobRef::Id(id))) => Some(id),
-            Some(_) => {
-                let detail = "cursor is not understood. Give the next_cursor of the part before, unchanged.";
-                return Err(Problem::invalid(detail));
-            }
-        };
+        let (since, before) = (since(self.since.as_deref())?, cursor(self.cursor.as_deref())?);
         let state = match self.status.as_deref().map(str::parse::<JobState>) {
             None => None,
             Some(Ok(state)) if Pipeline::Html.phase(state).is_some() => Some(state),
@@ -193,6 +183,24 @@ impl HtmlListQuery {
         };
         let limit = limit(self.limit.as_deref())?;
         Ok(OwnedFilter { owner: caller.owner, state, kind: Some(KIND.into()), since, before, limit })
+    }
+}
+
+/// The moment that a list is asked for since.
+pub(crate) fn since(text: Option<&str>) -> Result<Option<Timestamp>, Problem> {
+    let since = text.map(str::parse).transpose();
+    since.map_err(|_| Problem::invalid("since is not a moment. Write it like 2026-11-15T09:30:00Z."))
+}
+
+/// The job after which a list goes on.
+pub(crate) fn cursor(text: Option<&str>) -> Result<Option<JobId>, Problem> {
+    match text.map(str::parse) {
+        None => Ok(None),
+        Some(Ok(JobRef::Id(id))) => Ok(Some(id)),
+        Some(_) => {
+            let detail = "cursor is not understood. Give the next_cursor of the part before, unchanged.";
+            Err(Problem::invalid(detail))
+        }
     }
 }
 
@@ -333,6 +341,5 @@ pub(crate) async fn events(
     Path(id): Path<String>,
 ) -> Result<Json<History>, Problem> {
     let job = find(&app, &caller, &id).await?;
-    let events = app.store.events(job.id).await?;
-    Ok(Json(History { events: events.into_iter().map(EventView::from).collect() }))
+    History::of(&app, job.id).await
 }
