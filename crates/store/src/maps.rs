@@ -3,13 +3,15 @@
 use crate::Store;
 use crate::blobs::sha256_hex;
 use crate::db::{Param, Row, Tx, params, without_nul};
-use crate::enqueue::{Beside, Enqueued, owner_columns};
+use crate::enqueue::{Enqueued, owner_columns};
 use crate::error::Error;
+use crate::keyed::Beside;
 use crate::read::artifact;
 use jiff::Timestamp;
 use ode_job::{Artifact, JobId, Lease, NewJob, Owner, Pipeline};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// A map that somebody keeps.
@@ -248,7 +250,7 @@ impl Store {
         advance: bool,
     ) -> Result<Printing, Error> {
         let job = NewJob { idempotency_key, advance, ..print_job(owner, map.id) };
-        match self.enqueue_with(job, Beside::Map(map)).await? {
+        match self.enqueue_with(job, Beside::Map(Arc::new(map.clone()))).await? {
             Enqueued::New(job) => Ok(Printing { map: map.id, job, is_known: false }),
             Enqueued::Existing(job) => {
                 let rows = self.db().read(MAP_OF_JOB, params![job]).await?;

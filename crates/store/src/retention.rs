@@ -350,10 +350,9 @@ impl Archive {
     }
 
     fn compressed(&self) -> Result<Vec<u8>, Error> {
-        let failed = |error: std::io::Error| Error::Blob(error.to_string());
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        gzip.write_all(self.text.as_bytes()).map_err(failed)?;
-        gzip.finish().map_err(failed)
+        gzip.write_all(self.text.as_bytes())?;
+        Ok(gzip.finish()?)
     }
 }
 
