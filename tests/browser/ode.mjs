@@ -10,12 +10,13 @@ import { chromium } from "playwright-core";
 
 const root = new URL("../..", import.meta.url).pathname;
 export const program = process.env.ODE_TEST_PROGRAM ?? join(root, "target/debug/ode");
+const database = process.env.ODE_TEST_DATABASE ? ["--database", process.env.ODE_TEST_DATABASE] : [];
 const chromiumPath = process.env.ODE_TEST_CHROMIUM ?? "/usr/bin/chromium";
 
-/** Runs `ode serve` on a data directory of its own until the test ends. */
+/** Runs `ode serve` on a data directory of its own until the test ends; on SQLite, unless a database is named. */
 export async function serve(test, ...args) {
   const data = await mkdtemp(join(tmpdir(), "ode-browser-"));
-  const child = spawn(program, ["serve", "--data", data, "--listen", "127.0.0.1:0", "--gateway", "off", ...args], {
+  const child = spawn(program, ["serve", "--data", data, "--listen", "127.0.0.1:0", "--gateway", "off", ...database, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = new Promise((done) => child.once("exit", done));

@@ -36,6 +36,21 @@ test("a chosen file is sent, followed and downloaded", async (t) => {
   assert.deepEqual(complaints, []);
 });
 
+test("once everything has ended, nothing is asked any more", async (t) => {
+  const { page } = await visitor(t, browser, address);
+  await page.clock.install();
+  await page.goto("/");
+  await page.locator("#files").setInputFiles(file("last.pdf", invoice("INV/20")));
+  await ready(page, "last.pdf");
+  // What was under way when it ended may still be asked for.
+  await page.clock.runFor(1000);
+  await page.waitForLoadState("networkidle");
+  const asked = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await page.clock.runFor(120_000);
+  assert.deepEqual(asked, []);
+});
+
 test("dropped files are sent as chosen ones are", async (t) => {
   const { page } = await visitor(t, browser, address);
   await page.goto("/");

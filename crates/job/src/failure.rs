@@ -236,6 +236,15 @@ impl Failure {
         self
     }
 
+    /// The same when no try follows: what promises one tells what to do instead.
+    #[must_use]
+    pub fn given_up(mut self) -> Self {
+        if let Some(what) = self.message.strip_suffix(PROMISE) {
+            self.message = format!("{what}{ADVICE}");
+        }
+        self
+    }
+
     fn new(code: ErrorCode, message: &str, kind: FailureKind) -> Self {
         Self {
             code,
@@ -245,6 +254,10 @@ impl Failure {
         }
     }
 }
+
+/// How the sentences of failures that pass by themselves end, and what is true when they did not pass.
+const PROMISE: &str = "We'll retry";
+const ADVICE: &str = "Retry it later";
 
 impl From<ErrorCode> for Failure {
     /// The failure in its code's own words and usual class, for when nothing more exact is known.

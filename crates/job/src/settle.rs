@@ -171,10 +171,10 @@ fn next_try(
 }
 
 fn fail_or_retry(mut walk: Walk, failure: Failure, next: Option<Timestamp>) -> Settled {
-    let Some(run_at) = next else { return walk.settled(Verdict::End, Some(failure)) };
+    let Some(run_at) = next else { return walk.settled(Verdict::End, Some(failure.given_up())) };
     // A timed-out script has no way back: the machine, not the policy, has the last word.
     if walk.step(Event::Retried).is_err() {
-        return walk.settled(Verdict::End, Some(failure));
+        return walk.settled(Verdict::End, Some(failure.given_up()));
     }
     walk.settled(Verdict::Again { run_at, spent: Spent::Retry }, Some(failure))
 }
@@ -254,6 +254,16 @@ mod tests {
             settled(attempt(Pipeline::Html, State::Processing), Ended::Failed(rejected)).verdict,
             Verdict::End
         );
+    }
+
+    #[test]
+    fn a_job_that_failed_for_good_promises_no_retry() {
+        let message = |retries| {
+            let attempt = Attempt { retries, ..attempt(Pipeline::Xml, State::Processing) };
+            settled(attempt, Ended::Failed(ErrorCode::Gw5xx.into())).failure.map(|failure| failure.message)
+        };
+        assert_eq!(message(2).as_deref(), Some("Converter is having an issue. We'll retry"));
+        assert_eq!(message(3).as_deref(), Some("Converter is having an issue. Retry it later"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! The documents name only what exists: every relative link leads to a file, and every test that
-//! `docs/guarantees.md` calls a witness is a function of the file it names.
+//! The documents name only what exists: every relative link leads to a file, every test that
+//! `docs/guarantees.md` calls a witness is a function of the file it names, and every test that
+//! `docs/upload-service.md` names is one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,25 +54,47 @@ fn every_test_that_vouches_for_a_guarantee_exists() {
     assert!(checked > 20, "only {checked} tests were found: has their form changed?");
 }
 
+#[test]
+fn every_test_that_vouches_for_the_upload_service_exists() {
+    let root = Path::new(ROOT);
+    let tests = below(root.join("crates"), "rs").into_iter().chain(below(root.join("tests/browser"), "mjs"));
+    let tests: String = tests.map(|file| read(&file)).collect();
+    let is_there =
+        |name: &&str| tests.contains(&format!("fn {name}(")) || tests.contains(&format!("test(\"{name}\""));
+    let text = read(&root.join("docs/upload-service.md"));
+    let named: Vec<&str> =
+        code_spans(&text).filter(|span| is_test_name(span) || is_browser_test_name(span)).collect();
+    let missing: Vec<&&str> = named.iter().filter(|name| !is_there(name)).collect();
+    assert!(missing.is_empty(), "docs/upload-service.md calls on tests that are not there: {missing:#?}");
+    assert!(named.len() > 60, "only {} tests were found: has their form changed?", named.len());
+}
+
 /// The documents at the root, and everything below `docs`.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(ROOT);
-    let mut pages: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
-        .map(|name| root.join(name))
-        .into();
-    let mut folders = vec![root.join("docs")];
+    let mut pages = below(root.join("docs"), "md");
+    pages.extend(
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)),
+    );
+    pages
+}
+
+/// The files below a folder whose names end like this. What the browser tests brought along is not ours.
+fn below(folder: PathBuf, ending: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder];
     while let Some(folder) = folders.pop() {
         let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         for entry in entries {
-            let path = entry.expect("an entry of docs can be read").path();
-            if path.is_dir() {
+            let path = entry.expect("an entry of a folder can be read").path();
+            if path.is_dir() && !path.ends_with("node_modules") {
                 folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "md") {
-                pages.push(path);
+            } else if path.extension().is_some_and(|found| found == ending) {
+                files.push(path);
             }
         }
     }
-    pages
+    files
 }
 
 fn read(path: &Path) -> String {
@@ -112,4 +135,9 @@ fn is_test_file(span: &str) -> bool {
 fn is_test_name(span: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     span.chars().all(is_plain) && span.matches('_').count() >= 3
+}
+
+/// In the browser they are sentences as they are spoken.
+fn is_browser_test_name(span: &str) -> bool {
+    span.matches(' ').count() >= 3 && !span.starts_with("ode ")
 }

@@ -6,19 +6,19 @@
 //! entries in each.
 
 use crate::error::Error;
-use bytes::{Bytes, BytesMut};
+use crate::incoming::Incoming;
+use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt as _};
+use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
 use ode_job::JobId;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 /// Where files go.
@@ -38,7 +38,7 @@ pub enum BlobsConfig {
 /// The store of files.
 #[derive(Debug, Clone)]
 pub struct Blobs {
-    store: Arc<dyn ObjectStore>,
+    pub(crate) store: Arc<dyn ObjectStore>,
     storage: &'static str,
     root: Option<PathBuf>,
 }
@@ -97,15 +97,7 @@ impl Blobs {
     /// Takes in a file that comes in pieces. What is not finished leaves nothing behind.
     pub fn receive(&self) -> Incoming {
         let id = Uuid::now_v7();
-        Incoming {
-            blobs: self.clone(),
-            path: format!("uploads/{:02x}/{id}", id.as_bytes()[15]),
-            hash: Sha256::new(),
-            bytes: 0,
-            part: BytesMut::new(),
-            upload: None,
-            under_way: None,
-        }
+        Incoming::new(self, format!("uploads/{:02x}/{id}", id.as_bytes()[15]))
     }
 
     /// Reads a part of a file, in pieces as they are sent on.
@@ -203,119 +195,6 @@ fn make_shards(root: &std::path::Path) -> std::io::Result<()> {
     }
     std::fs::File::open(&uploads)?.sync_all()?;
     std::fs::File::open(root)?.sync_all()
-}
-
-/// A file that is coming in. Never more than two parts of it are in memory: the one that fills and the one that is
-/// being written.
-pub struct Incoming {
-    blobs: Blobs,
-    path: String,
-    hash: Sha256,
-    bytes: u64,
-    part: BytesMut,
-    upload: Option<Box<dyn MultipartUpload>>,
-    under_way: Option<JoinHandle<object_store::Result<()>>>,
-}
-
-impl std::fmt::Debug for Incoming {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Incoming")
-            .field("path", &self.path)
-            .field("bytes", &self.bytes)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Parts on local disk: as few hops to the writing thread as are worth their memory.
-const LOCAL_PART_BYTES: usize = 1 << 20;
-/// S3 takes no smaller ones, but for the last.
-const S3_PART_BYTES: usize = 5 << 20;
-
-impl Incoming {
-    /// How much has come.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Takes the next piece.
-    pub async fn write(&mut self, mut piece: &[u8]) -> Result<(), Error> {
-        self.hash.update(piece);
-        self.bytes += piece.len() as u64;
-        let part_bytes = if self.blobs.root.is_some() { LOCAL_PART_BYTES } else { S3_PART_BYTES };
-        while !piece.is_empty() {
-            let room = (part_bytes - self.part.len()).min(piece.len());
-            self.part.extend_from_slice(&piece[..room]);
-            piece = &piece[room..];
-            if self.part.len() == part_bytes && !piece.is_empty() {
-                self.send_part().await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn send_part(&mut self) -> Result<(), Error> {
-        self.settle().await?;
-        if self.upload.is_none() {
-            self.upload = Some(self.blobs.store.put_multipart(&Path::from(self.path.as_str())).await?);
-        }
-        let part = self.part.split().freeze();
-        if let Some(upload) = &mut self.upload {
-            self.under_way = Some(tokio::spawn(upload.put_part(part.into())));
-        }
-        Ok(())
-    }
-
-    /// Waits for the part that is being written.
-    async fn settle(&mut self) -> Result<(), Error> {
-        match self.under_way.take() {
-            Some(part) => Ok(part.await.map_err(|_| Error::Blob("a part was not written".into()))??),
-            None => Ok(()),
-        }
-    }
-
-    /// Makes it a file. When this returns, the file survives a crash.
-    pub async fn finish(mut self) -> Result<Stored, Error> {
-        if self.bytes == 0 {
-            return Err(Error::Blob("an empty file is not stored".into()));
-        }
-        // What fits into one part takes one step, and one request to S3.
-        if self.upload.is_none() {
-            let content = self.part.split().freeze();
-            self.blobs.store.put(&Path::from(self.path.as_str()), content.into()).await?;
-        } else {
-            if !self.part.is_empty() {
-                self.send_part().await?;
-            }
-            self.settle().await?;
-            if let Some(mut upload) = self.upload.take() {
-                upload.complete().await?;
-            }
-        }
-        Ok(Stored {
-            storage: self.blobs.storage,
-            path: std::mem::take(&mut self.path),
-            bytes: i64::try_from(self.bytes).unwrap_or(i64::MAX),
-            sha256: hex(&self.hash.finalize_reset()),
-        })
-    }
-}
-
-impl Drop for Incoming {
-    fn drop(&mut self) {
-        let Some(mut upload) = self.upload.take() else { return };
-        let under_way = self.under_way.take();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if let Some(part) = under_way {
-                    // Its outcome no longer matters, but it must not be written after the rest was removed.
-                    let _ = part.await;
-                }
-                if let Err(error) = upload.abort().await {
-                    tracing::warn!(%error, "what came of an upload that was given up could not be removed");
-                }
-            });
-        }
-    }
 }
 
 /// `ab/cd/<job>/<fence>-<number>`: the last digits of an id are the ones that differ between neighbours.

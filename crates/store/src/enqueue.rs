@@ -1,14 +1,13 @@
 //! Accepting jobs. Many small requests share one commit; a request is idempotent by its keys; a job may be
 //! born already claimed when this process has a worker free for it.
 
-use crate::db::{Param, Row, Tx, params};
+use crate::db::{Param, Tx, params};
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
-use crate::maps::FrozenMap;
-use crate::orders::{PaidOrder, grant};
+use crate::keyed::{self, Beside};
 use crate::{Store, micros};
 use jiff::Timestamp;
-use ode_job::{Artifact, Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
+use ode_job::{Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -51,6 +50,8 @@ pub trait BornClaimed: Send + Sync {
     fn start(self: Box<Self>, job: Claimed);
 }
 
+/// Two processes that number an entry alike try again; a third time is as unlikely as it sounds.
+const COLLISIONS_MAX: usize = 5;
 /// Requests that wait for the next commit. Bounded: callers wait when it is full, nothing is dropped.
 const WAITING_MAX: usize = 10_000;
 /// Jobs in one commit. Larger ones hold their first caller up for longer than they help the last.
@@ -61,9 +62,10 @@ const COPY_MIN: usize = 200;
 const RETRY_FOR: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// The waiting room of the group commit.
+/// The waiting rooms of the group commits: of requests without keys, which are written at once, and of those with.
 pub(crate) struct Group {
     sender: mpsc::Sender<Request>,
+    pub(crate) keyed: mpsc::Sender<keyed::Request>,
     slots: Mutex<Option<Arc<dyn Slots>>>,
 }
 
@@ -78,34 +80,17 @@ pub(crate) struct Request {
     reply: oneshot::Sender<Result<(), Error>>,
 }
 
+/// What comes out of the waiting rooms.
+pub(crate) struct Waiting {
+    plain: mpsc::Receiver<Request>,
+    keyed: mpsc::Receiver<keyed::Request>,
+}
+
 impl Group {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Request>) {
-        let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        (Group { sender, slots: Mutex::new(None) }, receiver)
-    }
-}
-
-/// What is stored in the transaction that makes a job.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Beside<'a> {
-    Nothing,
-    /// The file it is about.
-    File(&'a Artifact),
-    /// The map it prints, and the order of the print, if one is asked for at once.
-    Map(&'a FrozenMap, Option<PaidOrder<'a>>),
-}
-
-impl Beside<'_> {
-    /// What makes two requests the same. A map gets a new id with each request, so it counts by its content.
-    fn fingerprint(&self, job: &NewJob) -> String {
-        match self {
-            Beside::Nothing | Beside::File(_) => fingerprint(job),
-            Beside::Map(map, order) => {
-                let order = order.map(|order| json!([order.organisation, order.ask]));
-                let input = json!([map.fingerprint(), order]);
-                fingerprint(&NewJob { input, ..job.clone() })
-            }
-        }
+    pub(crate) fn new() -> (Self, Waiting) {
+        let (sender, plain) = mpsc::channel(WAITING_MAX);
+        let (keyed, waiting) = mpsc::channel(WAITING_MAX);
+        (Group { sender, keyed, slots: Mutex::new(None) }, Waiting { plain, keyed: waiting })
     }
 }
 
@@ -220,8 +205,8 @@ fn values(row: &NewRow, seqs: Vec<i64>) -> Vec<Param> {
 }
 
 /// The lanes in which some of these jobs wait.
-pub(crate) fn waiting_lanes(rows: &[NewRow]) -> Vec<Lane> {
-    let waiting = rows.iter().filter(|row| row.born.is_none()).filter_map(|row| row.lane);
+pub(crate) fn waiting_lanes<'a>(rows: impl Iterator<Item = &'a NewRow>) -> Vec<Lane> {
+    let waiting = rows.filter(|row| row.born.is_none()).filter_map(|row| row.lane);
     let mut lanes: Vec<Lane> = waiting.collect();
     lanes.sort_unstable();
     lanes.dedup();
@@ -266,31 +251,13 @@ impl Steps {
     }
 }
 
-const BY_KEY: &str = "SELECT job_id, request FROM job_key WHERE kind = $1 AND owner = $2 AND key = $3";
 /// The names of a batch that other jobs have.
 const TAKEN: &str = "SELECT k.key, k.job_id FROM {rows $1: owner uuid, key text}
     JOIN job_key k ON k.kind = 'external' AND k.owner = r.owner AND k.key = r.key ORDER BY k.key LIMIT 1";
+const BY_NAME: &str = "SELECT job_id FROM job_key WHERE kind = 'external' AND owner = $1 AND key = $2";
 const BY_NAMES: &str = "SELECT k.key, k.job_id FROM {rows $1: key text}
     JOIN job_key k ON k.kind = 'external' AND k.owner = $2 AND k.key = r.key";
-const CLAIM_KEY: &str = "INSERT INTO job_key (kind, owner, key, job_id, request) VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (kind, owner, key) DO NOTHING RETURNING job_id";
-const MOVE_KEY: &str = "UPDATE job_key SET job_id = $4, created_at = {now}
-    WHERE kind = 'dedupe' AND owner = $1 AND key = $2 AND job_id = $3 RETURNING job_id";
-const ANSWER_KEY: &str =
-    "UPDATE job_key SET job_id = $3 WHERE kind = 'idempotency' AND owner = $1 AND key = $2";
 const KNOWN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id = r.id";
-/// Whether a job still stands for its dedupe key: it does while it is live and after it succeeded.
-const STANDS: &str = "SELECT id FROM jobs WHERE id = $1 AND phase NOT IN ('failed', 'cancelled')";
-/// The same for a job that was made from a file: what it made must still be there to be fetched.
-pub(crate) const STANDS_WITH_RESULT: &str =
-    "SELECT id FROM jobs WHERE id = $1 AND phase NOT IN ('failed', 'cancelled')
-    AND (phase <> 'done' OR EXISTS (SELECT 1 FROM job_artifact a WHERE a.job_id = $1 AND a.role = 'result'))";
-const KEEP_FILE: &str =
-    "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-/// Two processes that number an entry alike try again; a third time is as unlikely as it sounds.
-const COLLISIONS_MAX: usize = 5;
-
 impl Store {
     /// Lets jobs that are enqueued in this process start in it at once.
     pub fn offer_slots(&self, slots: Arc<dyn Slots>) {
@@ -311,19 +278,6 @@ impl Store {
         self.inner.group.sender.send(Request { row, reply }).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())??;
         Ok(Enqueued::New(id))
-    }
-
-    /// Accepts a job together with the file it is about, in one transaction. The file must be stored already.
-    ///
-    /// Where [`Enqueued::Existing`] is answered, nothing points to the file, and it is the caller's to remove.
-    pub async fn enqueue_file(&self, job: NewJob, source: Artifact) -> Result<Enqueued, Error> {
-        self.enqueue_with(job, Beside::File(&source)).await
-    }
-
-    /// Accepts a job with what is stored in the same transaction.
-    pub(crate) async fn enqueue_with(&self, job: NewJob, beside: Beside<'_>) -> Result<Enqueued, Error> {
-        job.check()?;
-        self.unless_collided(|| self.enqueue_by_key(job.clone(), beside)).await
     }
 
     /// Tries again what another process that numbered an entry alike kept from being written.
@@ -352,7 +306,7 @@ impl Store {
         if !rows.is_empty()
             && let Err(error) = self.insert_surely(&rows).await
         {
-            return Err(self.explain_duplicate(&rows, error).await);
+            return Err(self.explain_duplicate(rows.iter(), error).await);
         }
         self.tell(rows);
         Ok(ids)
@@ -372,12 +326,12 @@ impl Store {
         if self.dialect() == Dialect::Postgres && rows.len() >= COPY_MIN && is_plain {
             return crate::bulk::copy(self, rows).await;
         }
-        let (script, params) = self.insert_statement(rows);
+        let (script, params) = self.insert_statement(&rows.iter().collect::<Vec<_>>());
         self.db().write(script, &params).await.map(drop)
     }
 
     /// Writes jobs in a transaction of the caller's.
-    pub(crate) async fn insert_in(&self, tx: &mut Tx, rows: &[NewRow]) -> Result<(), Error> {
+    pub(crate) async fn insert_in(&self, tx: &mut Tx, rows: &[&NewRow]) -> Result<(), Error> {
         let (script, params) = self.insert_statement(rows);
         for sql in script {
             tx.run(sql, &params).await?;
@@ -385,19 +339,20 @@ impl Store {
         Ok(())
     }
 
-    fn insert_statement(&self, rows: &[NewRow]) -> (&'static [&'static str], Vec<Param>) {
+    fn insert_statement(&self, rows: &[&NewRow]) -> (&'static [&'static str], Vec<Param>) {
         let mut steps = Steps::new();
         let told = rows.iter().map(|row| {
             let (group, seqs) = steps.group(&row.steps, || self.inner.mint.seq());
             (group, seqs.to_vec())
         });
         let told: Vec<(usize, Vec<i64>)> = told.collect();
-        let lanes = waiting_lanes(rows).into_iter().map(|lane| json!({ "lane": lane }));
+        let waiting = waiting_lanes(rows.iter().copied());
+        let lanes = waiting.iter().map(|lane| json!({ "lane": lane }));
         let lanes = Param::rows(lanes);
         let (script, jobs, lanes, columns) = match (self.dialect(), rows) {
             (Dialect::Postgres, [row]) => {
                 let seqs = told.into_iter().flat_map(|(_, seqs)| seqs).collect();
-                let lane = waiting_lanes(rows).first().map(|lane| lane.as_str());
+                let lane = waiting.first().map(|lane| lane.as_str());
                 (postgres::ENQUEUE_ONE, row.id.into(), lane.into(), values(row, seqs))
             }
             (Dialect::Postgres, rows) => {
@@ -432,7 +387,7 @@ impl Store {
     pub(crate) fn tell(&self, rows: Vec<NewRow>) {
         self.nudge();
         self.inner.hints.enqueued(rows.iter().filter(|row| row.lane.is_some()).map(|row| row.id));
-        for lane in waiting_lanes(&rows) {
+        for lane in waiting_lanes(rows.iter()) {
             self.inner.wake.ready(lane);
         }
         for row in rows {
@@ -497,7 +452,7 @@ impl Store {
                 }
             }
             Err(error) => {
-                let error = self.explain_duplicate(&rows, error).await;
+                let error = self.explain_duplicate(rows.iter(), error).await;
                 if let Some(reply) = replies.into_iter().next() {
                     let _ = reply.send(Err(error));
                 }
@@ -512,12 +467,16 @@ impl Store {
                 self.tell(rows);
                 Ok(())
             }
-            Err(error) => Err(self.explain_duplicate(&rows, error).await),
+            Err(error) => Err(self.explain_duplicate(rows.iter(), error).await),
         }
     }
 
     /// Turns the database's refusal of a taken `external_id` into one that names the job that has it.
-    async fn explain_duplicate(&self, rows: &[NewRow], error: Error) -> Error {
+    pub(crate) async fn explain_duplicate<'a>(
+        &self,
+        rows: impl Iterator<Item = &'a NewRow>,
+        error: Error,
+    ) -> Error {
         if !matches!(error, Error::Database(_)) {
             return error;
         }
@@ -542,7 +501,7 @@ impl Store {
 
     /// The job to which this owner gave that external id.
     pub async fn find_external(&self, owner: Owner, external_id: &str) -> Result<Option<JobId>, Error> {
-        let rows = self.db().read(BY_KEY, params!["external", owner.key(), external_id]).await?;
+        let rows = self.db().read(BY_NAME, params![owner.key(), external_id]).await?;
         rows.first().map(|row| row.job("job_id")).transpose()
     }
 
@@ -557,109 +516,6 @@ impl Store {
         let rows = self.db().read(BY_NAMES, &[names, owner.key().into()]).await?;
         rows.iter().map(|row| Ok((row.text("key")?, row.job("job_id")?))).collect()
     }
-
-    /// Accepts a job under its keys: one transaction finds or makes it, so ten requests at once make one job.
-    async fn enqueue_by_key(&self, job: NewJob, beside: Beside<'_>) -> Result<Enqueued, Error> {
-        let owner = job.owner.key();
-        let request = beside.fingerprint(&job);
-        let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
-        self.reserve_slot(&mut row);
-        let stands = if matches!(beside, Beside::File(_)) { STANDS_WITH_RESULT } else { STANDS };
-        let mut tx = self.db().begin().await?;
-        if let Some(key) = &row.job.idempotency_key
-            && let Some(known) = claim_key(&mut tx, owner, key, row.id, &request).await?
-        {
-            return Ok(Enqueued::Existing(known));
-        }
-        if let Some(key) = &row.job.dedupe_key
-            && let Some(twin) = find_twin(&mut tx, owner, key, row.id, stands).await?
-        {
-            // The request has its answer for good, whatever becomes of the twin.
-            if let Some(key) = &row.job.idempotency_key {
-                tx.run(ANSWER_KEY, params![owner, key.as_str(), twin]).await?;
-                tx.commit().await?;
-            }
-            return Ok(Enqueued::Existing(twin));
-        }
-        if let Beside::Map(map, _) = beside {
-            map.keep(&mut tx, row.job.owner).await?;
-        }
-        let rows = vec![row];
-        if let Err(error) = self.insert_in(&mut tx, &rows).await {
-            drop(tx);
-            return Err(self.explain_duplicate(&rows, error).await);
-        }
-        let id = rows[0].id;
-        match beside {
-            Beside::File(source) => keep_file(&mut tx, id, source).await?,
-            Beside::Map(_, Some(order)) => drop(grant(&mut tx, id, order).await?),
-            Beside::Map(_, None) | Beside::Nothing => {}
-        }
-        tx.commit().await?;
-        self.tell(rows);
-        Ok(Enqueued::New(id))
-    }
-}
-
-/// The job that was made under this idempotency key; none if from now on it is `id`.
-pub(crate) async fn claim_key(
-    tx: &mut Tx,
-    owner: Uuid,
-    key: &str,
-    id: JobId,
-    request: &str,
-) -> Result<Option<JobId>, Error> {
-    if !tx.run(CLAIM_KEY, params!["idempotency", owner, key, id, request]).await?.is_empty() {
-        return Ok(None);
-    }
-    let known = by_key(tx, "idempotency", owner, key).await?;
-    if known.opt_text("request")?.is_some_and(|first| first != request) {
-        return Err(Error::KeyReused);
-    }
-    known.job("job_id").map(Some)
-}
-
-async fn by_key(tx: &mut Tx, kind: &str, owner: Uuid, key: &str) -> Result<Row, Error> {
-    let rows = tx.run(BY_KEY, params![kind, owner, key]).await?;
-    rows.into_iter().next().ok_or_else(|| Error::Unavailable("the key changed hands".into()))
-}
-
-pub(crate) async fn keep_file(tx: &mut Tx, job: JobId, file: &Artifact) -> Result<(), Error> {
-    let params = params![
-        Uuid::now_v7(),
-        job,
-        file.role.as_str(),
-        file.name.as_str(),
-        file.storage.as_str(),
-        file.path.as_str(),
-        file.content_type.as_str(),
-        file.bytes,
-        file.sha256.as_str(),
-    ];
-    tx.run(KEEP_FILE, params).await.map(drop)
-}
-
-/// The job that stands for this content already; none if from now on it is `id`.
-pub(crate) async fn find_twin(
-    tx: &mut Tx,
-    owner: Uuid,
-    key: &str,
-    id: JobId,
-    stands: &'static str,
-) -> Result<Option<JobId>, Error> {
-    let taken = tx.run(CLAIM_KEY, params!["dedupe", owner, key, id, None::<&str>]).await?;
-    if !taken.is_empty() {
-        return Ok(None);
-    }
-    let twin = by_key(tx, "dedupe", owner, key).await?.job("job_id")?;
-    if !tx.run(stands, params![twin]).await?.is_empty() {
-        return Ok(Some(twin));
-    }
-    if !tx.run(MOVE_KEY, params![owner, key, twin, id]).await?.is_empty() {
-        return Ok(None);
-    }
-    // Another request was quicker to replace the job that failed.
-    by_key(tx, "dedupe", owner, key).await?.job("job_id").map(Some)
 }
 
 /// What makes two requests the same: everything the caller chose, except the key itself.
@@ -698,15 +554,34 @@ fn born_claimed(id: JobId, job: NewJob, lane: Option<Lane>, born: &dyn BornClaim
 }
 
 /// Commits what waits, again and again: while one commit is under way, the next batch gathers.
-pub(crate) fn spawn_group_commit(store: &Store, mut receiver: mpsc::Receiver<Request>) {
+pub(crate) fn spawn_group_commits(store: &Store, waiting: Waiting) {
+    // Jobs born claimed are written under one worker and one set of terms; a process has one worker.
+    commit_batches(
+        store,
+        waiting.plain,
+        BATCH_MAX,
+        |store, batch| async move { store.commit_group(batch).await },
+    );
+    let keyed = |store: Store, batch| async move { store.commit_keyed(batch).await };
+    commit_batches(store, waiting.keyed, keyed::BATCH_MAX, keyed);
+}
+
+fn commit_batches<R, F>(
+    store: &Store,
+    mut receiver: mpsc::Receiver<R>,
+    batch_max: usize,
+    commit: impl Fn(Store, Vec<R>) -> F + Send + 'static,
+) where
+    R: Send + 'static,
+    F: Future<Output = ()> + Send,
+{
     // Weak, so that a store that everyone has dropped does not live on in its own task.
     let weak = Arc::downgrade(&store.inner);
     tokio::spawn(async move {
-        let mut batch = Vec::with_capacity(BATCH_MAX);
-        while receiver.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        let mut batch = Vec::with_capacity(batch_max);
+        while receiver.recv_many(&mut batch, batch_max).await > 0 {
             let Some(inner) = weak.upgrade() else { return };
-            // Jobs born claimed are written under one worker and one set of terms; a process has one worker.
-            Store { inner }.commit_group(std::mem::take(&mut batch)).await;
+            commit(Store { inner }, std::mem::take(&mut batch)).await;
         }
     });
 }

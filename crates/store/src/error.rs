@@ -166,8 +166,18 @@ impl From<sqlx::Error> for Error {
 
 impl From<object_store::Error> for Error {
     fn from(error: object_store::Error) -> Self {
-        if is_disk_full(&error) { Error::DiskFull(error.to_string()) } else { Error::Blob(error.to_string()) }
+        of_files(&error)
     }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        of_files(&error)
+    }
+}
+
+fn of_files(error: &(dyn std::error::Error + 'static)) -> Error {
+    if is_disk_full(error) { Error::DiskFull(error.to_string()) } else { Error::Blob(error.to_string()) }
 }
 
 /// Whether the file system had no place left, which is found beneath what the file store says about it.

@@ -23,6 +23,8 @@ mod feed;
 mod finish;
 mod health;
 mod hints;
+mod incoming;
+mod keyed;
 mod keys;
 mod limiter;
 mod maps;
@@ -43,7 +45,7 @@ mod wake;
 mod webhooks;
 mod workers;
 
-pub use blobs::{Blobs, BlobsConfig, Incoming, Stored};
+pub use blobs::{Blobs, BlobsConfig, Stored};
 pub use claim::ClaimRequest;
 pub use dialect::Dialect;
 pub use documents::{Document, Download};
@@ -53,6 +55,7 @@ pub use feed::Told;
 pub use finish::{Finish, Finished};
 pub use health::Finding;
 pub use hints::ping_redis;
+pub use incoming::Incoming;
 pub use keys::{ApiKey, KeyText, NewKey, OwnerKind, Principal};
 pub use limiter::{Limiter, Rate};
 pub use maps::{FrozenMap, MapPage, PrintableMap, Printing, Prints, UserMap};
@@ -145,7 +148,7 @@ impl Store {
                 "\"{shown}:\" is not a database ODE knows. Use postgres://user@host/name or sqlite:PATH."
             )));
         };
-        let (group, receiver) = enqueue::Group::new();
+        let (group, waiting) = enqueue::Group::new();
         let inner = Inner {
             wake: wake::Hub::new(),
             hints: hints::Hints::open(config.redis_url.as_deref())?,
@@ -159,7 +162,7 @@ impl Store {
             db,
         };
         let store = Store { inner: Arc::new(inner) };
-        enqueue::spawn_group_commit(&store, receiver);
+        enqueue::spawn_group_commits(&store, waiting);
         Ok(store)
     }
 

@@ -3,14 +3,16 @@
 use crate::Store;
 use crate::blobs::sha256_hex;
 use crate::db::{Param, Row, Tx, params, without_nul};
-use crate::enqueue::{Beside, Enqueued, owner_columns};
+use crate::enqueue::{Enqueued, owner_columns};
 use crate::error::Error;
+use crate::keyed::Beside;
 use crate::orders::PaidOrder;
 use crate::read::artifact;
 use jiff::Timestamp;
 use ode_job::{Artifact, JobId, Lease, NewJob, Owner, Pipeline};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// A map that somebody keeps.
@@ -268,10 +270,10 @@ impl Store {
         owner: Owner,
         map: &FrozenMap,
         idempotency_key: Option<String>,
-        order: Option<PaidOrder<'_>>,
+        order: Option<PaidOrder>,
     ) -> Result<Printing, Error> {
         let job = NewJob { idempotency_key, advance: order.is_some(), ..print_job(owner, map.id) };
-        match self.enqueue_with(job, Beside::Map(map, order)).await? {
+        match self.enqueue_with(job, Beside::Map(Arc::new(map.clone()), order.map(Box::new))).await? {
             Enqueued::New(job) => Ok(Printing { map: map.id, job, is_known: false }),
             Enqueued::Existing(job) => {
                 let rows = self.db().read(MAP_OF_JOB, params![job]).await?;

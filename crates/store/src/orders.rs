@@ -44,12 +44,12 @@ pub enum Asked {
 }
 
 /// An order, and who pays for it.
-#[derive(Debug, Clone, Copy)]
-pub struct PaidOrder<'a> {
+#[derive(Debug, Clone)]
+pub struct PaidOrder {
     /// The organisation within whose limit it must be.
     pub organisation: Uuid,
     /// What is ordered.
-    pub ask: &'a OrderAsk,
+    pub ask: OrderAsk,
 }
 
 /// An order as people look at it.
@@ -283,7 +283,7 @@ impl Store {
     /// Asks for the order of a print job, to be paid by this organisation. Asking for the same again changes nothing.
     pub async fn ask_order(&self, job: JobId, organisation: Uuid, ask: &OrderAsk) -> Result<Asked, Error> {
         let mut tx = self.db().begin().await?;
-        let asked = grant(&mut tx, job, PaidOrder { organisation, ask }).await?;
+        let asked = grant(&mut tx, job, organisation, ask).await?;
         tx.commit().await?;
         self.go_on_to_order(job).await?;
         Ok(asked)
@@ -435,7 +435,8 @@ impl Store {
 pub(crate) async fn grant(
     tx: &mut Tx,
     job: JobId,
-    PaidOrder { organisation, ask }: PaidOrder<'_>,
+    organisation: Uuid,
+    ask: &OrderAsk,
 ) -> Result<Asked, Error> {
     ask.check().map_err(Error::Order)?;
     let none = || Error::SpendCap("This organisation has no limit for prints, so it can order none.".into());

@@ -6,10 +6,12 @@
 use crate::Store;
 use crate::db::{Param, params};
 use crate::dialect::Dialect;
-use crate::enqueue::{Enqueued, STANDS_WITH_RESULT, find_twin, keep_file, owner_columns, unless_empty};
+use crate::enqueue::{Enqueued, owner_columns, unless_empty};
 use crate::error::Error;
+use crate::keyed::{Claim, STANDS_WITH_RESULT, claim_keys, find_twin, keep_files};
 use ode_job::{Artifact, Event, JobId, NewJob, State};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// A job that has done already what is asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,10 +59,14 @@ impl Store {
         job.check()?;
         let (id, seq) = (self.inner.mint.job_id(), self.inner.mint.seq());
         let mut tx = self.db().begin().await?;
-        if let Some(key) = &job.dedupe_key
-            && let Some(own) = find_twin(&mut tx, job.owner.key(), key, id, STANDS_WITH_RESULT).await?
-        {
-            return Ok(Enqueued::Existing(own));
+        if let Some(key) = &job.dedupe_key {
+            let claim = Claim { owner: job.owner.key(), key, job: id, request: None };
+            let is_taken = claim_keys(&mut tx, "dedupe", &[claim]).await?.is_empty();
+            if is_taken
+                && let Some(own) = find_twin(&mut tx, claim, &HashSet::new(), STANDS_WITH_RESULT).await?
+            {
+                return Ok(Enqueued::Existing(own));
+            }
         }
         let done = State::Complete.as_str();
         let [session, user, organisation] = owner_columns(job.owner);
@@ -90,9 +96,8 @@ impl Store {
         let told =
             params![seq, Event::Created.as_str(), done, self.inner.actor.as_str(), vec![id.0], details];
         tx.run(TELL, told).await?;
-        for file in files {
-            keep_file(&mut tx, id, file).await?;
-        }
+        let files: Vec<(JobId, &Artifact)> = files.iter().map(|file| (id, file)).collect();
+        keep_files(&mut tx, &files).await?;
         tx.commit().await?;
         self.nudge();
         Ok(Enqueued::New(id))

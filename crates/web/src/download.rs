@@ -3,7 +3,7 @@
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs::find;
-use crate::problem::{Acting, Problem, ProblemDocument};
+use crate::problem::{Acting, Fetching, Problem, ProblemDocument};
 use crate::session::Signer;
 use axum::Json;
 use axum::body::Body;
@@ -26,12 +26,10 @@ use utoipa::{IntoParams, ToSchema};
     responses(
         (status = 200, description = "The file", content_type = "application/xml", body = String),
         (status = 206, description = "The part that was asked for", content_type = "application/xml", body = String),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        Fetching,
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
             description = "No such job of yours, or its file was removed (EXPIRED)"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet"),
-        (status = 416, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet")))]
 pub(crate) async fn download(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -107,9 +105,9 @@ impl LinkQuery {
     responses(
         (status = 200, description = "The file", content_type = "application/xml", body = String),
         (status = 206, description = "The part that was asked for", content_type = "application/xml", body = String),
+        Fetching,
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
-            description = "The link is wrong or too old, or the file was removed"),
-        (status = 416, body = ProblemDocument, content_type = "application/problem+json")))]
+            description = "The link is wrong or too old, or the file was removed")))]
 pub(crate) async fn by_link(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,

@@ -4,7 +4,7 @@
 
 use crate::App;
 use crate::download::{LinkQuery, Sent, respond, wrong_link};
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Fetching, Problem, ProblemDocument};
 use crate::session::Signer;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, Uri};
@@ -62,9 +62,9 @@ impl App {
     responses(
         (status = 200, description = "The picture", content_type = "image/png", body = Vec<u8>),
         (status = 206, description = "The part that was asked for", content_type = "image/png", body = Vec<u8>),
+        Fetching,
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
-            description = "The link is wrong or too old, or the picture was removed"),
-        (status = 416, body = ProblemDocument, content_type = "application/problem+json")))]
+            description = "The link is wrong or too old, or the picture was removed")))]
 pub(crate) async fn fetch(
     State(app): State<Arc<App>>,
     Path(file): Path<String>,

@@ -20,9 +20,9 @@ impl Received {
     }
 
     /// The file as one of a job's.
-    pub(crate) fn artifact(&self, role: &str, name: &str, content_type: &str) -> Result<Artifact, Problem> {
-        let stored = self.stored.as_ref().ok_or_else(Problem::our_fault)?;
-        Ok(Artifact {
+    pub(crate) fn artifact(&self, role: &str, name: &str, content_type: &str) -> Artifact {
+        let stored = self.stored.as_ref().expect("it is there until it is lent, which takes this away");
+        Artifact {
             role: role.to_owned(),
             name: name.to_owned(),
             storage: stored.storage.to_owned(),
@@ -30,35 +30,12 @@ impl Received {
             content_type: content_type.to_owned(),
             bytes: stored.bytes,
             sha256: stored.sha256.clone(),
-        })
+        }
     }
 
-    /// From here on a job owns it.
-    pub(crate) fn hand_over(mut self) {
-        self.stored = None;
-    }
-
-    /// A job may own it: whether its commit went through is not known. If it did not, cleanup finds the file.
-    pub(crate) fn leave(self) {
-        self.hand_over();
-    }
-}
-
-/// That no job was made, as far as that is known.
-struct Refusal {
-    is_certain: bool,
-    problem: Problem,
-}
-
-impl From<ode_store::Error> for Refusal {
-    fn from(error: ode_store::Error) -> Self {
-        Refusal { is_certain: !error.is_passing(), problem: error.into() }
-    }
-}
-
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
-        Refusal { is_certain: true, problem }
+    /// From here on a job may own it, also if whoever asked for that goes away meanwhile.
+    pub(crate) fn lend(mut self) -> Lent {
+        Lent { blobs: self.blobs.clone(), stored: self.stored.take() }
     }
 }
 
@@ -71,6 +48,28 @@ impl Drop for Received {
                 tracing::warn!(%error, "a file that was not taken could not be removed");
             }
         });
+    }
+}
+
+/// A file of which it is not known yet whether a job owns it. Dropped like that, it stays: what no job owns is found by
+/// cleanup.
+pub(crate) struct Lent {
+    blobs: Blobs,
+    stored: Option<Stored>,
+}
+
+impl Lent {
+    /// Removes the file if it is certain that no job owns it.
+    pub(crate) fn settle(self, enqueued: &Result<Enqueued, ode_store::Error>) {
+        let is_free = match enqueued {
+            Ok(Enqueued::New(_)) => false,
+            Ok(Enqueued::Existing(_)) => true,
+            // Whether a commit went through that was cut off is not known.
+            Err(error) => !error.is_passing(),
+        };
+        if is_free {
+            drop(Received { blobs: self.blobs, stored: self.stored });
+        }
     }
 }
 
@@ -89,30 +88,23 @@ pub(crate) async fn accept(
     received: Received,
     wanted: Wanted<'_>,
 ) -> Result<Enqueued, Problem> {
-    let source = received.artifact("source", filename, "application/pdf")?;
+    let source = received.artifact("source", filename, "application/pdf");
     let (bytes, mapping) = (source.bytes, wanted.mapping);
     let job = job(caller, &source, wanted);
     let twin = match (app.settings.dedupe, &job.dedupe_key) {
         (Dedupe::Everyone, Some(key)) => app.store.twin_of_anyone(key).await?,
         (Dedupe::Everyone | Dedupe::Owner, _) => None,
     };
+    let lent = received.lend();
     let enqueued = match twin {
         Some(twin) => accept_done(app, job, source, &twin).await,
-        None => app.store.enqueue_file(job, source).await.map_err(Refusal::from),
+        None => app.store.enqueue_file(job, source).await,
     };
-    let enqueued = match enqueued {
-        Ok(enqueued) => enqueued,
-        Err(Refusal { is_certain, problem }) => {
-            if !is_certain {
-                received.leave();
-            }
-            return Err(problem);
-        }
-    };
+    lent.settle(&enqueued);
+    let enqueued = enqueued?;
     let id = enqueued.id();
     match enqueued {
         Enqueued::New(_) => {
-            received.hand_over();
             app.lists.forget(caller.owner);
             tracing::info!(
                 job.id = %id, job.pipeline = %Pipeline::Xml, job.kind = mapping, bytes,
@@ -141,18 +133,20 @@ fn job(caller: &Caller, source: &Artifact, Wanted { mapping, output }: Wanted<'_
 }
 
 /// Makes a job that is done, with a copy of what its twin has.
-async fn accept_done(app: &App, mut job: NewJob, source: Artifact, twin: &Twin) -> Result<Enqueued, Refusal> {
+async fn accept_done(
+    app: &App,
+    mut job: NewJob,
+    source: Artifact,
+    twin: &Twin,
+) -> Result<Enqueued, ode_store::Error> {
     let content = app.blobs.get(&twin.file.path, &twin.file.sha256).await?;
     let mut incoming = app.blobs.receive();
-    incoming.write(&content).await?;
+    incoming.write(content).await?;
     let copy = Received::new(&app.blobs, incoming.finish().await?);
-    let result = copy.artifact("result", &twin.file.name, &twin.file.content_type)?;
+    let result = copy.artifact("result", &twin.file.name, &twin.file.content_type);
     job.input["document"]["duplicate_of"] = json!(twin.id);
-    let enqueued = app.store.enqueue_done(job, twin, &[source, result]).await.map_err(Refusal::from);
-    match &enqueued {
-        Ok(Enqueued::New(_)) => copy.hand_over(),
-        Err(refusal) if !refusal.is_certain => copy.leave(),
-        Ok(Enqueued::Existing(_)) | Err(_) => {}
-    }
+    let lent = copy.lend();
+    let enqueued = app.store.enqueue_done(job, twin, &[source, result]).await;
+    lent.settle(&enqueued);
     enqueued
 }

@@ -7,7 +7,7 @@
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs::{owners, views};
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Problem, Reading};
 use crate::view::JobView;
 use axum::body::Body;
 use axum::extract::{Extension, State};
@@ -348,8 +348,7 @@ fn line(entry: &Told, job: &JobView) -> Option<Bytes> {
     params(("Last-Event-ID" = Option<String>, Header, description = "The id of the last line that arrived")),
     responses(
         (status = 200, body = JobEvent, content_type = "text/event-stream"),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+        Reading))]
 pub(crate) async fn stream(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

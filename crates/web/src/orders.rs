@@ -122,11 +122,9 @@ pub(crate) fn payer(caller: &Caller) -> Result<Uuid, Problem> {
     responses(
         (status = 201, body = OrderView),
         (status = 200, body = OrderView, description = "The same was asked for before"),
-        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        Sending,
         (status = 403, body = ProblemDocument, content_type = "application/problem+json",
-            description = "Only organisations order, and only within their limit"),
-        Sending))]
+            description = "Only organisations order, and only within their limit")))]
 pub(crate) async fn order(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

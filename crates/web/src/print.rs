@@ -108,7 +108,7 @@ pub(crate) async fn export(
     app.limits.upload(&caller).await?;
     let key = idempotency_key(&headers)?;
     let Draft { text, made_of, order } = draft(&app, &caller, body).await?;
-    let order = match &order {
+    let order = match order {
         Some(ask) => Some(PaidOrder { organisation: payer(&caller)?, ask }),
         None => None,
     };
@@ -123,7 +123,7 @@ pub(crate) async fn print(
     caller: &Caller,
     map: FrozenMap,
     key: Option<String>,
-    order: Option<PaidOrder<'_>>,
+    order: Option<PaidOrder>,
 ) -> Result<Printing, Problem> {
     let printing = app.store.print_map(caller.owner, &map, key, order).await?;
     app.lists.forget(caller.owner);

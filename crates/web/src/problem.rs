@@ -76,8 +76,10 @@ problems! {
     Reading: 400, 401, 404, 422, 429, 503;
     /// Those of who changes something that is there.
     Acting: 400, 401, 403, 404, 409, 429;
+    /// Those of who fetches a file.
+    Fetching: 400, 401, 404, 409, 416, 422, 429, 503;
     /// Those of who sends something.
-    Sending: 400, 401, 403, 404, 408, 409, 413, 422, 429, 503, 507;
+    Sending: 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503, 507;
 }
 
 impl Problem {

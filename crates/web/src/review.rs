@@ -3,7 +3,7 @@
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs::find;
-use crate::problem::{Problem, ProblemDocument, Reading};
+use crate::problem::{Problem, ProblemDocument, Reading, Sending};
 use crate::view::moment;
 use axum::Json;
 use axum::body::to_bytes;
@@ -163,15 +163,9 @@ pub(crate) struct NewRevision {
     request_body = NewRevision,
     responses(
         (status = 201, body = RevisionView),
-        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        Sending,
         (status = 409, body = ProblemDocument, content_type = "application/problem+json",
-            description = "There is no result to correct"),
-        (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+            description = "There is no result to correct")))]
 pub(crate) async fn revise(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

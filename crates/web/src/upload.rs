@@ -8,16 +8,18 @@ use crate::App;
 use crate::caller::Caller;
 use crate::door::Door;
 use crate::intake::{self, Received, Wanted};
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Problem, ProblemDocument, Sending};
 use crate::view::JobView;
 use axum::Json;
 use axum::extract::multipart::{Field, Multipart, MultipartError};
 use axum::extract::{Extension, FromRequest as _, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use ode_job::{ErrorCode, Phase};
+use futures_util::future::join_all;
+use ode_job::{ErrorCode, JobId, Phase};
 use ode_store::Enqueued;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -90,15 +92,7 @@ pub(crate) struct FileOutcome {
         (status = 201, body = Uploaded, description = "At least one new job; perhaps not all files were taken"),
         (status = 202, body = Uploaded, description = "The same file is being converted already"),
         (status = 200, body = Uploaded, description = "The same file was converted before"),
-        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 408, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 422, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 507, body = ProblemDocument, content_type = "application/problem+json")))]
+        Sending))]
 pub(crate) async fn upload(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -122,28 +116,48 @@ pub(crate) async fn take(
             "Send documents as multipart/form-data with a boundary, each in a field named file.",
         )
     })?;
-    let form = Form::read(app, caller, form).await?;
-    let (mut outcomes, mut problems) = (Vec::with_capacity(form.files.len()), Vec::new());
-    for (filename, received) in form.files {
-        let outcome = match received {
-            Ok(received) => {
-                accept(
-                    app,
-                    caller,
-                    &filename,
-                    received,
-                    Wanted { mapping: &form.mapping, output: form.output.as_deref() },
-                )
-                .await
-            }
+    let Form { files, mapping, output } = Form::read(app, caller, form).await?;
+    let wanted = Wanted { mapping: &mapping, output: output.as_deref() };
+    // All at once, so that they share a commit.
+    let accepted = files.into_iter().map(|(filename, received)| async move {
+        let enqueued = match received {
+            Ok(received) => intake::accept(app, caller, &filename, received, wanted).await,
             Err(problem) => Err(problem),
         };
-        outcomes.push(outcome.unwrap_or_else(|problem| {
+        (filename, enqueued)
+    });
+    outcomes(app, join_all(accepted).await).await
+}
+
+/// What became of each file, and what was wrong with those that were refused.
+async fn outcomes(
+    app: &App,
+    accepted: Vec<(String, Result<Enqueued, Problem>)>,
+) -> Result<(Vec<FileOutcome>, Vec<Problem>), Problem> {
+    let ids =
+        accepted.iter().filter_map(|(_, enqueued)| enqueued.as_ref().ok()).map(|enqueued| enqueued.id());
+    let jobs = app.store.jobs_by_id(ids).await?;
+    let views = crate::jobs::views(app, &jobs).await?;
+    let jobs: HashMap<JobId, JobView> = views.into_iter().map(|job| (job.id, job)).collect();
+    let mut problems = Vec::new();
+    let outcome = |(filename, enqueued): (String, Result<Enqueued, Problem>)| match enqueued {
+        Ok(enqueued) => {
+            let job = jobs.get(&enqueued.id()).cloned();
+            let is_duplicate = matches!(enqueued, Enqueued::Existing(_));
+            let status = match job.as_ref().map(|job| job.phase) {
+                _ if !is_duplicate => StatusCode::CREATED,
+                Some(Phase::Done) => StatusCode::OK,
+                _ => StatusCode::ACCEPTED,
+            };
+            FileOutcome { filename, status: status.as_u16(), is_duplicate, job, problem: None }
+        }
+        Err(problem) => {
             let (status, document) = (problem.status().as_u16(), problem.document());
             problems.push(problem);
             FileOutcome { filename, status, is_duplicate: false, job: None, problem: Some(document) }
-        }));
-    }
+        }
+    };
+    let outcomes = accepted.into_iter().map(outcome).collect();
     Ok((outcomes, problems))
 }
 
@@ -255,7 +269,7 @@ pub(crate) async fn take_in(app: &App, field: &mut Field<'_>) -> Result<Received
             return Err(too_large(bytes_max));
         }
         door.see(&piece)?;
-        incoming.write(&piece).await?;
+        incoming.write(piece).await?;
     }
     if incoming.bytes() == 0 {
         return Err(empty());
@@ -331,33 +345,6 @@ pub(crate) fn plain_name(name: &str) -> String {
     let is_name =
         plain.rsplit_once('.').map_or(plain, |(stem, _)| stem).chars().any(|c| c != '.' && c != ' ');
     if is_name { plain.trim_start_matches('.').to_owned() } else { "document.pdf".to_owned() }
-}
-
-/// Makes the job of a file, and says what became of it.
-async fn accept(
-    app: &App,
-    caller: &Caller,
-    filename: &str,
-    received: Received,
-    wanted: Wanted<'_>,
-) -> Result<FileOutcome, Problem> {
-    let enqueued = intake::accept(app, caller, filename, received, wanted).await?;
-    let is_duplicate = matches!(enqueued, Enqueued::Existing(_));
-    let jobs = app.store.jobs_by_id(std::iter::once(enqueued.id())).await?;
-    let phase = jobs.first().map(|job| job.record.phase);
-    let job = crate::jobs::views(app, &jobs).await?.pop();
-    let status = match phase {
-        _ if !is_duplicate => StatusCode::CREATED,
-        Some(Phase::Done) => StatusCode::OK,
-        _ => StatusCode::ACCEPTED,
-    };
-    Ok(FileOutcome {
-        filename: filename.to_owned(),
-        status: status.as_u16(),
-        is_duplicate,
-        job,
-        problem: None,
-    })
 }
 
 #[cfg(test)]

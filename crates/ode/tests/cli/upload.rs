@@ -195,7 +195,7 @@ fn scenario_1_a_gateway_that_takes_200_seconds_is_given_up_after_180(ode: &Ode) 
     let ids = upload(ode, "auto", &invoices(1));
     let job = wait(ode, &ids, "the last try", all("failed")).remove(0);
     assert_eq!((job.error_code.as_deref(), job.attempt_count), (Some("GW_TIMEOUT"), 2));
-    assert_eq!(job.error_message.as_deref(), Some("Conversion is taking too long. We'll retry"));
+    assert_eq!(job.error_message.as_deref(), Some("Conversion is taking too long. Retry it later"));
     let told = events(ode, job.id);
     let failed: Vec<&Value> = told
         .iter()
@@ -207,6 +207,9 @@ fn scenario_1_a_gateway_that_takes_200_seconds_is_given_up_after_180(ode: &Ode) 
         assert!((1750..2000).contains(&duration), "cut off at 1.8 s: {meta}");
         assert_eq!((&meta["gateway"], &meta["http_status"]), (&json!(gateway.url), &Value::Null));
     }
+    let messages: Vec<_> = failed.iter().map(|meta| meta["message"].as_str().unwrap()).collect();
+    let what = "Conversion is taking too long.";
+    assert_eq!(messages, [format!("{what} We'll retry"), format!("{what} Retry it later")]);
     assert_eq!(
         failed.iter().map(|meta| meta["attempt_count"].clone()).collect::<Vec<_>>(),
         [json!(1), json!(2)]
@@ -219,7 +222,7 @@ fn scenario_2_a_502_is_tried_again_with_growing_pauses(ode: &Ode) {
     let ids = upload(ode, "auto", &invoices(1));
     let job = wait(ode, &ids, "the last try", all("failed")).remove(0);
     assert_eq!((job.error_code.as_deref(), job.attempt_count, job.retry_count), (Some("GW_5XX"), 4, 3));
-    assert_eq!(job.error_message.as_deref(), Some("Converter is having an issue. We'll retry"));
+    assert_eq!(job.error_message.as_deref(), Some("Converter is having an issue. Retry it later"));
     assert_eq!(job.error_detail.as_deref().map(|detail| detail.contains("502")), Some(true));
     let told = events(ode, job.id);
     let pauses: Vec<f64> = told

@@ -12,8 +12,9 @@ pub use runs::ScriptType;
 pub use secrets::{SealKey, SealSide};
 
 use crate::db::{Param, Tx, params};
-use crate::enqueue::{NewRow, claim_key, fingerprint};
+use crate::enqueue::{NewRow, fingerprint};
 use crate::error::Error;
+use crate::keyed::{Claim, claim_key};
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::{JobId, NewJob, Owner, Sealed, SecretPart, State};
@@ -96,17 +97,18 @@ impl Store {
         // Those of one instant are in no order, and who lists a batch wants to see it as it was sent.
         ids.sort_unstable();
         let mut tx = self.db().begin().await?;
-        if let (Some(key), Some(first)) = (&order.idempotency_key, ids.first())
-            && let Some(known) = claim_key(&mut tx, owner, key, *first, &order.fingerprint()).await?
-        {
-            return self.known_scripts(&mut tx, known).await;
+        if let (Some(key), Some(first)) = (&order.idempotency_key, ids.first()) {
+            let claim = Claim { owner, key, job: *first, request: Some(&order.fingerprint()) };
+            if let Some(known) = claim_key(&mut tx, claim).await? {
+                return self.known_scripts(&mut tx, known).await;
+            }
         }
         let mut rows = Vec::with_capacity(ids.len());
         for (script, id) in order.scripts.iter().zip(&ids) {
             rows.push(script.row(&mut tx, owner, *id).await?);
         }
         rows.iter_mut().for_each(|row| self.reserve_slot(row));
-        self.insert_in(&mut tx, &rows).await?;
+        self.insert_in(&mut tx, &rows.iter().collect::<Vec<_>>()).await?;
         for (place, script) in order.scripts.iter().enumerate() {
             script.keep(&mut tx, order, &ids, place).await?;
         }

@@ -5,7 +5,7 @@ use crate::harness::{
     Database, FEATURES, Sql, claim, claim_one, ending, finish, history, on_both, order_ask, organisation,
     record, spender, worker,
 };
-use ode_job::{Ended, ErrorCode, Failure, JobId, Lane, Owner, State};
+use ode_job::{Ended, ErrorCode, Failure, JobId, JobRecord, Lane, Owner, Phase, State};
 use ode_store::{Enqueued, Error, FrozenMap, ListFilter, PaidOrder, Printing, Prints, Store};
 use std::collections::HashSet;
 use uuid::Uuid;
@@ -132,7 +132,7 @@ async fn a_map_its_job_and_its_order_are_made_together(store: Store) {
     let (payer, ask) = (spender(&store).await, order_ask());
     let owner = Owner::Organisation(payer);
     let key = || Some("once".to_owned());
-    let order = |organisation| Some(PaidOrder { organisation, ask: &ask });
+    let order = |organisation| Some(PaidOrder { organisation, ask: ask.clone() });
     // Whoever may not order it has not printed it either.
     let refused = store.print_map(owner, &frozen("The World"), key(), order(Uuid::new_v4())).await;
     assert!(matches!(refused, Err(Error::SpendCap(_))), "{refused:?}");
@@ -267,7 +267,11 @@ async fn attempt(store: &Store, job: JobId, ended: Ended) {
     let retry = ode_job::RetryPolicy { base: std::time::Duration::ZERO, ..Default::default() };
     let end = ode_store::Finish { retry, ..ending(claimed, ended) };
     store.finish(vec![end]).await.unwrap();
-    store.promote_due().await.unwrap();
+    // The next try may be due some microseconds from now: SQLite's clock goes in milliseconds.
+    let is_waiting = |job: JobRecord| (job.state, job.phase) == (State::PendingExport, Phase::Held);
+    while is_waiting(record(store, job).await) {
+        store.promote_due().await.unwrap();
+    }
 }
 
 async fn an_export_that_fails_for_now_is_tried_three_times_more(store: Store) {

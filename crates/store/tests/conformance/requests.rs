@@ -35,6 +35,7 @@ on_both!(
     content_that_failed_is_worked_on_again,
     failed_content_asked_for_ten_times_at_once_is_worked_on_once,
     a_repeated_request_for_known_content_keeps_its_answer,
+    a_crowd_under_keys_shares_its_commits_and_each_has_its_own_answer,
     what_cannot_be_accepted_is_refused_in_words_and_not_stored,
     a_job_for_later_is_held_and_comes_in_line_when_it_is_due,
     a_moment_that_has_passed_is_now,
@@ -422,6 +423,34 @@ async fn a_repeated_request_for_known_content_keeps_its_answer(store: Store) {
     assert_eq!(store.enqueue(new.clone()).await.unwrap(), Enqueued::Existing(twin));
     store.cancel(twin).await.unwrap();
     assert_eq!(store.enqueue(new).await.unwrap(), Enqueued::Existing(twin), "one request, two answers");
+}
+
+async fn a_crowd_under_keys_shares_its_commits_and_each_has_its_own_answer(store: Store) {
+    let owner = organisation();
+    let taken = store.enqueue(named("taken", owner)).await.unwrap().id();
+    let twin = store.enqueue(content("known", owner)).await.unwrap().id();
+    store.enqueue(keyed("used", owner)).await.unwrap();
+    // Polled together, they gather while the first of them is committed; the name that is taken breaks up one batch.
+    for (round, name) in [(1, "free"), (2, "taken")] {
+        let fresh = content(&format!("fresh-{round}"), owner);
+        let known = NewJob { idempotency_key: Some(format!("k-{round}")), ..content("known", owner) };
+        let other = NewJob { priority: 7, ..keyed("used", owner) };
+        let called = NewJob { external_id: Some(name.into()), ..content(&format!("named-{round}"), owner) };
+        let first = content(&format!("first-{round}"), owner);
+        let asks = [first, fresh.clone(), known.clone(), known, other, called, fresh];
+        let answers = join_all(asks.map(|ask| store.enqueue(ask))).await;
+        let [first, fresh, known, again, other, called, same]: [_; 7] = answers.try_into().unwrap();
+        assert!(matches!(first, Ok(Enqueued::New(_))), "{first:?}");
+        let fresh = fresh.unwrap();
+        assert_eq!((fresh, same.unwrap()), (Enqueued::New(fresh.id()), Enqueued::Existing(fresh.id())));
+        assert_eq!([known.unwrap(), again.unwrap()], [Enqueued::Existing(twin); 2]);
+        assert!(matches!(other, Err(Error::KeyReused)), "{other:?}");
+        match name {
+            "taken" => assert_duplicate(called, taken),
+            _ => assert!(matches!(called, Ok(Enqueued::New(_))), "{called:?}"),
+        }
+    }
+    assert_eq!(count(&store).await, 3 + 3 + 2);
 }
 
 async fn what_cannot_be_accepted_is_refused_in_words_and_not_stored(store: Store) {

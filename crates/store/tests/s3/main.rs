@@ -6,6 +6,7 @@
 
 mod proxy;
 
+use bytes::Bytes;
 use ode_job::pipeline::File;
 use ode_job::{ErrorCode, FailureKind, JobId, Owner};
 use ode_store::{Blobs, BlobsConfig, Destination, MANIFEST, Places, PlacesConfig, Published};
@@ -136,7 +137,7 @@ async fn an_upload_in_parts_arrives_whole_or_not_at_all() {
     let sent = content(12 << 20, 3);
     let mut incoming = blobs.receive();
     for piece in sent.chunks(700_000) {
-        incoming.write(piece).await.unwrap();
+        incoming.write(Bytes::copy_from_slice(piece)).await.unwrap();
     }
     bucket.proxy.set(Mood::Status(503), 1);
     let stored = incoming.finish().await.unwrap();

@@ -8,7 +8,7 @@ use super::request::{self, Request};
 use super::submit::taken;
 use crate::App;
 use crate::caller::Caller;
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Problem, ProblemDocument, Sending};
 use axum::Json;
 use axum::extract::{Extension, Request as HttpRequest, State};
 use axum::http::StatusCode;
@@ -79,16 +79,9 @@ pub(crate) struct BatchOutcome {
     responses(
         (status = 202, body = BatchAnswer, description = "At least one new job; perhaps not all requests were taken"),
         (status = 200, body = BatchAnswer, description = "All that was taken was there before"),
+        Sending,
         (status = 400, body = ProblemDocument, content_type = "application/problem+json",
-            description = "None was taken; the problem is that of the first"),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 408, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 422, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json")))]
+            description = "None was taken; the problem is that of the first")))]
 pub(crate) async fn submit(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

@@ -9,7 +9,7 @@ use super::zip::Zip;
 use crate::App;
 use crate::caller::Caller;
 use crate::download::{attachment, check_done};
-use crate::problem::{Problem, ProblemDocument, Reading};
+use crate::problem::{Fetching, Problem, ProblemDocument, Reading};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -132,10 +132,8 @@ pub(crate) fn encoded(name: &str) -> String {
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 303, description = "The page", headers(("Location" = String, description = "The page"))),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet"),
-        Reading))]
+        Fetching,
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet")))]
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -155,6 +153,7 @@ pub(crate) async fn view(
     responses(
         (status = 200, description = "The file", content_type = "text/html", body = String),
         (status = 304, description = "It is the one that is there already"),
+        Fetching,
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
             description = "The link is wrong or too old, or the file was removed")))]
 pub(crate) async fn by_link(
@@ -203,11 +202,10 @@ fn check_pass(app: &App, id: &str, pass: &str) -> Result<JobId, Problem> {
     params(("id" = String, Path, description = "Its id or reference")),
     responses(
         (status = 200, description = "The archive", content_type = "application/zip", body = String),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        Fetching,
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
             description = "No such job of yours, or its files were removed (EXPIRED)"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet"),
-        Reading))]
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet")))]
 pub(crate) async fn download(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

@@ -5,7 +5,7 @@ use super::read::HtmlJob;
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs;
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Acting, Problem, ProblemDocument};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
@@ -25,10 +25,7 @@ const STOP_LOOK: Duration = Duration::from_millis(100);
     responses(
         (status = 204, description = "It is gone"),
         (status = 202, body = HtmlJob, description = "It was asked to stop and has not yet; ask again to remove it"),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json"),
+        Acting,
         (status = 503, body = ProblemDocument, content_type = "application/problem+json",
             description = "The storage did not answer; nothing was removed")))]
 pub(crate) async fn remove(

@@ -5,7 +5,7 @@ use super::request::{self, Request};
 use crate::App;
 use crate::caller::Caller;
 use crate::intake::Received;
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Problem, ProblemDocument, Sending};
 use crate::upload;
 use axum::Json;
 use axum::extract::multipart::Multipart;
@@ -74,18 +74,11 @@ pub(crate) struct HtmlForm {
     responses(
         (status = 202, body = Accepted, headers(("Location" = String, description = "The job"))),
         (status = 200, body = Accepted, description = "The same request was made before; this is its job"),
-        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDocument, content_type = "application/problem+json"),
+        Sending,
         (status = 403, body = ProblemDocument, content_type = "application/problem+json",
             description = "The place is not open to you"),
-        (status = 408, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json",
-            description = "Another request has this external_id; `job_id` names its job"),
-        (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 422, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 507, body = ProblemDocument, content_type = "application/problem+json")))]
+            description = "Another request has this external_id; `job_id` names its job")))]
 pub(crate) async fn submit(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -109,14 +102,11 @@ async fn from_form(app: &App, caller: &Caller, request: HttpRequest) -> Result<R
     let form = Multipart::from_request(request, &()).await;
     let form = form.map_err(|_| body::wrong_type("multipart/form-data with a boundary"))?;
     let (request, filename, received) = read_form(app, form).await?;
-    let source = received.artifact("source", &filename, "application/pdf")?;
+    let source = received.artifact("source", &filename, "application/pdf");
     let job = request.job(app, caller, Some(&source))?;
+    let lent = received.lend();
     let enqueued = app.store.enqueue_file(job.clone(), source).await;
-    match &enqueued {
-        Ok(Enqueued::New(_)) => received.hand_over(),
-        Err(error) if error.is_passing() => received.leave(),
-        Ok(Enqueued::Existing(_)) | Err(_) => drop(received),
-    }
+    lent.settle(&enqueued);
     answer(app, caller, job, enqueued).await
 }
 

@@ -71,7 +71,7 @@ pub(crate) async fn export(store: &Store, args: Export) -> anyhow::Result<ExitCo
         output::tell("The map can be printed. Nothing was made.");
         return Ok(ExitCode::SUCCESS);
     }
-    let order = match (owner, &ask) {
+    let order = match (owner, ask) {
         (Owner::Organisation(organisation), Some(ask)) => Some(PaidOrder { organisation, ask }),
         _ => None,
     };

@@ -232,7 +232,7 @@ fn a_failed_job_is_told_in_friendly_words(ode: &Ode) {
     work(ode, Makes::Failure(ErrorCode::Gw5xx));
     let shown = browser.get(&format!("/api/jobs/{}", job["id"].as_str().unwrap())).json();
     assert_eq!((&shown["status"], &shown["label"]), (&json!("failed"), &json!("Failed")));
-    let error = json!({ "code": "GW_5XX", "message": "Converter is having an issue. We'll retry" });
+    let error = json!({ "code": "GW_5XX", "message": "Converter is having an issue. Retry it later" });
     assert_eq!(shown["error"], error);
     assert!(shown["failed_at"].is_string() && shown["completed_at"].is_null() && shown["result"].is_null());
 }
