@@ -55,10 +55,9 @@ impl std::fmt::Display for WrongUse {
 
 /// How a command ends that an error ended.
 pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
-    match error.is::<WrongUse>() {
-        true => ExitCode::from(2),
-        false => ExitCode::FAILURE,
-    }
+    // What a new job may not be is a mistake on the command line as well, wherever it is noticed.
+    let is_invalid = matches!(error.downcast_ref(), Some(ode_store::Error::Invalid(_)));
+    if error.is::<WrongUse>() || is_invalid { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 /// Says what went wrong, and where to read more.

@@ -5,6 +5,7 @@ use crate::db::{Param, Row, Tx, params};
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::maps::FrozenMap;
+use crate::mint::unless_taken;
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::{Artifact, Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
@@ -275,8 +276,6 @@ pub(crate) const STANDS_WITH_RESULT: &str =
 const KEEP_FILE: &str =
     "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-/// Two processes that number an entry alike try again; a third time is as unlikely as it sounds.
-const COLLISIONS_MAX: usize = 5;
 
 impl Store {
     /// Lets jobs that are enqueued in this process start in it at once.
@@ -286,10 +285,10 @@ impl Store {
 
     /// Accepts one job. When this returns, the job is durable.
     pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued, Error> {
-        job.check()?;
         if job.idempotency_key.is_some() || job.dedupe_key.is_some() {
-            return self.enqueue_by_key(job, Beside::Nothing).await;
+            return self.enqueue_with(job, Beside::Nothing).await;
         }
+        job.check()?;
         let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
         let id = row.id;
         self.reserve_slot(&mut row);
@@ -310,13 +309,7 @@ impl Store {
     /// Accepts a job with what is stored in the same transaction.
     pub(crate) async fn enqueue_with(&self, job: NewJob, beside: Beside<'_>) -> Result<Enqueued, Error> {
         job.check()?;
-        for _ in 1..COLLISIONS_MAX {
-            match self.enqueue_by_key(job.clone(), beside).await {
-                Err(Error::Collision) => {}
-                answer => return answer,
-            }
-        }
-        self.enqueue_by_key(job, beside).await
+        unless_taken(|| self.enqueue_by_key(job.clone(), beside)).await
     }
 
     /// Accepts many jobs at once, all or none. Keys are not looked at: use [`Store::enqueue`] for those.

@@ -3,15 +3,14 @@
 //! Each reads the job, asks the machine, and writes under the fence and state it read. If a worker was quicker,
 //! the write changes nothing and the question is asked again, of the job as it is now.
 
-use crate::db::{Param, Row, params};
+use crate::db::{Param, params};
 use crate::error::Error;
-use crate::finish::Change;
+use crate::finish::{Change, Standing};
+use crate::mint::unless_taken;
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::settle::Spent;
-use ode_job::{
-    ErrorCode, Event, Failure, JobId, Lane, Phase, Pipeline, Refused, Settled, State, Step, Verdict,
-};
+use ode_job::{ErrorCode, Event, Failure, JobId, Lane, Phase, Refused, Settled, State, Step, Verdict};
 use serde_json::json;
 use std::time::Duration;
 
@@ -42,6 +41,10 @@ const ARRIVED: &str = "UPDATE print_orders SET shipped_at = coalesce(shipped_at,
 impl Store {
     /// Tries an ended job again, with its tries counted anew. Errors and lease are cleared.
     pub async fn retry(&self, id: JobId) -> Result<State, Error> {
+        unless_taken(|| self.reopen(id)).await
+    }
+
+    async fn reopen(&self, id: JobId) -> Result<State, Error> {
         let standing = self.standing(id).await?;
         let retried = standing.step(Event::Retried)?;
         // A person who retries means now: a script does not wait for the next look at what is due.
@@ -149,20 +152,9 @@ impl Store {
             let meta =
                 failure.as_ref().map(|failure| json!({ "code": failure.code, "message": failure.message }));
             let settled = Settled { steps: vec![step], state: step.to, verdict, failure };
-            let change = Change {
-                id,
-                fence: standing.fence,
-                from: standing.state,
-                pipeline: standing.pipeline,
-                settled,
-                result: None,
-                advance: event == Event::Advanced,
-                artifacts: Vec::new(),
-                checks: Vec::new(),
-                meta,
-                worker: None,
-            };
-            if !self.apply(vec![change]).await?.is_empty() {
+            let advance = event == Event::Advanced;
+            let change = Change { advance, meta, ..Change::new(id, standing, settled) };
+            if !self.apply(vec![change]).await.all()?.is_empty() {
                 if let Some(lane) = standing.pipeline.lane(step.to) {
                     self.wake_everyone(lane).await;
                 }
@@ -189,21 +181,9 @@ impl Store {
                 path.map(|edge| Step { event: edge.event, from: edge.from, to: edge.to }).collect();
             let state = steps.last().map_or(standing.state, |step| step.to);
             let verdict = Verdict::Again { run_at: Timestamp::UNIX_EPOCH, spent: Spent::Nothing };
-            changes.push(Change {
-                id,
-                fence: standing.fence,
-                from: standing.state,
-                pipeline: standing.pipeline,
-                settled: Settled { steps, state, verdict, failure: None },
-                result: None,
-                advance: false,
-                artifacts: Vec::new(),
-                checks: Vec::new(),
-                meta: None,
-                worker: None,
-            });
+            changes.push(Change::new(id, standing, Settled { steps, state, verdict, failure: None }));
         }
-        Ok(self.apply(changes).await?.len())
+        Ok(self.apply(changes).await.all()?.len())
     }
 }
 
@@ -218,22 +198,3 @@ const WAITED: &str = "SELECT id FROM job_live
 const DUE_MAX: i64 = 1000;
 const DUE: &str = "SELECT id, pipeline, state, fence, worker FROM job_live
     WHERE lane IS NULL AND run_at IS NOT NULL AND run_at <= {now} ORDER BY run_at LIMIT $1";
-
-/// A job as it was read.
-struct Standing {
-    pipeline: Pipeline,
-    state: State,
-    fence: i64,
-}
-
-impl Standing {
-    fn read(row: &Row) -> Result<Self, Error> {
-        let fence = row.opt_int("fence")?.unwrap_or_default();
-        Ok(Standing { pipeline: row.name("pipeline")?, state: row.name("state")?, fence })
-    }
-
-    fn step(&self, event: Event) -> Result<Step, Refused> {
-        let to = self.pipeline.next(self.state, event)?;
-        Ok(Step { event, from: self.state, to })
-    }
-}

@@ -64,6 +64,9 @@ CREATE INDEX map_print_map ON map_print (printable_map_id, job_id);
 CREATE TRIGGER map_print_no_update BEFORE UPDATE ON map_print WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
     SELECT raise(ABORT, 'map_print is append-only: only retention may change or remove what it holds');
 END;
+CREATE TRIGGER map_print_no_delete BEFORE DELETE ON map_print WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'map_print is append-only: only retention may change or remove what it holds');
+END;
 CREATE TRIGGER map_print_belongs BEFORE INSERT ON map_print
 WHEN NOT EXISTS (SELECT 1 FROM job_live WHERE id = NEW.job_id) AND NOT EXISTS (SELECT 1 FROM job_past WHERE id = NEW.job_id) BEGIN
     SELECT raise(ABORT, 'map_print names a job that does not exist');
