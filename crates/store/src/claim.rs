@@ -92,8 +92,8 @@ async fn claim_share(tx: &mut Tx, params: &[Param], owner: &Row, count: usize) -
     let mut params = params.to_vec();
     params[2] = i64::try_from(count).unwrap_or(i64::MAX).into();
     params.extend([owner.uuid("owner")?.into(), owner.int("priority")?.into()]);
-    let rows = tx.run(sqlite::SHARE, &params).await?;
-    tx.run(sqlite::CLAIM_SHARE, &params).await?;
+    let mut rows = tx.run(sqlite::CLAIM_SHARE, &params).await?;
+    rows.sort_by_cached_key(|row| row.uuid("id").ok());
     Ok(rows)
 }
 

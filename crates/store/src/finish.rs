@@ -266,7 +266,7 @@ impl Store {
         let move_rows = || Param::rows(changes.iter().map(move_row));
         let ids = || Param::Ids(changes.iter().map(|change| change.id.0).collect());
         // As lists of ids and columns where they can be read quickest.
-        let (script, jobs, columns) = match (self.dialect(), is_end) {
+        let (sql, jobs, columns) = match (self.dialect(), is_end) {
             (Dialect::Postgres, true) => (postgres::END, ids(), end_columns(changes).to_vec()),
             (Dialect::Postgres, false) => (postgres::MOVE, move_rows(), Vec::new()),
             (Dialect::Sqlite, true) => (sqlite::END, ids(), vec![Param::rows(changes.iter().map(end_row))]),
@@ -281,17 +281,16 @@ impl Store {
             to.as_str().into(),
             env!("CARGO_PKG_VERSION").into(),
             details(changes).into(),
-            Param::Rows(artifact_rows(changes).to_string()),
+            Param::rows(artifact_rows(changes.iter())),
         ];
         params.extend(columns);
         let deadline = tokio::time::Instant::now() + RETRY_FOR;
         let mut is_first = true;
         loop {
-            match self.write_end(script, &params, changes).await {
+            match self.write_alike(sql, &params, changes).await {
                 // Other numbers will do, and waiting will not.
                 Err(Error::Collision) => return Err(Error::Collision),
-                Ok(rows) => {
-                    let mut written = rows.iter().map(|row| row.job("id")).collect::<Result<Vec<_>, _>>()?;
+                Ok(mut written) => {
                     if let Some(seq) = seqs.last().filter(|_| !is_first && written.len() < changes.len()) {
                         written.extend(self.written_before(changes, *seq).await?);
                     }
@@ -307,25 +306,46 @@ impl Store {
         }
     }
 
-    /// Writes a batch: one statement where the jobs bring no checks, which most do not.
-    async fn write_end(
+    /// Writes a batch and answers its jobs that were as expected. On PostgreSQL that is one statement where the jobs
+    /// bring no checks, which most do not.
+    async fn write_alike(
         &self,
-        script: &'static [&'static str],
+        sql: &'static str,
         params: &[Param],
         changes: &[Change],
-    ) -> Result<Vec<Row>, Error> {
-        if changes.iter().all(|change| change.checks.is_empty()) {
-            return self.db().write(script, params).await;
+    ) -> Result<Vec<JobId>, Error> {
+        let has_checks = changes.iter().any(|change| !change.checks.is_empty());
+        let ids = |rows: Vec<Row>| rows.iter().map(|row| row.job("id")).collect::<Result<Vec<_>, _>>();
+        if self.dialect() == Dialect::Postgres && !has_checks {
+            return ids(self.db().write(&[sql], params).await?);
         }
         let mut tx = self.db().begin().await?;
-        let mut written = Vec::new();
-        for sql in script {
-            written = tx.run(sql, params).await?;
+        if sql == sqlite::MOVE && changes.iter().any(|change| !change.artifacts.is_empty()) {
+            tx.run(sqlite::KEEP_MOVING, params).await?;
         }
-        let ids = written.iter().map(|row| row.job("id")).collect::<Result<HashSet<_>, _>>()?;
-        let checked = changes.iter().filter(|change| ids.contains(&change.id));
-        let rows = checked.flat_map(|change| change.checks.iter().map(|check| check_row(change.id, check)));
-        tx.run(ADD_CHECKS, &[Param::rows(rows)]).await?;
+        let written = ids(tx.run(sql, params).await?)?;
+        if written.is_empty() {
+            return Ok(written);
+        }
+        let is_written: HashSet<JobId> = written.iter().copied().collect();
+        let changes = || changes.iter().filter(|change| is_written.contains(&change.id));
+        if self.dialect() == Dialect::Sqlite {
+            let mut params = params.to_vec();
+            params[0] = Param::Ids(written.iter().map(|id| id.0).collect());
+            tx.run(sqlite::TELL, &params).await?;
+            let files = artifact_rows(changes());
+            if sql == sqlite::END {
+                tx.run(sqlite::LEAVE, &params).await?;
+                if !files.is_empty() {
+                    tx.run(sqlite::KEEP, &[Param::rows(files)]).await?;
+                }
+            }
+        }
+        if has_checks {
+            let rows =
+                changes().flat_map(|change| change.checks.iter().map(|check| check_row(change.id, check)));
+            tx.run(ADD_CHECKS, &[Param::rows(rows)]).await?;
+        }
         tx.commit().await?;
         Ok(written)
     }
@@ -444,15 +464,15 @@ fn move_row(change: &Change) -> Value {
     })
 }
 
-fn artifact_rows(changes: &[Change]) -> Value {
-    let files = changes.iter().flat_map(|change| change.artifacts.iter().map(move |file| (change.id, file)));
+fn artifact_rows<'a>(changes: impl Iterator<Item = &'a Change>) -> Vec<Value> {
+    let files = changes.flat_map(|change| change.artifacts.iter().map(move |file| (change.id, file)));
     let row = |(job, file): (JobId, &Artifact)| {
         json!({
             "id": Uuid::now_v7(), "job_id": job, "role": file.role, "name": file.name, "storage": file.storage,
             "path": file.path, "content_type": file.content_type, "bytes": file.bytes, "sha256": file.sha256,
         })
     };
-    Value::Array(files.map(row).collect())
+    files.map(row).collect()
 }
 
 fn details(changes: &[Change]) -> Option<Value> {

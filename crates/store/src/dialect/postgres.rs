@@ -245,7 +245,7 @@ SELECT id FROM d"
 
 /// Ends jobs. `$1` the jobs and from `$10` on their fences, results and failures, `$2` the steps, `$3` what they add to the history, `$4` who,
 /// `$5` and `$6` the states before and after, `$7` the engine's version, `$8` particulars, `$9` files.
-pub(crate) const END: &[&str] = &[concat!("
+pub(crate) const END: &str = concat!("
 WITH d AS (
     DELETE FROM job_live l USING unnest($1::uuid[], $10::bigint[], $11::jsonb[], $12::text[], $13::text[],
         $14::text[]) AS r (id, fence, result, code, message, detail)
@@ -258,11 +258,11 @@ WITH d AS (
     SELECT id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries, retries_max,
         pipeline, kind, $6, $7, session_id, user_id, organisation_id, created_by, external_id, advance,
         history || $3, input, config, metadata, result, code, message, detail FROM d
-", tell_and_keep!())];
+", tell_and_keep!());
 
 /// Moves jobs that stay live. Parameters as for [`END`], less `$7`; each job brings its new lane and moment,
 /// and what it has spent.
-pub(crate) const MOVE: &[&str] = &[concat!("
+pub(crate) const MOVE: &str = concat!("
 WITH d AS (
     UPDATE job_live l SET state = $6, lane = coalesce(r.lane, CASE WHEN l.advance THEN r.next_lane END), run_at = r.run_at, worker = NULL, lease_until = NULL,
         timeout_at = NULL, stop_at = CASE WHEN r.keeps_wish = 1 THEN l.stop_at END, process_pid = NULL, progress_percent = NULL, progress_message = NULL,
@@ -274,4 +274,4 @@ WITH d AS (
         keeps_wish int}
     WHERE l.id = r.id AND l.fence = r.fence AND l.state = $5
     RETURNING l.id
-", tell_and_keep!())];
+", tell_and_keep!());

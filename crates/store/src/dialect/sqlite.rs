@@ -65,6 +65,8 @@ pub(super) fn meaning(code: &str) -> Option<fn(String) -> Error> {
 
 /// Another process may hold the file for the length of a batch, not longer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// A batch's rows are handed over without a pause: each would cost two changes of thread.
+const ROWS_AHEAD: usize = 2_048;
 /// Readers do not block the writer in WAL mode; a few are enough for one machine.
 const READERS_MAX: u32 = 4;
 
@@ -75,7 +77,8 @@ pub(crate) async fn open(url: &str) -> Result<(SqlitePool, SqlitePool), Error> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
-        .busy_timeout(BUSY_TIMEOUT);
+        .busy_timeout(BUSY_TIMEOUT)
+        .row_buffer_size(ROWS_AHEAD);
     let options = sqlx::ConnectOptions::disable_statement_logging(options);
     // A database in memory belongs to its one connection, which must therefore stay open and serve both ways.
     let pool = SqlitePoolOptions::new().idle_timeout(None).max_lifetime(None).min_connections(1);
@@ -130,68 +133,66 @@ WITH RECURSIVE top (priority) AS (
 )
 SELECT ring.owner, top.priority FROM ring, top WHERE ring.owner IS NOT NULL AND NOT (wrapped AND ring.owner > $2)";
 
-/// One owner's share, as it will be once it is taken: looked at first, because rows that come back from an update
-/// cannot be joined. `$1` lane, `$3` how many, `$11` owner, `$12` priority.
-pub(crate) const SHARE: &str = "
-SELECT id, fence + 1 AS fence, attempts + 1 AS attempts, retries, retries_max, crashes, owner, timeout_ms, kind, input,
-    config, session_id, user_id, organisation_id
-FROM job_live WHERE lane = $1 AND priority = $12 AND owner = $11 AND worker IS NULL
-ORDER BY lane, priority DESC, owner, id LIMIT $3";
-
-/// Takes it: the same rows, since nobody else writes meanwhile. Parameters as for the claim in
-/// [`super::postgres`], `$11` owner, `$12` priority.
+/// One owner's share, in no order. Parameters as for the claim in [`super::postgres`], `$11` owner, `$12` priority.
 pub(crate) const CLAIM_SHARE: &str = "
 UPDATE job_live SET fence = fence + 1, attempts = attempts + 1, state = $10, worker = $2,
     lease_until = {after $5}, started_at = {now},
     timeout_at = {now} + coalesce(timeout_ms * 1000, $6),
     history = history || ',' || $7
 WHERE id IN (SELECT id FROM job_live WHERE lane = $1 AND priority = $12 AND owner = $11 AND worker IS NULL
-    ORDER BY lane, priority DESC, owner, id LIMIT $3)";
+    ORDER BY lane, priority DESC, owner, id LIMIT $3)
+RETURNING id, fence, attempts, retries, retries_max, crashes, owner, timeout_ms, kind, input, config, session_id,
+    user_id, organisation_id";
 
 /// Tells of a claim. `$7` to `$10` as there, `$11` the ids.
 pub(crate) const CLAIM_ENTRY: &str = "
 INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs) VALUES ($7, 'processing', $9, $10, $8, $11)";
 
-/// Tells of the jobs that are still as they were when it was decided; before they are changed.
-const TELL: &str =
-    "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
-    SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8
-    FROM {rows $2: seq int, event text, from_state text, to_state text},
-        (SELECT unhex(group_concat(hex(l.id), '')) AS ids
-            FROM {rows $10: id of $1, fence int} JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
-            HAVING count(*) > 0) d";
+/// Tells of the jobs that were changed: `$1` is the list of them by then.
+pub(crate) const TELL: &str = "
+INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
+SELECT r.seq, r.event, r.from_state, r.to_state, $4, $1, $8
+FROM {rows $2: seq int, event text, from_state text, to_state text}";
 
-/// Publishes their files, likewise. `CROSS JOIN` keeps the order: most attempts have no file, and nothing is to do.
-const KEEP: &str =
-    "INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
-    SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
-    FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
-            sha256 text}
-        CROSS JOIN jsonb_each($10) x CROSS JOIN job_live l
-    WHERE substr($1, x.key * 16 + 1, 16) = r.job_id
-        AND l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $5";
+/// Publishes their files, `$1`.
+pub(crate) const KEEP: &str = "
+INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
+SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
+FROM {rows $1: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
+    sha256 text}";
 
-/// See the statement of the same name in [`super::postgres`].
-pub(crate) const END: &[&str] = &[
-    "INSERT INTO job_past (id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries,
+/// Those that ended are not live any more: `$1` is the list of them.
+pub(crate) const LEAVE: &str = "
+WITH RECURSIVE place (n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM place WHERE (n + 2) * 16 <= length($1))
+DELETE FROM job_live WHERE id IN (SELECT substr($1, n * 16 + 1, 16) FROM place)";
+
+/// The first step of the statement of the same name in [`super::postgres`]; [`TELL`], [`KEEP`] and [`LEAVE`] follow
+/// for the jobs it answers with.
+pub(crate) const END: &str = "
+    INSERT INTO job_past (id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries,
         retries_max, pipeline, kind, state, engine_version, session_id, user_id, organisation_id, created_by,
         external_id, advance, history, input, config, metadata, result, error_code, error_message, error_detail)
     SELECT l.id, l.created_at, l.queued_at, l.started_at, l.timeout_ms, l.fence, l.priority, l.attempts, l.retries,
         l.retries_max, l.pipeline, l.kind, $6, $7, l.session_id, l.user_id, l.organisation_id, l.created_by,
         l.external_id, l.advance, l.history || $3, l.input, l.config, l.metadata, r.result, r.code, r.message, r.detail
     FROM {rows $10: id of $1, fence int, result json, code text, message text, detail text}
-        JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5",
-    TELL,
-    KEEP,
-    "DELETE FROM job_live WHERE state = $5 AND (id, fence) IN (
-        SELECT id, fence FROM {rows $10: id of $1, fence int}) RETURNING id",
-];
+        JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
+    RETURNING id";
 
-/// See the statement of the same name in [`super::postgres`].
-pub(crate) const MOVE: &[&str] = &[
-    TELL,
-    KEEP,
-    "UPDATE job_live SET state = $6, lane = coalesce(r.lane, iif(job_live.advance, r.next_lane, NULL)), run_at = r.run_at, worker = NULL, lease_until = NULL,
+/// Publishes the files of jobs that are about to be moved and still are as expected, before that: a print is past its
+/// export only where it has one.
+pub(crate) const KEEP_MOVING: &str = "
+INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
+SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
+FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
+        sha256 text}
+    CROSS JOIN jsonb_each($10) x CROSS JOIN job_live l
+WHERE substr($1, x.key * 16 + 1, 16) = r.job_id
+    AND l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $5";
+
+/// The first step of the statement of the same name in [`super::postgres`]; [`TELL`] follows.
+pub(crate) const MOVE: &str = "
+    UPDATE job_live SET state = $6, lane = coalesce(r.lane, iif(job_live.advance, r.next_lane, NULL)), run_at = r.run_at, worker = NULL, lease_until = NULL,
         timeout_at = NULL, stop_at = iif(r.keeps_wish, job_live.stop_at, NULL), process_pid = NULL, progress_percent = NULL, progress_message = NULL,
         progress_step = NULL, progress_steps = NULL, attempts = job_live.attempts + r.attempts,
         retries = job_live.retries + r.retries, crashes = job_live.crashes + r.crashes,
@@ -201,5 +202,4 @@ pub(crate) const MOVE: &[&str] = &[
     FROM {rows $10: id of $1, fence int, lane text, next_lane text, run_at moment, attempts int, retries int, crashes int, advance int,
         keeps_wish int}
     WHERE job_live.id = r.id AND job_live.fence = r.fence AND job_live.state = $5
-    RETURNING job_live.id",
-];
+    RETURNING job_live.id";
