@@ -114,7 +114,8 @@ pub(crate) fn classify(error: sqlx::Error) -> Error {
             let is_postgres = said.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().is_some();
             let meaning = if is_postgres { postgres::meaning(&code) } else { sqlite::meaning(&code) };
             // SQLite's triggers can only say so.
-            let is_taken = said.is_unique_violation() || said.message().starts_with("UNIQUE constraint failed");
+            let is_taken =
+                said.is_unique_violation() || said.message().starts_with("UNIQUE constraint failed");
             let said = said.message().to_owned();
             if is_taken && said.contains("job_journal") {
                 return Error::Collision;

@@ -1,7 +1,8 @@
 //! What the databases themselves refuse, whoever asks: the invariants as constraints and triggers.
 
 use crate::harness::{
-    Database, Sql, claim_one, ending, file, finish, job, on_both, postgres_database, record, sqlite_file, worker,
+    Database, Sql, claim_one, ending, file, finish, job, on_both, postgres_database, record, sqlite_file,
+    worker,
 };
 use ode_job::{Ended, ErrorCode, Failure, JobId, Lane, LogLevel, Owner, Phase, Pipeline, State};
 use ode_store::Store;
