@@ -55,10 +55,10 @@ impl std::fmt::Display for WrongUse {
 
 /// How a command ends that an error ended.
 pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
-    match error.is::<WrongUse>() {
-        true => ExitCode::from(2),
-        false => ExitCode::FAILURE,
-    }
+    // What a new job may not be is a mistake on the command line as well, wherever it is noticed.
+    let cause = error.downcast_ref::<ode_store::Error>();
+    let is_invalid = matches!(cause, Some(ode_store::Error::Invalid(_)));
+    if error.is::<WrongUse>() || is_invalid { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 /// Says what went wrong, and where to read more.

@@ -26,6 +26,9 @@ pub struct ClaimRequest {
     pub attempt_timeout: Duration,
 }
 
+/// How many owners share one claim. More would make each claim dearer; fewer would make the round longer.
+const RING_MAX: i64 = 64;
+
 impl Store {
     /// Takes up to `count` leases, highest priority first, fairly between owners, oldest first.
     ///
@@ -47,7 +50,7 @@ impl Store {
         ];
         let rows = match self.db() {
             Db::Postgres(_) => {
-                params.push(Param::History(vec![seq]));
+                params.extend([Param::History(vec![seq]), RING_MAX.into()]);
                 self.db().write(postgres::CLAIM, &params).await?
             }
             Db::Sqlite { .. } => claim_sqlite(self.db(), &params, request).await?,
@@ -61,7 +64,7 @@ impl Store {
 
 /// SQLite has no lateral joins: the shares are taken one owner after the other, in one transaction.
 async fn claim_sqlite(db: &Db, params: &[Param], request: ClaimRequest) -> Result<Vec<Row>, Error> {
-    let turn = params![request.lane.as_str(), request.after, postgres::RING_MAX];
+    let turn = params![request.lane.as_str(), request.after, RING_MAX];
     // Looked at before the write lock is taken: an idle worker must not hold up those who have work.
     if db.read(sqlite::TURN, turn).await?.is_empty() {
         return Ok(Vec::new());

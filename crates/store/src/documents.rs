@@ -175,7 +175,9 @@ pub(crate) struct News {
 pub(crate) async fn give_up(tx: &mut Tx, files: &[uuid::Uuid], wait: Duration) -> Result<(), Error> {
     let ids = json!(files.iter().map(|id| json!({ "id": id })).collect::<Vec<_>>()).to_string();
     tx.run(TRASH, &[Param::Rows(ids.clone()), crate::micros(wait).into()]).await?;
-    tx.run(FORGET, &[Param::Rows(ids)]).await.map(drop)
+    tx.begin_retention().await?;
+    tx.run(FORGET, &[Param::Rows(ids)]).await?;
+    tx.end_retention().await
 }
 
 /// The state of a job to which this may happen.

@@ -50,8 +50,6 @@ pub trait BornClaimed: Send + Sync {
     fn start(self: Box<Self>, job: Claimed);
 }
 
-/// Two processes that number an entry alike try again; a third time is as unlikely as it sounds.
-const COLLISIONS_MAX: usize = 5;
 /// Requests that wait for the next commit. Bounded: callers wait when it is full, nothing is dropped.
 const WAITING_MAX: usize = 10_000;
 /// Jobs in one commit. Larger ones hold their first caller up for longer than they help the last.
@@ -266,10 +264,10 @@ impl Store {
 
     /// Accepts one job. When this returns, the job is durable.
     pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued, Error> {
-        job.check()?;
         if job.idempotency_key.is_some() || job.dedupe_key.is_some() {
-            return self.enqueue_by_key(job, Beside::Nothing).await;
+            return self.enqueue_with(job, Beside::Nothing).await;
         }
+        job.check()?;
         let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
         let id = row.id;
         self.reserve_slot(&mut row);
@@ -278,20 +276,6 @@ impl Store {
         self.inner.group.sender.send(Request { row, reply }).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())??;
         Ok(Enqueued::New(id))
-    }
-
-    /// Tries again what another process that numbered an entry alike kept from being written.
-    pub(crate) async fn unless_collided<T, F>(&self, write: impl Fn() -> F) -> Result<T, Error>
-    where
-        F: Future<Output = Result<T, Error>>,
-    {
-        for _ in 1..COLLISIONS_MAX {
-            match write().await {
-                Err(Error::Collision) => {}
-                answer => return answer,
-            }
-        }
-        write().await
     }
 
     /// Accepts many jobs at once, all or none. Keys are not looked at: use [`Store::enqueue`] for those.

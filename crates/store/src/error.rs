@@ -78,9 +78,7 @@ pub enum Error {
     )]
     Unavailable(String),
     /// The database refuses to be written.
-    #[error(
-        "The database is read-only: {0}. Point --database at the primary, or make the file and its directory writable."
-    )]
+    #[error("The database is read-only: {0}")]
     ReadOnly(String),
     /// There is no space left.
     #[error(

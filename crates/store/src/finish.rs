@@ -5,11 +5,13 @@ use crate::checks::{ADD_CHECKS, check_row};
 use crate::db::{Param, Row, blank_nuls};
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
+use crate::mint::unless_taken;
+use crate::workers::fences;
 use jiff::Timestamp;
 use ode_job::settle::Spent;
 use ode_job::{
-    Artifact, Attempt, Check, Claimed, Ended, FailureKind, JobId, RetryPolicy, Settled, State, Step, Verdict,
-    WorkerId, settle,
+    Artifact, Attempt, Check, Claimed, Ended, ErrorCode, Event, FailureKind, JobId, Pipeline, Refused,
+    RetryPolicy, Settled, State, Step, Verdict, WorkerId, settle,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -56,15 +58,19 @@ impl Finish {
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finished {
-    /// Written: the job's new state, and when it is tried again, if it is.
+    /// Written: the job's new state, when it is tried again, if it is, and why it was not done.
     Written {
         /// The new state.
         state: State,
         /// The next try.
         run_at: Option<Timestamp>,
+        /// What went wrong, or that a person had asked to stop it.
+        code: Option<ErrorCode>,
     },
     /// The lease was lost; nothing was changed.
     LeaseLost,
+    /// The database did not take it, for this reason; nothing was changed, and the lease runs out.
+    Unwritten(String),
 }
 
 /// A job at a known fence and state, and what was decided about it.
@@ -72,7 +78,7 @@ pub(crate) struct Change {
     pub(crate) id: JobId,
     pub(crate) fence: i64,
     pub(crate) from: State,
-    pub(crate) pipeline: ode_job::Pipeline,
+    pub(crate) pipeline: Pipeline,
     pub(crate) settled: Settled,
     pub(crate) result: Option<Value>,
     /// Whether a person asked for the next stage.
@@ -82,6 +88,81 @@ pub(crate) struct Change {
     pub(crate) meta: Option<Value>,
     /// Whose attempt it ends, if it ends one.
     pub(crate) worker: Option<WorkerId>,
+}
+
+impl Change {
+    /// A decision that brings nothing but the job's new state.
+    pub(crate) fn new(id: JobId, standing: Standing, settled: Settled) -> Self {
+        let Standing { pipeline, state, fence } = standing;
+        Change {
+            id,
+            fence,
+            from: state,
+            pipeline,
+            settled,
+            result: None,
+            advance: false,
+            artifacts: Vec::new(),
+            checks: Vec::new(),
+            meta: None,
+            worker: None,
+        }
+    }
+}
+
+/// A job as it was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing {
+    pub(crate) pipeline: Pipeline,
+    pub(crate) state: State,
+    pub(crate) fence: i64,
+}
+
+impl Standing {
+    pub(crate) fn read(row: &Row) -> Result<Self, Error> {
+        let fence = row.opt_int("fence")?.unwrap_or_default();
+        Ok(Standing { pipeline: row.name("pipeline")?, state: row.name("state")?, fence })
+    }
+
+    pub(crate) fn step(&self, event: Event) -> Result<Step, Refused> {
+        let to = self.pipeline.next(self.state, event)?;
+        Ok(Step { event, from: self.state, to })
+    }
+}
+
+/// What became of changes.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    /// Jobs that were still as they were when it was decided.
+    written: Vec<JobId>,
+    /// Jobs that could not be written, and why.
+    unwritten: Vec<(Vec<JobId>, Error)>,
+}
+
+impl Applied {
+    /// The jobs that were written, for those to whom one that could not be is bad news enough.
+    pub(crate) fn all(self) -> Result<Vec<JobId>, Error> {
+        match self.unwritten.into_iter().next() {
+            Some((_, error)) => Err(error),
+            None => Ok(self.written),
+        }
+    }
+
+    fn add(&mut self, changes: &[Change], answer: Result<Vec<JobId>, Error>) {
+        match answer {
+            Ok(written) => self.written.extend(written),
+            Err(error) => self.unwritten.push((changes.iter().map(|change| change.id).collect(), error)),
+        }
+    }
+
+    /// What became of each, unless nothing at all could be written.
+    fn each(self) -> Result<(HashSet<JobId>, HashMap<JobId, String>), Error> {
+        if self.written.is_empty() {
+            return Ok((self.all()?.into_iter().collect(), HashMap::new()));
+        }
+        let why = |(ids, error): (Vec<JobId>, Error)| ids.into_iter().map(move |id| (id, error.to_string()));
+        Ok((self.written.into_iter().collect(), self.unwritten.into_iter().flat_map(why).collect()))
+    }
 }
 
 /// What changes that share one statement have in common.
@@ -109,57 +190,71 @@ impl Likeness {
 
 impl Store {
     /// Ends attempts, many at once. Answers in the order asked.
-    pub async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Error> {
+    ///
+    /// An error means that none of them is written; where only some could not be, the answer says which.
+    pub async fn finish(&self, mut batch: Vec<Finish>) -> Result<Vec<Finished>, Error> {
+        self.heed_stops(&mut batch).await;
         let now = Timestamp::now();
         let changes = batch.into_iter().map(|finish| decide(finish, now)).collect::<Result<Vec<_>, _>>()?;
-        let keys: Vec<_> =
-            changes.iter().map(|change| (change.id, change.settled.state, run_at(change))).collect();
-        let written: HashSet<JobId> = self.apply(changes).await?.into_iter().collect();
-        let answer = |(id, state, run_at): (JobId, State, Option<Timestamp>)| {
-            if written.contains(&id) { Finished::Written { state, run_at } } else { Finished::LeaseLost }
+        let answers: Vec<_> = changes.iter().map(|change| (change.id, written_as(change))).collect();
+        let (written, mut unwritten) = self.apply(changes).await.each()?;
+        let answer = |(id, answer): (JobId, Finished)| match unwritten.remove(&id) {
+            Some(reason) => Finished::Unwritten(reason),
+            None if written.contains(&id) => answer,
+            None => Finished::LeaseLost,
         };
-        Ok(keys.into_iter().map(answer).collect())
+        Ok(answers.into_iter().map(answer).collect())
     }
 
-    /// Writes decided changes; answers the jobs that were still as they were when it was decided.
-    pub(crate) async fn apply(&self, changes: Vec<Change>) -> Result<Vec<JobId>, Error> {
+    /// A person's wish to end a job outlives an attempt that went wrong before anybody told it. Where it cannot be
+    /// asked for, it stays with the job, and stops the next attempt.
+    async fn heed_stops(&self, batch: &mut [Finish]) {
+        let unheard = |finish: &Finish| !matches!(finish.ended, Ended::Succeeded | Ended::Stopped);
+        let leases = batch.iter().filter(|finish| unheard(finish)).map(|finish| &finish.job.lease);
+        let leases: Vec<_> = leases.map(|lease| (lease.job(), lease.fence())).collect();
+        if leases.is_empty() {
+            return;
+        }
+        let rows = self.db().read(WISHED, &[fences(leases.iter())]).await.unwrap_or_default();
+        let wished: HashSet<JobId> = rows.iter().filter_map(|row| row.job("id").ok()).collect();
+        for finish in batch.iter_mut().filter(|finish| unheard(finish)) {
+            if wished.contains(&finish.job.lease.job()) {
+                finish.ended = Ended::Stopped;
+            }
+        }
+    }
+
+    /// Writes decided changes.
+    pub(crate) async fn apply(&self, changes: Vec<Change>) -> Applied {
         let mut alike: HashMap<Likeness, Vec<Change>> = HashMap::new();
         for change in changes {
             alike.entry(Likeness::of(&change)).or_default().push(change);
         }
-        let mut written = Vec::new();
+        let mut applied = Applied::default();
         for (likeness, mut changes) in alike {
             // In the order of their ids, so that two writers of overlapping batches cannot wait for each other.
             changes.sort_unstable_by_key(|change| change.id);
             match self.apply_alike(&likeness, &changes).await {
                 // One change that the database refuses must not take its neighbours with it.
                 Err(Error::Database(_)) if changes.len() > 1 => {
-                    written.extend(self.apply_one_by_one(&likeness, &changes).await?);
+                    for change in changes.chunks(1) {
+                        applied.add(change, self.apply_alike(&likeness, change).await);
+                    }
                 }
-                answer => written.extend(answer?),
+                answer => applied.add(&changes, answer),
             }
         }
-        if !written.is_empty() {
+        if !applied.written.is_empty() {
             self.nudge();
         }
-        Ok(written)
-    }
-
-    async fn apply_one_by_one(&self, likeness: &Likeness, changes: &[Change]) -> Result<Vec<JobId>, Error> {
-        let mut written = Vec::new();
-        for change in changes {
-            match self.apply_alike(likeness, std::slice::from_ref(change)).await {
-                Err(error @ Error::Database(_)) => {
-                    let id = change.id;
-                    tracing::error!(job.id = %id, %error, "what became of job {id} cannot be written; its lease runs out");
-                }
-                answer => written.extend(answer?),
-            }
-        }
-        Ok(written)
+        applied
     }
 
     async fn apply_alike(&self, likeness: &Likeness, changes: &[Change]) -> Result<Vec<JobId>, Error> {
+        unless_taken(|| self.apply_numbered(likeness, changes)).await
+    }
+
+    async fn apply_numbered(&self, likeness: &Likeness, changes: &[Change]) -> Result<Vec<JobId>, Error> {
         let Likeness { steps, from, to, is_end, worker } = likeness;
         let is_end = *is_end;
         let seqs: Vec<i64> = steps.iter().map(|_| self.inner.mint.seq()).collect();
@@ -193,15 +288,13 @@ impl Store {
         let mut is_first = true;
         loop {
             match self.write_alike(sql, &params, changes).await {
+                // Other numbers will do, and waiting will not.
+                Err(Error::Collision) => return Err(Error::Collision),
                 Ok(mut written) => {
                     if let Some(seq) = seqs.last().filter(|_| !is_first && written.len() < changes.len()) {
                         written.extend(self.written_before(changes, *seq).await?);
                     }
                     return Ok(written);
-                }
-                // Nothing was written, so nothing is lost by beginning again with new numbers.
-                Err(Error::Collision) => {
-                    return Box::pin(self.apply_alike(likeness, changes)).await;
                 }
                 Err(error) if error.is_passing() && tokio::time::Instant::now() < deadline => {
                     tracing::warn!(%error, "{} changes are not written yet; trying again", changes.len());
@@ -266,6 +359,8 @@ impl Store {
 /// Changes that cannot be written are tried again for this long: as long as the leases they were made under.
 const RETRY_FOR: Duration = Duration::from_secs(300);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
+const WISHED: &str = "SELECT l.id FROM {rows $1: id uuid, fence int}
+    JOIN job_live l ON l.id = r.id AND l.fence = r.fence WHERE l.stop_at IS NOT NULL";
 const WRITTEN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id = r.id
     WHERE {told jobs.history}";
 
@@ -289,9 +384,9 @@ fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
     let is_shown = |file: &Artifact| is_success || is_spent && SHOWS_WHY.contains(&file.role.as_str());
     let artifacts = artifacts.into_iter().filter(is_shown).collect();
     let checks = if is_success { checks } else { Vec::new() };
-    let (id, fence) = (job.lease.job(), job.lease.fence());
+    let standing = Standing { pipeline, state: from, fence: job.lease.fence() };
     let worker = Some(job.lease.worker());
-    Ok(Change { id, fence, from, pipeline, settled, result, advance: false, artifacts, checks, meta, worker })
+    Ok(Change { result, artifacts, checks, meta, worker, ..Change::new(job.lease.job(), standing, settled) })
 }
 
 /// Roles of the files that show why an attempt failed.
@@ -322,11 +417,14 @@ fn particulars(attempt: u32, settled: &Settled, notes: Map<String, Value>) -> Op
     meta
 }
 
-fn run_at(change: &Change) -> Option<Timestamp> {
-    match change.settled.verdict {
-        Verdict::Again { run_at, .. } => Some(run_at),
+/// The answer where the lease still holds.
+fn written_as(change: &Change) -> Finished {
+    let Settled { state, verdict, failure, .. } = &change.settled;
+    let run_at = match verdict {
+        Verdict::Again { run_at, .. } => Some(*run_at),
         Verdict::End | Verdict::GoOn => None,
-    }
+    };
+    Finished::Written { state: *state, run_at, code: failure.as_ref().map(|failure| failure.code) }
 }
 
 /// What a job's end leaves behind beside its id; what is not there is not said.
@@ -373,6 +471,8 @@ fn move_row(change: &Change) -> Value {
         // A try that was handed back did not happen.
         "attempts": -i32::from(matches!(spent, Some(Spent::HandedBack | Spent::Postponed))), "retries": i32::from(spent == Some(Spent::Retry)),
         "crashes": i32::from(spent == Some(Spent::Crash)), "advance": i32::from(change.advance),
+        // A wish to stop it is for the attempt that comes next, where one does.
+        "keeps_wish": i32::from(spent.is_some()),
     })
 }
 

@@ -124,6 +124,11 @@ impl Store {
                 Finding::bad(name, shown, advice)
             });
         }
+        // Undone with the transaction, which begins on a file that cannot be written as well.
+        findings.push(match tx.run("PRAGMA user_version = 0", params![]).await {
+            Ok(_) => Finding::ok("writable", "yes"),
+            Err(error) => Finding::bad("writable", error.to_string(), "Check the permissions and the disk."),
+        });
         Ok(findings)
     }
 

@@ -6,6 +6,7 @@ use crate::db::{Param, Row, Tx, params};
 use crate::enqueue::{Enqueued, NewRow, fingerprint};
 use crate::error::Error;
 use crate::maps::FrozenMap;
+use crate::mint::unless_taken;
 use crate::orders::{PaidOrder, grant};
 use jiff::Timestamp;
 use ode_job::{Artifact, JobId, NewJob};
@@ -130,7 +131,7 @@ impl Store {
     /// Accepts a job with what is stored in the same transaction.
     pub(crate) async fn enqueue_with(&self, job: NewJob, beside: Beside) -> Result<Enqueued, Error> {
         job.check()?;
-        self.unless_collided(|| self.enqueue_by_key(job.clone(), beside.clone())).await
+        unless_taken(|| self.enqueue_by_key(job.clone(), beside.clone())).await
     }
 
     /// Accepts a job under its keys, with the next commit.

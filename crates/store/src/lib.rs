@@ -59,7 +59,7 @@ pub use incoming::Incoming;
 pub use keys::{ApiKey, KeyText, NewKey, OwnerKind, Principal};
 pub use limiter::{Limiter, Rate};
 pub use maps::{FrozenMap, MapPage, PrintableMap, Printing, Prints, UserMap};
-pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus};
+pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus, Taken};
 pub use orders::{Asked, OrderRecord, OrderStepRecord, PaidOrder, Seen, SpendCap};
 pub use overview::{Converting, LiveJobs, Overview};
 pub use owned::{OwnedFilter, OwnedJob, OwnedPage, Setback};
@@ -174,13 +174,13 @@ impl Store {
     }
 
     /// Takes schema versions above `target` away, with all they hold.
-    pub async fn migrate_down(&self, target: i64) -> Result<Vec<i64>, Error> {
+    pub async fn migrate_down(&self, target: i64) -> Result<Taken, Error> {
         let taken = migrate::down(self.db(), target).await;
         self.db().forget_tables();
         taken
     }
 
-    /// Every schema version and whether it is applied.
+    /// Every schema version and whether it is applied, also those that this program does not know.
     pub async fn migrate_status(&self) -> Result<Vec<MigrationStatus>, Error> {
         migrate::status(&self.inner.db).await
     }

@@ -13,6 +13,12 @@ struct Migration {
     down: [&'static str; 2],
 }
 
+impl Migration {
+    fn is_in(&self, applied: &[Status]) -> bool {
+        applied.iter().any(|line| line.version == self.version)
+    }
+}
+
 macro_rules! migration {
     ($version:literal, $name:literal) => {
         Migration {
@@ -51,7 +57,12 @@ const CREATE_POSTGRES: &str = "CREATE TABLE IF NOT EXISTS ode_schema (
     version bigint PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())";
 const CREATE_SQLITE: &str = "CREATE TABLE IF NOT EXISTS ode_schema (
     version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT";
-const APPLIED: &str = "SELECT version, applied_at FROM ode_schema ORDER BY version";
+const APPLIED: &str = "SELECT version, name, applied_at FROM ode_schema ORDER BY version";
+/// Dropping a role takes it from its members without a word.
+const MEMBERS: &str = "SELECT m.rolname::text AS name FROM pg_auth_members a
+    JOIN pg_roles r ON r.oid = a.roleid JOIN pg_roles m ON m.oid = a.member
+    WHERE r.rolname = 'ode_api' AND m.rolname <> current_user ORDER BY m.rolname";
+const ROLE: &str = "SELECT 1 AS one FROM pg_roles WHERE rolname = 'ode_api'";
 const RECORD: &str = "INSERT INTO ode_schema (version, name, applied_at) VALUES ($1, $2, {now})";
 const FORGET: &str = "DELETE FROM ode_schema WHERE version = $1";
 
@@ -64,6 +75,17 @@ pub struct Status {
     pub name: String,
     /// When it was applied, if it was.
     pub applied_at: Option<Timestamp>,
+    /// Whether this program knows it; a newer one made it otherwise.
+    pub is_known: bool,
+}
+
+/// What was taken away.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// The versions, newest first.
+    pub versions: Vec<i64>,
+    /// Roles that were members of `ode_api`, where that role went too.
+    pub members: Vec<String>,
 }
 
 /// Brings the schema to the newest version; answers the versions that were missing.
@@ -76,9 +98,7 @@ async fn try_up(db: &Db) -> Result<Vec<i64>, Error> {
     let applied = applied(&mut tx).await?;
     check_not_newer(&applied)?;
     let mut done = Vec::new();
-    for migration in
-        MIGRATIONS.iter().filter(|migration| !applied.iter().any(|(v, _)| *v == migration.version))
-    {
+    for migration in MIGRATIONS.iter().filter(|migration| !migration.is_in(&applied)) {
         run(&mut tx, migration.up).await?;
         tx.run(RECORD, params![migration.version, migration.name]).await?;
         done.push(migration.version);
@@ -88,27 +108,35 @@ async fn try_up(db: &Db) -> Result<Vec<i64>, Error> {
 }
 
 /// Takes versions above `target` away, newest first. Down to zero nothing of ODE is left.
-pub(crate) async fn down(db: &Db, target: i64) -> Result<Vec<i64>, Error> {
+pub(crate) async fn down(db: &Db, target: i64) -> Result<Taken, Error> {
     unless_deadlocked(|| try_down(db, target)).await
 }
 
-async fn try_down(db: &Db, target: i64) -> Result<Vec<i64>, Error> {
+async fn try_down(db: &Db, target: i64) -> Result<Taken, Error> {
     let mut tx = lock(db).await?;
     let applied = applied(&mut tx).await?;
     check_not_newer(&applied)?;
-    let mut done = Vec::new();
-    for migration in MIGRATIONS.iter().rev().filter(|migration| migration.version > target) {
-        if applied.iter().any(|(version, _)| *version == migration.version) {
-            run(&mut tx, migration.down).await?;
-            tx.run(FORGET, params![migration.version]).await?;
-            done.push(migration.version);
-        }
+    let members = members(&mut tx).await?;
+    let mut versions = Vec::new();
+    let above = MIGRATIONS.iter().rev().filter(|migration| migration.version > target);
+    for migration in above.filter(|migration| migration.is_in(&applied)) {
+        run(&mut tx, migration.down).await?;
+        tx.run(FORGET, params![migration.version]).await?;
+        versions.push(migration.version);
     }
     if target == 0 {
         tx.run("DROP TABLE ode_schema", params![]).await?;
     }
+    let is_role_gone = !members.is_empty() && tx.run(ROLE, params![]).await?.is_empty();
     tx.commit().await?;
-    Ok(done)
+    Ok(Taken { versions, members: if is_role_gone { members } else { Vec::new() } })
+}
+
+async fn members(tx: &mut Tx) -> Result<Vec<String>, Error> {
+    match tx.dialect() {
+        Dialect::Postgres => tx.run(MEMBERS, params![]).await?.iter().map(|row| row.text("name")).collect(),
+        Dialect::Sqlite => Ok(Vec::new()),
+    }
 }
 
 /// The databases of one server share a role. Two that change it at once may wait for each other, and the server ends one of
@@ -131,19 +159,24 @@ where
 pub(crate) async fn status(db: &Db) -> Result<Vec<Status>, Error> {
     // Without a transaction: readiness asks this often, and must not stand in line with those who write.
     let is_there = !db.read(exists_sql(db.dialect()), params![]).await?.is_empty();
-    let applied = if is_there { versions(&db.read(APPLIED, params![]).await?)? } else { Vec::new() };
-    check_not_newer(&applied)?;
-    let line = |migration: &Migration| Status {
+    let applied = if is_there { lines(&db.read(APPLIED, params![]).await?)? } else { Vec::new() };
+    let missing = MIGRATIONS.iter().filter(|migration| !migration.is_in(&applied)).map(|migration| Status {
         version: migration.version,
         name: migration.name.to_owned(),
-        applied_at: applied.iter().find(|(version, _)| *version == migration.version).map(|(_, at)| *at),
-    };
-    Ok(MIGRATIONS.iter().map(line).collect())
+        applied_at: None,
+        is_known: true,
+    });
+    let missing: Vec<Status> = missing.collect();
+    let mut status = [applied, missing].concat();
+    status.sort_by_key(|line| line.version);
+    Ok(status)
 }
 
 /// Refuses a database that this program would misunderstand.
 pub(crate) async fn check(db: &Db) -> Result<(), Error> {
-    let missing = status(db).await?.into_iter().filter(|line| line.applied_at.is_none()).count();
+    let status = status(db).await?;
+    check_not_newer(&status)?;
+    let missing = status.into_iter().filter(|line| line.applied_at.is_none()).count();
     if missing > 0 {
         return Err(Error::Schema(format!(
             "The database is {missing} schema version(s) behind this program. Run `ode migrate up`."
@@ -152,8 +185,8 @@ pub(crate) async fn check(db: &Db) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_not_newer(applied: &[(i64, Timestamp)]) -> Result<(), Error> {
-    match applied.iter().map(|(version, _)| *version).max() {
+fn check_not_newer(applied: &[Status]) -> Result<(), Error> {
+    match applied.iter().map(|line| line.version).max() {
         Some(found) if found > NEWEST => Err(Error::Schema(format!(
             "The database has schema version {found} and this program knows {NEWEST}. Use a newer ode; nothing was changed."
         ))),
@@ -184,12 +217,17 @@ fn exists_sql(dialect: Dialect) -> &'static str {
     }
 }
 
-async fn applied(tx: &mut Tx) -> Result<Vec<(i64, Timestamp)>, Error> {
-    versions(&tx.run(APPLIED, params![]).await?)
+async fn applied(tx: &mut Tx) -> Result<Vec<Status>, Error> {
+    lines(&tx.run(APPLIED, params![]).await?)
 }
 
-fn versions(rows: &[Row]) -> Result<Vec<(i64, Timestamp)>, Error> {
-    rows.iter().map(|row| Ok((row.int("version")?, row.moment("applied_at")?))).collect()
+fn lines(rows: &[Row]) -> Result<Vec<Status>, Error> {
+    let line = |row: &Row| {
+        let version = row.int("version")?;
+        let is_known = MIGRATIONS.iter().any(|migration| migration.version == version);
+        Ok(Status { version, name: row.text("name")?, applied_at: row.opt_moment("applied_at")?, is_known })
+    };
+    rows.iter().map(line).collect()
 }
 
 async fn run(tx: &mut Tx, files: [&'static str; 2]) -> Result<(), Error> {

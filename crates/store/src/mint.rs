@@ -1,5 +1,6 @@
 //! New names: ids of jobs and numbers of journal entries, made by this process without asking the database.
 
+use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::JobId;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -37,15 +38,10 @@ impl Mint {
         JobId::build(Timestamp::now(), mixed(self.seed.wrapping_add(u64::from(counter))), counter)
     }
 
-    /// The least number that an entry of this moment can have.
-    pub(crate) fn seq_at(&self, moment: Timestamp) -> i64 {
-        (moment.as_millisecond() - SEQ_EPOCH_MILLIS).max(0) << SEQ_BITS
-    }
-
     /// The number of a new journal entry: grows with time, differs between processes, fits SQL's bigint.
     ///
     /// Two processes may meet; the journal's primary key then refuses the second, which is written again with a
-    /// new number (see [`crate::Error::is_passing`]).
+    /// new number (see [`unless_taken`]).
     pub(crate) fn seq(&self) -> i64 {
         let fresh = seq_at(Timestamp::now()).cast_unsigned() | self.salt;
         let next = |last: u64| Some(fresh.max(last + 1));
@@ -55,7 +51,25 @@ impl Mint {
     }
 }
 
-/// The lowest number of a moment.
+/// Two processes that number an entry alike try again; a third time is as unlikely as it sounds.
+const TAKEN_MAX: usize = 5;
+
+/// Makes a write that tells of itself under new numbers: again where another process was quicker to take one of them,
+/// since nothing is written then.
+pub(crate) async fn unless_taken<T, F>(write: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    for _ in 1..TAKEN_MAX {
+        match write().await {
+            Err(Error::Collision) => {}
+            answer => return answer,
+        }
+    }
+    write().await
+}
+
+/// The least number that an entry of this moment can have.
 pub(crate) fn seq_at(moment: Timestamp) -> i64 {
     (moment.as_millisecond() - SEQ_EPOCH_MILLIS).max(0) << SEQ_BITS
 }

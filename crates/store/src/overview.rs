@@ -41,6 +41,8 @@ pub struct Overview {
     pub live: Vec<LiveJobs>,
     /// Worker processes that are alive.
     pub workers_alive: usize,
+    /// Lanes in which jobs wait although none of them works there.
+    pub unserved: Vec<Lane>,
     /// Where the breakers of what they depend on stand: the worst of what living workers say of each.
     pub breakers: Vec<Standing>,
 }
@@ -68,7 +70,8 @@ impl Store {
         let live = rows.iter().map(live_jobs).collect::<Result<Vec<_>, _>>()?;
         let workers = self.workers().await?;
         let alive: Vec<&WorkerRecord> = workers.iter().filter(|worker| worker.is_alive).collect();
-        Ok(Overview { live, workers_alive: alive.len(), breakers: worst(&alive) })
+        let (unserved, breakers) = (unserved(&live, &workers), worst(&alive));
+        Ok(Overview { live, workers_alive: alive.len(), unserved, breakers })
     }
 }
 
@@ -85,18 +88,25 @@ fn live_jobs(row: &Row) -> Result<LiveJobs, Error> {
     })
 }
 
+/// Whether a worker takes jobs of this lane. One that has not said yet what it does may be one that does.
+fn serves(worker: &WorkerRecord, lane: Lane) -> bool {
+    let slots = &worker.about.slots;
+    worker.is_alive && !worker.is_draining && (slots.is_empty() || slots.contains_key(&lane))
+}
+
+fn unserved(live: &[LiveJobs], workers: &[WorkerRecord]) -> Vec<Lane> {
+    let waiting = live.iter().filter(|jobs| jobs.waiting > 0);
+    let lanes = waiting.filter_map(|jobs| jobs.pipeline.lane(jobs.state));
+    lanes.filter(|lane| !workers.iter().any(|worker| serves(worker, *lane))).collect()
+}
+
 fn converting(workers: &[WorkerRecord]) -> Converting {
-    // One that has not said yet what it does may be one that converts.
-    let converts = |worker: &&WorkerRecord| {
-        let slots = &worker.about.slots;
-        worker.is_alive && !worker.is_draining && (slots.is_empty() || slots.contains_key(&Lane::Xml))
-    };
     let is_away = |worker: &WorkerRecord| {
         let gateways = worker.about.breakers.iter().filter(|standing| standing.name.starts_with(GATEWAY));
         let mut gateways = gateways.peekable();
         gateways.peek().is_some() && gateways.all(|gateway| gateway.away_since.is_some())
     };
-    let there: Vec<&WorkerRecord> = workers.iter().filter(converts).collect();
+    let there: Vec<&WorkerRecord> = workers.iter().filter(|worker| serves(worker, Lane::Xml)).collect();
     match there.as_slice() {
         [] => Converting::Nobody,
         there if there.iter().all(|worker| is_away(worker)) => Converting::Away,
@@ -149,11 +159,14 @@ impl Overview {
             1 => "1 is alive".to_owned(),
             count => format!("{count} are alive"),
         };
-        if self.workers_alive == 0 && self.waiting() > 0 {
-            let advice = "Start one with `ode worker` or `ode serve`: jobs wait and nobody works on them.";
-            return Finding::bad("workers", found, advice);
+        if self.unserved.is_empty() {
+            return Finding::ok("workers", found);
         }
-        Finding::ok("workers", found)
+        let lanes: Vec<&str> = self.unserved.iter().map(|lane| lane.as_str()).collect();
+        let found = format!("{found}, nobody works on {}", lanes.join(" and "));
+        let advice = "Start one with `ode worker` or `ode serve`: jobs wait and nobody works on them. Where one runs, it \
+             has no handler for them; its first lines in the log say which it has.";
+        Finding::bad("workers", found, advice)
     }
 
     /// Waiting is no fault by itself: who watches decides how long is too long.
@@ -217,10 +230,26 @@ mod tests {
     fn waiting_is_bad_news_only_where_nobody_works() {
         let idle = Overview::default();
         assert_eq!(bad(&idle), [""; 0]);
-        let stuck = Overview { live: vec![waiting(2)], ..Overview::default() };
+        let works = Overview { live: vec![waiting(2)], workers_alive: 1, ..Overview::default() };
+        assert_eq!(bad(&works), [""; 0]);
+        let stuck = Overview { workers_alive: 0, unserved: vec![Lane::Xml], ..works };
         assert_eq!(bad(&stuck), ["workers"]);
-        assert_eq!(bad(&Overview { workers_alive: 1, ..stuck.clone() }), [""; 0]);
+        assert_eq!(stuck.findings()[0].found, "0 are alive, nobody works on xml");
         assert_eq!(stuck.findings()[1].found, "2 waiting, the oldest for 7 s");
+    }
+
+    #[test]
+    fn a_lane_is_served_by_a_living_worker_that_takes_from_it() {
+        let check = |workers: &[WorkerRecord], expected: &[Lane]| {
+            assert_eq!(unserved(&[waiting(1)], workers), expected, "{workers:?}");
+        };
+        check(&[], &[Lane::Xml]);
+        check(&[worker(&[Lane::Html], vec![])], &[Lane::Xml]);
+        check(&[WorkerRecord { is_alive: false, ..worker(&[Lane::Xml], vec![]) }], &[Lane::Xml]);
+        check(&[WorkerRecord { is_draining: true, ..worker(&[Lane::Xml], vec![]) }], &[Lane::Xml]);
+        check(&[worker(&[Lane::Html], vec![]), worker(&[Lane::Xml], vec![])], &[]);
+        check(&[worker(&[], vec![])], &[]);
+        assert_eq!(unserved(&[waiting(0)], &[]), []);
     }
 
     fn worker(slots: &[Lane], breakers: Vec<Standing>) -> WorkerRecord {

@@ -3,9 +3,10 @@
 //! Each reads the job, asks the machine, and writes under the fence and state it read. If a worker was quicker,
 //! the write changes nothing and the question is asked again, of the job as it is now.
 
-use crate::db::{Param, Row, params};
+use crate::db::{Param, params};
 use crate::error::Error;
-use crate::finish::Change;
+use crate::finish::{Change, Standing};
+use crate::mint::unless_taken;
 use crate::scripts::gate::{Gate, Wait};
 use crate::scripts::secrets;
 use crate::{Store, micros};
@@ -50,6 +51,10 @@ impl Store {
 
     /// The same with secrets that replace those which were sent with the job, and how long they are kept should it fail.
     pub async fn retry_with(&self, id: JobId, secret: Option<(Sealed, Duration)>) -> Result<State, Error> {
+        unless_taken(|| self.reopen(id, secret.as_ref())).await
+    }
+
+    async fn reopen(&self, id: JobId, secret: Option<&(Sealed, Duration)>) -> Result<State, Error> {
         let standing = self.standing(id).await?;
         let retried = standing.step(Event::Retried)?;
         let is_script = standing.pipeline == Pipeline::Script;
@@ -73,7 +78,7 @@ impl Store {
             tx.run(COME_DUE, params![id]).await?;
         }
         if is_script {
-            secrets::renew(&mut tx, id, secret.as_ref()).await?;
+            secrets::renew(&mut tx, id, secret).await?;
         }
         tx.run(REOPENED, params![id]).await?;
         for (step, seq) in steps.iter().zip(seqs) {
@@ -104,7 +109,10 @@ impl Store {
         let step = standing.step(Event::Cancelled)?;
         let settled = Settled { steps: vec![step], state: step.to, verdict: Verdict::End, failure: None };
         let meta = json!({ "code": ErrorCode::Cancelled, "message": why, "needs": needs });
-        self.apply(vec![Change { meta: Some(meta), ..standing.change(id, settled) }]).await.map(drop)
+        self.apply(vec![Change { meta: Some(meta), ..Change::new(id, standing, settled) }])
+            .await
+            .all()
+            .map(drop)
     }
 
     /// Gives up a job that waits, with a reason (a dependency that is away for long).
@@ -176,8 +184,8 @@ impl Store {
                 failure.as_ref().map(|failure| json!({ "code": failure.code, "message": failure.message }));
             let settled = Settled { steps: vec![step], state: step.to, verdict, failure };
             let advance = event == Event::Advanced;
-            let change = Change { advance, meta, ..standing.change(id, settled) };
-            if !self.apply(vec![change]).await?.is_empty() {
+            let change = Change { advance, meta, ..Change::new(id, standing, settled) };
+            if !self.apply(vec![change]).await.all()?.is_empty() {
                 if let Some(lane) = standing.pipeline.lane(step.to) {
                     self.wake_everyone(lane).await;
                 }
@@ -212,9 +220,9 @@ impl Store {
                 path.map(|edge| Step { event: edge.event, from: edge.from, to: edge.to }).collect();
             let state = steps.last().map_or(standing.state, |step| step.to);
             let verdict = Verdict::Again { run_at: Timestamp::UNIX_EPOCH, spent: Spent::Nothing };
-            changes.push(standing.change(id, Settled { steps, state, verdict, failure: None }));
+            changes.push(Change::new(id, standing, Settled { steps, state, verdict, failure: None }));
         }
-        Ok(self.apply(changes).await?.len() + kept)
+        Ok(self.apply(changes).await.all()?.len() + kept)
     }
 
     /// Whether nothing is in the way of a script; one whose way is closed for good is called off.
@@ -242,39 +250,3 @@ const WAITED: &str = "SELECT id FROM job_live
 const DUE_MAX: i64 = 1000;
 const DUE: &str = "SELECT id, pipeline, state, fence, worker FROM job_live
     WHERE lane IS NULL AND run_at IS NOT NULL AND run_at <= {now} ORDER BY run_at LIMIT $1";
-
-/// A job as it was read.
-struct Standing {
-    pipeline: Pipeline,
-    state: State,
-    fence: i64,
-}
-
-impl Standing {
-    fn read(row: &Row) -> Result<Self, Error> {
-        let fence = row.opt_int("fence")?.unwrap_or_default();
-        Ok(Standing { pipeline: row.name("pipeline")?, state: row.name("state")?, fence })
-    }
-
-    /// The job as it was read, and what was decided about it.
-    fn change(&self, id: JobId, settled: Settled) -> Change {
-        Change {
-            id,
-            fence: self.fence,
-            from: self.state,
-            pipeline: self.pipeline,
-            settled,
-            result: None,
-            advance: false,
-            artifacts: Vec::new(),
-            checks: Vec::new(),
-            meta: None,
-            worker: None,
-        }
-    }
-
-    fn step(&self, event: Event) -> Result<Step, Refused> {
-        let to = self.pipeline.next(self.state, event)?;
-        Ok(Step { event, from: self.state, to })
-    }
-}

@@ -9,6 +9,7 @@ use crate::db::{Param, Row, params};
 use crate::disk::Watermark;
 use crate::documents::{News, give_up};
 use crate::error::Error;
+use crate::mint::seq_at;
 use crate::{Store, crash, micros};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -164,7 +165,7 @@ impl Store {
                 _ => cleaned.results += files,
             }
         }
-        let before = self.inner.mint.seq_at(ago(retention.events));
+        let before = seq_at(ago(retention.events));
         let rows = self.db().read(EVENTS_COUNT, params![before]).await?;
         cleaned.events_archived = rows.first().map_or(Ok(0), |row| row.int("events"))?.unsigned_abs();
         cleaned.scripts_archived = self.scripts_due(retention.scripts).await?;
@@ -258,7 +259,7 @@ impl Store {
 
     /// Puts entries of the history that are older than this into compressed files, one for each day, and removes them.
     async fn archive_events(&self, blobs: &Blobs, keep: Duration) -> Result<u64, Error> {
-        let before = self.inner.mint.seq_at(ago(keep));
+        let before = seq_at(ago(keep));
         let mut count = 0;
         while let Some(archive) = self.read_archive(before).await? {
             blobs.put_at(&archive.path(), gzip(&archive.text)?).await?;

@@ -2,14 +2,11 @@
 
 use crate::db::{Param, Row, params, without_nul};
 use crate::error::Error;
-use crate::finish::Change;
+use crate::finish::{Change, Standing};
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::record::About;
-use ode_job::{
-    Attempt, Ended, JobId, Lane, Lease, Pipeline, Progress, RetryPolicy, State, WorkerId, WorkerRecord,
-    settle,
-};
+use ode_job::{Attempt, Ended, JobId, Lane, Lease, Progress, RetryPolicy, WorkerId, WorkerRecord, settle};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -174,7 +171,8 @@ impl Store {
             i64::from(progress.percent.min(100)),
             progress.message.as_deref().map(without_nul),
             i64::from(progress.step),
-            i64::from(progress.steps),
+            // Who is at the third of two steps has at least three.
+            i64::from(progress.steps.max(progress.step)),
         ];
         self.inner.hints.progress(lease.job(), progress.percent);
         Ok(!self.db().write(&[PROGRESS], params).await?.is_empty())
@@ -195,7 +193,7 @@ impl Store {
             let changes = rows.iter().map(|row| lost(row, Ended::Lost)).collect::<Result<Vec<_>, _>>()?;
             let lanes: Vec<Lane> =
                 changes.iter().filter_map(|change| change.pipeline.lane(change.settled.state)).collect();
-            let written = self.apply(changes).await?;
+            let written = self.apply(changes).await.all()?;
             tell_rescued(&rows, &written)?;
             let count = written.len();
             rescued += count;
@@ -224,7 +222,7 @@ impl Store {
         let rows = self.db().read(STRAY, params![worker, -micros(age)]).await?;
         let strays = rows.iter().filter(|row| row.job("id").is_ok_and(|id| !known.contains(&id)));
         let changes = strays.map(|row| lost(row, Ended::HandedBack)).collect::<Result<Vec<_>, _>>()?;
-        Ok(self.apply(changes).await?.len())
+        Ok(self.apply(changes).await.all()?.len())
     }
 }
 
@@ -254,7 +252,8 @@ fn tell_rescued(lost: &[Row], rescued: &[JobId]) -> Result<(), Error> {
     Ok(())
 }
 
-fn fences<'a>(leases: impl Iterator<Item = &'a (JobId, i64)>) -> Param {
+/// Leases as rows.
+pub(crate) fn fences<'a>(leases: impl Iterator<Item = &'a (JobId, i64)>) -> Param {
     let rows = leases.map(|(id, fence)| json!({ "id": id, "fence": fence }));
     Param::rows(rows)
 }
@@ -273,10 +272,10 @@ fn renewed(rows: &[Row]) -> Result<Renewed, Error> {
 
 fn lost(row: &Row, ended: Ended) -> Result<Change, Error> {
     let count = |column| row.int(column).map(|count| u32::try_from(count).unwrap_or_default());
-    let (pipeline, from): (Pipeline, State) = (row.name("pipeline")?, row.name("state")?);
+    let standing = Standing::read(row)?;
     let attempt = Attempt {
-        pipeline,
-        state: from,
+        pipeline: standing.pipeline,
+        state: standing.state,
         retries: count("retries")?,
         // Losing a worker uses up no retry, so how many there are does not matter here.
         retries_max: 0,
@@ -286,19 +285,7 @@ fn lost(row: &Row, ended: Ended) -> Result<Change, Error> {
     let ended = if row.int("stop")? == 1 { Ended::Stopped } else { ended };
     let settled = settle(attempt, ended, &RetryPolicy::default(), Timestamp::UNIX_EPOCH, 0.0)?;
     let meta = json!({ "worker": row.opt_uuid("worker")? });
-    Ok(Change {
-        id: row.job("id")?,
-        fence: row.int("fence")?,
-        from,
-        pipeline,
-        settled,
-        result: None,
-        advance: false,
-        artifacts: Vec::new(),
-        checks: Vec::new(),
-        meta: Some(meta),
-        worker: None,
-    })
+    Ok(Change { meta: Some(meta), ..Change::new(row.job("id")?, standing, settled) })
 }
 
 fn worker(row: &Row) -> Result<WorkerRecord, Error> {

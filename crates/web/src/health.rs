@@ -41,6 +41,12 @@ pub(crate) struct Check {
     message: Option<String>,
 }
 
+impl Check {
+    fn new(name: &'static str, message: Option<String>) -> Self {
+        Check { name, ok: message.is_none(), message }
+    }
+}
+
 /// That the process lives: it answers.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Alive {
@@ -117,8 +123,8 @@ async fn examine(watcher: &Watcher) -> (Health, Vec<Finding>) {
 
 async fn check_all(watcher: &Watcher) -> Health {
     let (database, files) =
-        tokio::join!(check("database", watcher.store.check_schema()), check("files", watcher.blobs.check()));
-    let checks = vec![database, files];
+        tokio::join!(trouble("database", watcher.store.check_schema()), watcher.files_trouble());
+    let checks = vec![Check::new("database", database), Check::new("files", files)];
     Health {
         status: if checks.iter().all(|check| check.ok) { "ok" } else { "unavailable" },
         version: env!("CARGO_PKG_VERSION"),
@@ -130,9 +136,10 @@ async fn check_all(watcher: &Watcher) -> Health {
 /// Whoever asks for our health gives up after about as long, and would then not learn what is wrong.
 pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-async fn check(name: &'static str, outcome: impl Future<Output = Result<(), Error>>) -> Check {
+/// What is wrong, in words for everybody.
+pub(crate) async fn trouble(name: &str, outcome: impl Future<Output = Result<(), Error>>) -> Option<String> {
     // The database's own words may name hosts and users, which are not the public's business; the log has them.
-    let message = match tokio::time::timeout(CHECK_TIMEOUT, outcome).await {
+    match tokio::time::timeout(CHECK_TIMEOUT, outcome).await {
         Ok(Ok(())) => None,
         Ok(Err(error)) => {
             tracing::warn!(%error, "health check of {name} failed");
@@ -142,6 +149,5 @@ async fn check(name: &'static str, outcome: impl Future<Output = Result<(), Erro
             tracing::warn!("health check of {name} got no answer within {CHECK_TIMEOUT:?}");
             Some(format!("No answer within {} seconds", CHECK_TIMEOUT.as_secs()))
         }
-    };
-    Check { name, ok: message.is_none(), message }
+    }
 }

@@ -26,10 +26,11 @@ const FRESH_FOR: Duration = Duration::from_secs(2);
 /// Looks at an installation for those who watch it.
 pub struct Watcher {
     pub(crate) store: Store,
-    pub(crate) blobs: Blobs,
+    blobs: Blobs,
     disk: Watermark,
     redis_url: Option<String>,
     seen: Mutex<Option<(Instant, Look)>>,
+    files_seen: Mutex<Option<(Instant, Option<String>)>>,
 }
 
 /// What a look showed.
@@ -45,7 +46,7 @@ impl Watcher {
     /// Watches this store, these files and their disk, and Redis where there is one.
     #[must_use]
     pub fn new(store: Store, blobs: Blobs, disk: Watermark, redis_url: Option<String>) -> Self {
-        Watcher { store, blobs, disk, redis_url, seen: Mutex::new(None) }
+        Watcher { store, blobs, disk, redis_url, seen: Mutex::new(None), files_seen: Mutex::new(None) }
     }
 
     /// How things are, as of a moment ago. Many who ask at once cause one look.
@@ -60,6 +61,19 @@ impl Watcher {
         let look = Look { overview, redis_trouble };
         *seen = Some((Instant::now(), look.clone()));
         look
+    }
+
+    /// What is wrong with the file store, as of a moment ago: finding out writes a file, and anybody may ask.
+    pub(crate) async fn files_trouble(&self) -> Option<String> {
+        let mut seen = self.files_seen.lock().await;
+        if let Some((at, trouble)) = &*seen
+            && at.elapsed() < FRESH_FOR
+        {
+            return trouble.clone();
+        }
+        let trouble = health::trouble("files", self.blobs.check()).await;
+        *seen = Some((Instant::now(), trouble.clone()));
+        trouble
     }
 
     async fn overview(&self) -> Option<Arc<Overview>> {

@@ -314,8 +314,11 @@ fn too_late(limit: Duration) -> Failure {
 
 fn said(limit: Duration) -> String {
     // Rounded up: the limit was reached, and "0 s" would read like a fault of ours.
-    let seconds = limit.as_millis().div_ceil(1000);
-    if seconds >= 120 { format!("{} min", seconds.div_ceil(60)) } else { format!("{seconds} s") }
+    match limit.as_millis() {
+        millis @ ..1000 => format!("{} ms", millis.max(1)),
+        millis @ ..120_000 => format!("{} s", millis.div_ceil(1000)),
+        millis => format!("{} min", millis.div_ceil(60_000)),
+    }
 }
 
 async fn interrupted(interrupt: &mut watch::Receiver<Option<Interrupt>>) -> Interrupt {

@@ -110,6 +110,7 @@ enum Outcome {
     Postponed,
     HandedBack,
     LeaseLost,
+    Unwritten,
 }
 
 impl Outcome {
@@ -121,6 +122,7 @@ impl Outcome {
             Outcome::Postponed => "postponed",
             Outcome::HandedBack => "handed_back",
             Outcome::LeaseLost => "lease_lost",
+            Outcome::Unwritten => "unwritten",
         }
     }
 }
@@ -136,7 +138,6 @@ pub(crate) struct Memo {
     is_brisk: bool,
     /// What it will be if the lease still holds.
     outcome: Outcome,
-    code: Option<&'static str>,
     /// Why it did not work, in a sentence.
     reason: Option<String>,
 }
@@ -155,10 +156,6 @@ impl Memo {
             // Whether it is tried again is known when it is written.
             Ended::Failed(_) | Ended::TimedOut(_) | Ended::Stopped | Ended::Lost => Outcome::Failed,
         };
-        let code = match &end.ended {
-            Ended::Stopped => Some(ErrorCode::Stopped.as_str()),
-            _ => failure.map(|failure| failure.code.as_str()),
-        };
         let is_long = took.is_some_and(|took| took >= SHORT);
         let is_told =
             !is_brisk || is_long || outcome != Outcome::Done || tracing::enabled!(tracing::Level::DEBUG);
@@ -170,7 +167,6 @@ impl Memo {
             took: *took,
             is_brisk: *is_brisk,
             outcome,
-            code,
             reason: failure.map(|failure| failure.message.clone()),
         }
     }
@@ -181,18 +177,23 @@ pub(crate) fn ended(memos: &[Memo], answers: &[Finished]) {
     let mut tally = Tally::default();
     let (mut lines, mut left_out) = (0, 0);
     for (memo, answer) in memos.iter().zip(answers) {
-        let (outcome, state) = match answer {
-            Finished::LeaseLost => (Outcome::LeaseLost, None),
-            Finished::Written { state, run_at: None } => (memo.outcome, Some(*state)),
-            Finished::Written { run_at: Some(_), state } => {
-                let is_failed = memo.outcome == Outcome::Failed;
-                (if is_failed { Outcome::Retried } else { memo.outcome }, Some(*state))
+        let (outcome, state, code) = match answer {
+            Finished::LeaseLost => (Outcome::LeaseLost, None, None),
+            Finished::Unwritten(_) => (Outcome::Unwritten, None, None),
+            Finished::Written { state, run_at, code } => {
+                let outcome = match memo.outcome {
+                    Outcome::Failed if run_at.is_some() => Outcome::Retried,
+                    // A person had asked to stop it, and the attempt had not heard of that.
+                    _ if *code == Some(ErrorCode::Stopped) => Outcome::Failed,
+                    outcome => outcome,
+                };
+                (outcome, Some(*state), *code)
             }
         };
-        tally.add(memo, outcome, state);
+        tally.add(memo, outcome, state.zip(Some(code.map_or("", ErrorCode::as_str))));
         let is_news = !memo.is_brisk || memo.took.is_some_and(|took| took >= SHORT);
         let is_trouble = matches!(outcome, Outcome::Failed | Outcome::Retried | Outcome::Postponed);
-        if is_news || is_trouble && lines < LINES_MAX || outcome == Outcome::LeaseLost {
+        if is_news || is_trouble && lines < LINES_MAX || state.is_none() {
             lines += usize::from(!is_news);
             tell(memo, outcome, answer);
         } else {
@@ -208,21 +209,26 @@ pub(crate) fn ended(memos: &[Memo], answers: &[Finished]) {
 
 /// One line about how an attempt ended.
 fn tell(memo: &Memo, outcome: Outcome, answer: &Finished) {
-    let Memo { id, lane, attempt, kind, took, code, reason, .. } = memo;
+    let Memo { id, lane, attempt, kind, took, reason, .. } = memo;
     let (pipeline, duration_ms) = (lane.pipeline(), took.map(millis));
     match answer {
         Finished::LeaseLost => tracing::warn!(
             job.id = %id, job.pipeline = %pipeline, job.kind = kind, attempt, duration_ms,
             "job {id} was taken over by another worker; our result was dropped"
         ),
-        Finished::Written { state, run_at: Some(run_at) } => tracing::info!(
-            job.id = %id, job.pipeline = %pipeline, job.kind = kind, attempt, duration_ms, code, reason,
+        Finished::Unwritten(reason) => tracing::error!(
+            job.id = %id, job.pipeline = %pipeline, job.kind = kind, attempt, duration_ms, reason,
+            "what became of job {id} cannot be written; its lease runs out"
+        ),
+        Finished::Written { state, run_at: Some(run_at), code } => tracing::info!(
+            job.id = %id, job.pipeline = %pipeline, job.kind = kind, attempt, duration_ms,
+            code = code.map(ErrorCode::as_str), reason,
             outcome = outcome.as_str(), state = state.as_str(), %run_at,
             "job {id} will be tried again"
         ),
-        Finished::Written { state, run_at: None } => tracing::info!(
-            job.id = %id, job.pipeline = %pipeline, job.kind = kind, attempt, duration_ms, code,
-            outcome = outcome.as_str(), state = state.as_str(),
+        Finished::Written { state, run_at: None, code } => tracing::info!(
+            job.id = %id, job.pipeline = %pipeline, job.kind = kind, attempt, duration_ms,
+            code = code.map(ErrorCode::as_str), outcome = outcome.as_str(), state = state.as_str(),
             "job {id} is {state}"
         ),
     }
@@ -230,11 +236,12 @@ fn tell(memo: &Memo, outcome: Outcome, answer: &Finished) {
 
 /// The same for those who listen closely.
 fn whisper(memo: &Memo, outcome: Outcome, answer: &Finished) {
-    let Memo { id, lane, attempt, kind, took, code, reason, .. } = memo;
-    let Finished::Written { state, .. } = answer else { return };
+    let Memo { id, lane, attempt, kind, took, reason, .. } = memo;
+    let Finished::Written { state, code, .. } = answer else { return };
     tracing::debug!(
         job.id = %id, job.pipeline = %lane.pipeline(), job.kind = kind, attempt,
-        duration_ms = took.map(millis), code, reason, outcome = outcome.as_str(), state = state.as_str(),
+        duration_ms = took.map(millis), code = code.map(ErrorCode::as_str), reason, outcome = outcome.as_str(),
+        state = state.as_str(),
         "job {id} is {state}"
     );
 }
@@ -252,18 +259,19 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, memo: &Memo, outcome: Outcome, state: Option<State>) {
+    /// `written` is the state and the code that were, where something was.
+    fn add(&mut self, memo: &Memo, outcome: Outcome, written: Option<(State, &'static str)>) {
         let pipeline = memo.lane.pipeline().as_str();
         if let Some(took) = memo.took {
             self.durations.entry((pipeline, outcome)).or_default().push(took);
         }
-        let code = memo.code.unwrap_or_default();
-        match (outcome, state) {
-            (Outcome::Done | Outcome::Failed, Some(state)) => {
+        let Some((state, code)) = written else { return };
+        match outcome {
+            Outcome::Done | Outcome::Failed => {
                 *self.ended.entry((pipeline, state.as_str(), code)).or_default() += 1;
             }
-            (Outcome::Retried, _) => *self.retries.entry((pipeline, code)).or_default() += 1,
-            _ => {}
+            Outcome::Retried => *self.retries.entry((pipeline, code)).or_default() += 1,
+            Outcome::Postponed | Outcome::HandedBack | Outcome::LeaseLost | Outcome::Unwritten => {}
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod canvas;
 mod cover;
+mod looks;
 mod paint;
 mod path;
 mod picture;
@@ -13,7 +14,8 @@ mod record;
 mod store;
 mod trace;
 
-pub(crate) use canvas::{Canvas, Drawing, Stop, blends, colour};
+pub(crate) use canvas::{Canvas, Drawing, Stop};
+pub(crate) use looks::{blends, colour};
 pub(crate) use path::{Pen, UNIT, short};
 pub(crate) use picture::MARK;
 pub(crate) use png::{Pixels, encode};

@@ -8,7 +8,8 @@ use hayro_interpret::kurbo::{Affine, BezPath, Rect};
 use hayro_interpret::pattern::{Pattern, ShadingPattern, TilingPattern};
 use hayro_interpret::{CacheKey, FillRule};
 
-use super::canvas::{Canvas, colour, hash};
+use super::canvas::{Canvas, hash};
+use super::looks::colour;
 use super::path::{Pen, UNIT, matrix, short};
 use super::png::{Pixels, encode};
 use super::store::{Kind, Picture};

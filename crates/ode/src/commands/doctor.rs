@@ -88,7 +88,7 @@ async fn check_store(store: &Store) -> Vec<Finding> {
             findings
         }
         Err(error) => {
-            vec![schema, Finding::bad("database", error.to_string(), "Check that the server runs.")]
+            vec![schema, Finding::bad("database", error.to_string(), DATABASE_ADVICE)]
         }
     }
 }
@@ -97,7 +97,7 @@ async fn check_store(store: &Store) -> Vec<Finding> {
 async fn check_work(store: &Store) -> Vec<Finding> {
     match store.overview().await {
         Ok(overview) => overview.findings(),
-        Err(error) => vec![Finding::bad("workers", error.to_string(), "Check that the server runs.")],
+        Err(error) => vec![Finding::bad("workers", error.to_string(), DATABASE_ADVICE)],
     }
 }
 

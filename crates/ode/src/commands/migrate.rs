@@ -3,7 +3,7 @@
 use crate::config::{Schema, Settings, no_database};
 use crate::output::{self, Table, WrongUse};
 use clap::Subcommand;
-use ode_store::{MigrationStatus, Store};
+use ode_store::{MigrationStatus, Store, Taken};
 use std::process::ExitCode;
 
 /// What to do with the schema.
@@ -37,12 +37,23 @@ pub(crate) async fn run(settings: &Settings, command: Migrate) -> anyhow::Result
             anyhow::ensure!(yes, WrongUse(sentence.to_owned()));
             down(settings, to).await?;
         }
-        Migrate::Status { json: true } => output::json(&status(settings).await?)?,
-        Migrate::Status { json: false } => {
-            let status = status(settings).await?;
-            print(&status)?;
-            advise(settings, &status);
-        }
+        Migrate::Status { json } => return show(settings, json).await,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn show(settings: &Settings, json: bool) -> anyhow::Result<ExitCode> {
+    let store = look(settings).await?;
+    let status = store.migrate_status().await?;
+    if json {
+        output::json(&status)?;
+    } else {
+        print(&status)?;
+        advise(settings, &status);
+    }
+    // What a newer program made can be shown, and not be worked with.
+    if status.iter().any(|line| !line.is_known) {
+        store.check_schema().await?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -70,20 +81,27 @@ async fn down(settings: &Settings, to: i64) -> anyhow::Result<()> {
     if let Some(file) = settings.missing_file() {
         return Err(no_database(&file));
     }
-    let done = settings.store("cli", Schema::Ignore).await?.migrate_down(to).await?;
-    if done.is_empty() {
+    let Taken { versions, members } = settings.store("cli", Schema::Ignore).await?.migrate_down(to).await?;
+    if versions.is_empty() {
         output::line(format!("The schema has no version above {to}; nothing was changed."))?;
     }
-    done.iter().try_for_each(|version| output::line(format!("Took version {version} away.")))
+    versions.iter().try_for_each(|version| output::line(format!("Took version {version} away.")))?;
+    if !members.is_empty() {
+        let members = members.join(", ");
+        output::tell(format!(
+            "\nThe role ode_api went too, and is no longer granted to: {members}. After `ode migrate up`, give it back \
+             with GRANT ode_api TO {members};"
+        ));
+    }
+    Ok(())
 }
 
 /// Looking must not make a database; an empty one in memory knows the same versions.
-async fn status(settings: &Settings) -> anyhow::Result<Vec<MigrationStatus>> {
-    let store = match settings.missing_file() {
+async fn look(settings: &Settings) -> anyhow::Result<Store> {
+    Ok(match settings.missing_file() {
         Some(_) => Store::open(ode_store::Config::new("sqlite::memory:")).await?,
         None => settings.store("cli", Schema::Ignore).await?,
-    };
-    Ok(store.migrate_status().await?)
+    })
 }
 
 fn print(status: &[MigrationStatus]) -> anyhow::Result<()> {

@@ -30,15 +30,19 @@ fn what_is_asked_of_jobs_in_vain_is_refused_with_its_code(ode: &Ode) {
         }
     }
     check(&["jobs", "list", "--before", no_reference], &["There is no job", "(NOT_FOUND)"]);
-    for priority in ["1001", "-1001"] {
-        check(&["jobs", "add", "xml", "a", "--priority", priority], &["use -1000 to 1000", "(INVALID)"]);
+    let invalid = |args: &[&str], words: &[&str]| {
+        let ran = ode.run([&["jobs", "add", "xml"], args].concat());
+        ran.assert_wrong_use(&[words, &["(INVALID)", "`ode explain INVALID`"]].concat());
+    };
+    for priority in ["1001", "-1001", "5000"] {
+        invalid(&["a", "--priority", priority], &["use -1000 to 1000"]);
     }
-    check(&["jobs", "add", "xml", ""], &["between 1 and 255", "(INVALID)"]);
-    check(&["jobs", "add", "xml", &"x".repeat(256)], &["between 1 and 255", "(INVALID)"]);
-    check(&["jobs", "add", "xml", "a", "--external-id", ""], &["external_id", "(INVALID)"]);
-    check(&["jobs", "add", "xml", "a", "--external-id", "a\nb"], &["control character", "(INVALID)"]);
-    check(&["jobs", "add", "xml", "a", "--input", "null"], &["`input` is null", "(INVALID)"]);
-    check(&["jobs", "add", "xml", "a", "--input", r#"["\u0000"]"#], &["U+0000", "(INVALID)"]);
+    invalid(&[""], &["between 1 and 255"]);
+    invalid(&[&"x".repeat(256)], &["between 1 and 255"]);
+    invalid(&["a", "--external-id", ""], &["external_id"]);
+    invalid(&["a", "--external-id", "a\nb"], &["control character"]);
+    invalid(&["a", "--input", "null"], &["`input` is null"]);
+    invalid(&["a", "--input", r#"["\u0000"]"#], &["U+0000"]);
     assert_eq!(ode.json(["jobs", "list"])["jobs"].as_array().unwrap().len(), 2, "something was added");
 }
 
@@ -56,11 +60,11 @@ fn more_input_than_allowed_is_refused(ode: &Ode) {
     for bytes in [1_048_577, 20_000_000] {
         std::fs::write(&file, format!("\"{}\"", "x".repeat(bytes - 2))).unwrap();
         let ran = ode.run(["jobs", "add", "xml", "a", "--input-file", path]);
-        ran.assert_refused(&["the limit is 1048576", "(PAYLOAD_TOO_LARGE)"]);
+        ran.assert_wrong_use(&["the limit is 1048576", "(PAYLOAD_TOO_LARGE)"]);
     }
     let config = format!("\"{}\"", "x".repeat(102_400));
     let ran = ode.run(["jobs", "add", "xml", "a", "--config", &config]);
-    ran.assert_refused(&["`config`", "the limit is 102400", "(PAYLOAD_TOO_LARGE)"]);
+    ran.assert_wrong_use(&["`config`", "the limit is 102400", "(PAYLOAD_TOO_LARGE)"]);
 }
 
 #[test]

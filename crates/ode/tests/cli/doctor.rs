@@ -1,9 +1,13 @@
 //! `ode doctor`: what it finds, and that it only looks.
 
 use crate::harness::{Ode, Ran, headings, is_untouched, on_both};
+use ode_job::record::About;
+use ode_job::{Lane, WorkerId};
 use serde_json::Value;
+use std::time::Duration;
+use uuid::Uuid;
 
-on_both!(all_is_well_on_firm_ground, an_old_schema_is_bad_news);
+on_both!(all_is_well_on_firm_ground, an_old_schema_is_bad_news, jobs_that_no_worker_works_on_are_bad_news,);
 
 /// What was found under this name. How full the machine's disk is, is not for these tests to say.
 fn finding<'f>(findings: &'f Value, name: &str) -> &'f Value {
@@ -50,6 +54,25 @@ fn an_old_schema_is_bad_news(ode: &Ode) {
     assert_eq!(names_of_bad(&examine(ode, &[])), ["schema"]);
     let text = ode.run(["doctor"]).stdout;
     assert!(text.contains("BAD") && text.contains("\nschema: Run `ode migrate up`"), "{text}");
+}
+
+fn jobs_that_no_worker_works_on_are_bad_news(ode: &Ode) {
+    ode.with_store(async |store| {
+        let id = WorkerId(Uuid::new_v4());
+        store.register(id, "test", "0").await.unwrap();
+        store.beat(id, Duration::from_secs(3600), 0, false).await.unwrap();
+        let about = About { slots: [(Lane::Html, 1)].into(), ..About::default() };
+        store.describe(id, &about).await.unwrap();
+    });
+    ode.add("html");
+    let findings = examine(ode, &[]);
+    assert_eq!(names_of_bad(&findings), [""; 0], "{findings}");
+    ode.add("script");
+    ode.add("print");
+    let findings = examine(ode, &[]);
+    assert_eq!(names_of_bad(&findings), ["workers"], "{findings}");
+    let found = &finding(&findings, "workers")["found"];
+    assert_eq!(found, "1 is alive, nobody works on print.export and script");
 }
 
 #[test]

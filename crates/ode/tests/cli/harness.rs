@@ -169,6 +169,15 @@ impl Ode {
         run_sql(&postgres_server(), &end);
     }
 
+    /// Runs a statement as retention would: it may remove what nobody else may.
+    pub(crate) fn sql_of_retention(&self, statement: &str) {
+        let (open, close) = match &self.database {
+            Some(_) => ("SET LOCAL ode.retention = 'on'", "SELECT 1"),
+            None => ("INSERT INTO retention_pass VALUES (1)", "DELETE FROM retention_pass"),
+        };
+        self.sql(&format!("BEGIN; {open}; {statement}; {close}; COMMIT"));
+    }
+
     /// The name of the database on its server.
     pub(crate) fn database_name(&self) -> String {
         self.url().rsplit('/').next().unwrap().to_owned()

@@ -62,6 +62,8 @@ fn a_newer_schema_is_left_alone(ode: &Ode) {
     for args in commands {
         ode.run(*args).assert_refused(&["has schema version 99", "Use a newer ode", "(SCHEMA_MISMATCH)"]);
     }
+    let shown = ode.run(["migrate", "status"]).stdout;
+    assert!(shown.lines().last().is_some_and(|line| line.starts_with("99       future")), "{shown}");
 }
 
 fn an_older_schema_is_named_with_the_way_out(ode: &Ode) {

@@ -76,7 +76,10 @@ fn a_database_that_may_not_be_written_is_told_as_such() {
     }
     set_mode(&ode.data(), 0o555);
     let Some(ran) = run_unprivileged(&ode, &["jobs", "add", "xml", "a"]) else { return };
-    ran.assert_refused(&["read-only", "make the file and its directory writable", "(DATABASE_READ_ONLY)"]);
+    ran.assert_refused(&["read-only", "Make the file and its directory writable", "(DATABASE_READ_ONLY)"]);
+    assert!(!ran.stderr.contains("primary"), "{ran:?}");
+    let doctor = run_unprivileged(&ode, &["doctor"]).unwrap();
+    assert!(doctor.code == Some(1) && doctor.stdout.contains("\nwritable: Check"), "{doctor:?}");
     set_mode(&ode.data(), 0o755);
 }
 

@@ -1,17 +1,26 @@
-//! A small writer of PDF files, so that each test can say in a few lines what its document holds.
+//! A small writer of PDF files, so that each test can say in a few lines what its document holds. The tests of other crates
+//! that make documents use it too.
+
+#![allow(dead_code, reason = "no file of tests needs all of it")]
 
 /// A document under construction: numbered objects and the page tree.
 pub(crate) struct Builder {
     objects: Vec<Vec<u8>>,
     pages: Vec<usize>,
     catalog: String,
+    trailer: String,
 }
 
 impl Builder {
     /// An empty document. Object 1 is the catalog, object 2 the page tree, object 3 Helvetica.
     pub(crate) fn new() -> Self {
         let font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>".to_vec();
-        Self { objects: vec![Vec::new(), Vec::new(), font], pages: Vec::new(), catalog: String::new() }
+        Self {
+            objects: vec![Vec::new(), Vec::new(), font],
+            pages: Vec::new(),
+            catalog: String::new(),
+            trailer: String::new(),
+        }
     }
 
     /// Adds an object and gives its number.
@@ -51,6 +60,12 @@ impl Builder {
         self
     }
 
+    /// Adds entries to the trailer.
+    pub(crate) fn trailer(&mut self, entries: &str) -> &mut Self {
+        self.trailer.push_str(entries);
+        self
+    }
+
     /// The file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let kids: String = self.pages.iter().map(|page| format!("{page} 0 R ")).collect();
@@ -67,8 +82,8 @@ impl Builder {
         }
         let start = file.len();
         file.extend_from_slice(table.as_bytes());
-        let trailer =
-            format!("trailer\n<</Size {}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF\n", objects.len() + 1);
+        let (size, entries) = (objects.len() + 1, &self.trailer);
+        let trailer = format!("trailer\n<</Size {size}/Root 1 0 R{entries}>>\nstartxref\n{start}\n%%EOF\n");
         file.extend_from_slice(trailer.as_bytes());
         file
     }

@@ -24,6 +24,15 @@ BEGIN
         USING ERRCODE = 'restrict_violation';
 END $$;
 
+CREATE FUNCTION ode_refuse_loss() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM job_live WHERE id = OLD.id) THEN
+        RAISE EXCEPTION '% is append-only: only retention may change or remove what it holds', TG_TABLE_NAME
+            USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+
 -- Phases, the same for every pipeline. Kept beside the states so that a state without a phase cannot exist.
 CREATE FUNCTION ode_phase(state text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE
@@ -95,7 +104,7 @@ CREATE DOMAIN ode_percent AS smallint CHECK (VALUE BETWEEN 0 AND 100);
 -- constraint turns each row. A refusal names the rule that was broken.
 CREATE TYPE ode_live_facts AS (
     pipeline text, state text, lane ode_lane, worker uuid, lease_until timestamptz, started_at timestamptz,
-    session_id uuid, organisation_id uuid, least_count integer);
+    session_id uuid, organisation_id uuid, least_count integer, is_owners boolean, is_too_far boolean);
 CREATE DOMAIN ode_live_rules AS ode_live_facts
     CONSTRAINT job_live_state_of_pipeline CHECK (CASE (VALUE).pipeline
         WHEN 'html' THEN (VALUE).state IN ('pending', 'processing')
@@ -114,10 +123,12 @@ CREATE DOMAIN ode_live_rules AS ode_live_facts
         WHEN 'script' THEN (VALUE).lane = 'script'
         ELSE (VALUE).lane IN ('print.export', 'print.order') END)
     CONSTRAINT job_live_one_owner CHECK (num_nonnulls((VALUE).session_id, (VALUE).organisation_id) <= 1)
-    CONSTRAINT job_live_counts CHECK ((VALUE).least_count >= 0);
+    CONSTRAINT job_live_turn_is_owners CHECK ((VALUE).is_owners)
+    CONSTRAINT job_live_counts CHECK ((VALUE).least_count >= 0)
+    CONSTRAINT job_live_step_within_steps CHECK (NOT (VALUE).is_too_far);
 CREATE TYPE ode_past_facts AS (
     pipeline text, state text, has_result boolean, has_code boolean, has_message boolean, session_id uuid,
-    organisation_id uuid);
+    organisation_id uuid, least_count integer, was_started boolean);
 CREATE DOMAIN ode_past_rules AS ode_past_facts
     CONSTRAINT job_past_state_of_pipeline CHECK (CASE (VALUE).pipeline
         WHEN 'html' THEN (VALUE).state IN ('completed', 'failed')
@@ -131,7 +142,11 @@ CREATE DOMAIN ode_past_rules AS ode_past_facts
         WHEN (VALUE).state = 'cancelled'
             THEN NOT ((VALUE).has_result OR (VALUE).has_code OR (VALUE).has_message)
         ELSE NOT (VALUE).has_result AND (VALUE).has_code AND (VALUE).has_message END)
-    CONSTRAINT job_past_one_owner CHECK (num_nonnulls((VALUE).session_id, (VALUE).organisation_id) <= 1);
+    CONSTRAINT job_past_one_owner CHECK (num_nonnulls((VALUE).session_id, (VALUE).organisation_id) <= 1)
+    CONSTRAINT job_past_counts CHECK ((VALUE).least_count >= 0)
+    -- What was done by nobody, because its twin was done already, was never begun.
+    CONSTRAINT job_past_done_was_started CHECK (
+        (VALUE).was_started OR (VALUE).state NOT IN ('complete', 'completed', 'fulfilled', 'timed_out'));
 
 CREATE TABLE job_live (
     id               uuid PRIMARY KEY,
@@ -177,7 +192,9 @@ CREATE TABLE job_live (
     progress_message text,
     process_pid      bigint,
     CONSTRAINT job_live_rules CHECK (ROW(pipeline, state, lane, worker, lease_until, started_at, session_id,
-        organisation_id, least(fence, attempts, retries, crashes))::ode_live_rules IS DISTINCT FROM NULL)
+        organisation_id, least(fence, attempts, retries, crashes),
+        owner = coalesce(organisation_id, session_id, user_id, '00000000-0000-0000-0000-000000000000'),
+        progress_step > progress_steps)::ode_live_rules IS DISTINCT FROM NULL)
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
     -- Gathering statistics holds on to rows that are gone, and every claim then steps over them; ways are fixed here.
     autovacuum_analyze_threshold = 2000000000);
@@ -203,21 +220,21 @@ CREATE TABLE job_past (
     started_at      timestamptz,
     finished_at     timestamptz NOT NULL DEFAULT now(),
     updated_at      timestamptz,
-    timeout_ms      bigint,
+    timeout_ms      ode_timeout_ms,
     fence           integer NOT NULL,
-    priority        smallint NOT NULL,
+    priority        ode_priority NOT NULL,
     attempts        smallint NOT NULL,
     retries         smallint NOT NULL,
-    retries_max     smallint,
+    retries_max     ode_count,
     pipeline        text NOT NULL,
-    kind            text NOT NULL,
+    kind            ode_kind NOT NULL,
     state           text NOT NULL,
     engine_version  text,
     session_id      uuid,
     user_id         uuid,
     organisation_id uuid,
     created_by      uuid,
-    external_id     text,
+    external_id     ode_external_id,
     advance         boolean,
     history         bytea NOT NULL,
     input           jsonb NOT NULL,
@@ -228,7 +245,8 @@ CREATE TABLE job_past (
     error_message   text,
     error_detail    text,
     CONSTRAINT job_past_rules CHECK (ROW(pipeline, state, result IS NOT NULL, error_code IS NOT NULL,
-        error_message IS NOT NULL, session_id, organisation_id)::ode_past_rules IS DISTINCT FROM NULL)
+        error_message IS NOT NULL, session_id, organisation_id, least(fence, attempts, retries),
+        attempts = 0 OR started_at IS NOT NULL)::ode_past_rules IS DISTINCT FROM NULL)
 );
 CREATE INDEX job_past_session ON job_past (session_id, id) WITH (deduplicate_items = off) WHERE session_id IS NOT NULL;
 CREATE INDEX job_past_user ON job_past (user_id, id) WITH (deduplicate_items = off) WHERE user_id IS NOT NULL;
@@ -242,6 +260,28 @@ CREATE TRIGGER job_past_touch AFTER UPDATE ON job_past FOR EACH ROW
 -- What was told of a job stays told: a history only grows.
 CREATE TRIGGER job_past_history AFTER UPDATE ON job_past FOR EACH ROW
     WHEN (substring(NEW.history FOR octet_length(OLD.history)) <> OLD.history) EXECUTE FUNCTION ode_refuse();
+
+-- Nor does a job go, but to be tried again: it is in the other table then.
+CREATE TRIGGER job_past_stays AFTER DELETE ON job_past FOR EACH ROW
+    WHEN (coalesce(current_setting('ode.retention', true), '') <> 'on') EXECUTE FUNCTION ode_refuse_loss();
+CREATE TRIGGER job_past_not_emptied BEFORE TRUNCATE ON job_past FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
+
+-- A job is in one of the two tables. The engine moves a row and makes new ids, so its connections are not asked: it
+-- would cost every job that is made and every one that ends. Everybody else is, when their transaction commits.
+CREATE FUNCTION ode_refuse_twice() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        RAISE EXCEPTION 'job_once: a job keeps its id' USING ERRCODE = 'restrict_violation';
+    END IF;
+    IF EXISTS (SELECT 1 FROM job_live l JOIN job_past p ON p.id = l.id WHERE l.id = NEW.id) THEN
+        RAISE EXCEPTION 'job_once: job % is in job_live and in job_past', NEW.id USING ERRCODE = 'unique_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER job_live_once AFTER INSERT OR UPDATE OF id ON job_live DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (coalesce(current_setting('ode.engine', true), '') <> 'on') EXECUTE FUNCTION ode_refuse_twice();
+CREATE CONSTRAINT TRIGGER job_past_once AFTER INSERT OR UPDATE OF id ON job_past DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (coalesce(current_setting('ode.engine', true), '') <> 'on') EXECUTE FUNCTION ode_refuse_twice();
 
 -- What happened. One entry tells one step of every job that took it together, so that a batch of a thousand
 -- jobs costs one row; each job keeps the numbers of its own entries in `history`.
@@ -273,7 +313,7 @@ CREATE TABLE job_artifact (
     UNIQUE (job_id, role, name),
     UNIQUE (storage, path)
 );
-CREATE TRIGGER job_artifact_append_only BEFORE UPDATE ON job_artifact
+CREATE TRIGGER job_artifact_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON job_artifact
     FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
 
 CREATE TABLE job_log (
@@ -285,7 +325,7 @@ CREATE TABLE job_log (
     at      timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX job_log_job ON job_log (job_id, id);
-CREATE TRIGGER job_log_append_only BEFORE UPDATE ON job_log
+CREATE TRIGGER job_log_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON job_log
     FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
 
 -- Keys under which a job was asked for: a request is known by its idempotency key, content by its dedupe key, and
@@ -399,15 +439,15 @@ SELECT
     id,
     ode_reference(id),
     pipeline,
-    kind,
+    kind::text,
     state,
     ode_phase(state),
     session_id,
     user_id,
     organisation_id,
     created_by,
-    external_id,
-    priority,
+    external_id::text,
+    priority::smallint,
     input,
     coalesce(config, '{}'),
     coalesce(metadata, '{}'),

@@ -53,7 +53,8 @@ CREATE TABLE checks (
     CONSTRAINT checks_model CHECK ((kind = 'model') = (model IS NOT NULL))
 );
 CREATE INDEX checks_job ON checks (job_id, id);
-CREATE TRIGGER checks_append_only BEFORE UPDATE ON checks FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
+CREATE TRIGGER checks_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON checks
+    FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
 
 -- What a person changed in a result: a field by its name or path, before and after, and where on the page it stands.
 CREATE TABLE revisions (
@@ -70,7 +71,8 @@ CREATE TABLE revisions (
     CONSTRAINT revisions_place CHECK (box IS NULL OR page IS NOT NULL)
 );
 CREATE INDEX revisions_job ON revisions (job_id, id);
-CREATE TRIGGER revisions_append_only BEFORE UPDATE ON revisions FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
+CREATE TRIGGER revisions_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON revisions
+    FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
 
 -- The same as an example to learn from, complete in itself.
 CREATE TABLE training_samples (
@@ -87,7 +89,7 @@ CREATE TABLE training_samples (
     created_at      timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX training_samples_job ON training_samples (job_id);
-CREATE TRIGGER training_samples_append_only BEFORE UPDATE ON training_samples
+CREATE TRIGGER training_samples_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON training_samples
     FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
 
 CREATE CONSTRAINT TRIGGER checks_belongs AFTER INSERT ON checks DEFERRABLE INITIALLY DEFERRED

@@ -68,7 +68,8 @@ CREATE TABLE map_print (
     printable_map_id uuid NOT NULL REFERENCES printable_maps (id)
 );
 CREATE INDEX map_print_map ON map_print (printable_map_id, job_id);
-CREATE TRIGGER map_print_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON map_print FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
+CREATE TRIGGER map_print_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON map_print
+    FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
 CREATE CONSTRAINT TRIGGER map_print_belongs AFTER INSERT ON map_print DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION ode_belongs();
 

@@ -73,7 +73,10 @@ CREATE TABLE job_live (
         AND (worker IS NULL) = (lease_until IS NULL)
         AND (worker IS NULL OR (started_at IS NOT NULL AND lane IS NOT NULL))
         AND (lane IS NULL OR state NOT IN ('uploaded', 'ordered'))),
-    CONSTRAINT job_live_one_owner CHECK (session_id IS NULL OR organisation_id IS NULL)
+    CONSTRAINT job_live_one_owner CHECK (session_id IS NULL OR organisation_id IS NULL),
+    CONSTRAINT job_live_turn_is_owners CHECK (
+        owner = coalesce(organisation_id, session_id, user_id, x'00000000000000000000000000000000')),
+    CONSTRAINT job_live_step_within_steps CHECK (progress_step <= progress_steps)
 ) STRICT;
 -- The line: highest priority, then whose turn, then oldest (ids are in order of creation). Rows that a worker
 -- holds leave it: unlike PostgreSQL, SQLite rewrites them anyway, and a claim need not step over them.
@@ -96,21 +99,21 @@ CREATE TABLE job_past (
     started_at      INTEGER,
     finished_at     INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
     updated_at      INTEGER,
-    timeout_ms      INTEGER,
-    fence           INTEGER NOT NULL,
-    priority        INTEGER NOT NULL,
-    attempts        INTEGER NOT NULL,
-    retries         INTEGER NOT NULL,
-    retries_max     INTEGER,
+    timeout_ms      INTEGER CHECK (timeout_ms BETWEEN 1 AND 604800000),
+    fence           INTEGER NOT NULL CHECK (fence >= 0),
+    priority        INTEGER NOT NULL CHECK (priority BETWEEN -1000 AND 1000),
+    attempts        INTEGER NOT NULL CHECK (attempts >= 0),
+    retries         INTEGER NOT NULL CHECK (retries >= 0),
+    retries_max     INTEGER CHECK (retries_max >= 0),
     pipeline        TEXT NOT NULL,
-    kind            TEXT NOT NULL,
+    kind            TEXT NOT NULL CHECK (length(kind) BETWEEN 1 AND 255),
     state           TEXT NOT NULL,
     engine_version  TEXT,
     session_id      BLOB,
     user_id         BLOB,
     organisation_id BLOB,
     created_by      BLOB,
-    external_id     TEXT,
+    external_id     TEXT CHECK (length(external_id) BETWEEN 1 AND 255),
     advance         INTEGER,
     history         TEXT NOT NULL,
     input           TEXT NOT NULL,
@@ -129,7 +132,10 @@ CREATE TABLE job_past (
         WHEN state IN ('complete', 'completed', 'fulfilled') THEN error_code IS NULL AND error_message IS NULL
         WHEN state = 'cancelled' THEN result IS NULL AND error_code IS NULL AND error_message IS NULL
         ELSE result IS NULL AND error_code IS NOT NULL AND error_message IS NOT NULL END),
-    CONSTRAINT job_past_one_owner CHECK (session_id IS NULL OR organisation_id IS NULL)
+    CONSTRAINT job_past_one_owner CHECK (session_id IS NULL OR organisation_id IS NULL),
+    -- What was done by nobody, because its twin was done already, was never begun.
+    CONSTRAINT job_past_done_was_started CHECK (attempts = 0 OR started_at IS NOT NULL
+        OR state NOT IN ('complete', 'completed', 'fulfilled', 'timed_out'))
 ) STRICT;
 CREATE INDEX job_past_session ON job_past (session_id, id) WHERE session_id IS NOT NULL;
 CREATE INDEX job_past_user ON job_past (user_id, id) WHERE user_id IS NOT NULL;
@@ -144,6 +150,30 @@ END;
 CREATE TRIGGER job_past_history BEFORE UPDATE OF history ON job_past
     WHEN substr(NEW.history, 1, length(OLD.history)) <> OLD.history AND NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
     SELECT raise(ABORT, 'job_past is append-only: only retention may change or remove what it holds');
+END;
+
+-- Nor does a job go, but to be tried again: it is in the other table then.
+CREATE TRIGGER job_past_stays BEFORE DELETE ON job_past WHEN NOT EXISTS (SELECT 1 FROM retention_pass)
+    AND NOT EXISTS (SELECT 1 FROM job_live WHERE id = OLD.id) BEGIN
+    SELECT raise(ABORT, 'job_past is append-only: only retention may change or remove what it holds');
+END;
+
+-- A job is in one of the two tables. It is put into the one before it leaves the other, and nothing can be looked at
+-- when a transaction commits. So the row of a job that is tried again must go on where the ended one was; and an ended
+-- row that the engine, which moves them, did not make must be of a job that is in neither.
+CREATE TRIGGER job_live_once BEFORE INSERT ON job_live WHEN EXISTS (SELECT 1 FROM job_past
+    WHERE id = NEW.id AND substr(NEW.history, 1, length(history) + 1) IS NOT history || ',') BEGIN
+    SELECT raise(ABORT, 'job_once: the job is in job_past');
+END;
+CREATE TRIGGER job_past_once BEFORE INSERT ON job_past WHEN NEW.engine_version IS NULL
+    AND (EXISTS (SELECT 1 FROM job_live WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM job_past WHERE id = NEW.id)) BEGIN
+    SELECT raise(ABORT, 'job_once: the job is in job_live or in job_past');
+END;
+CREATE TRIGGER job_live_keeps_id BEFORE UPDATE OF id ON job_live WHEN NEW.id <> OLD.id BEGIN
+    SELECT raise(ABORT, 'job_once: a job keeps its id');
+END;
+CREATE TRIGGER job_past_keeps_id BEFORE UPDATE OF id ON job_past WHEN NEW.id <> OLD.id BEGIN
+    SELECT raise(ABORT, 'job_once: a job keeps its id');
 END;
 
 -- What happened. One entry tells one step of every job that took it together; each job keeps the numbers of
@@ -168,6 +198,13 @@ CREATE TRIGGER job_journal_no_delete BEFORE DELETE ON job_journal WHEN NOT EXIST
     SELECT raise(ABORT, 'job_journal is append-only: only retention may change or remove what it holds');
 END;
 
+-- A row that replaces another would delete it without its trigger being asked. Here as below that is told in the words of
+-- the constraint that an ordinary insert would break.
+CREATE TRIGGER job_journal_not_replaced BEFORE INSERT ON job_journal
+WHEN EXISTS (SELECT 1 FROM job_journal WHERE seq = NEW.seq) BEGIN
+    SELECT raise(ABORT, 'UNIQUE constraint failed: job_journal.seq');
+END;
+
 CREATE TABLE job_artifact (
     id           BLOB PRIMARY KEY,
     job_id       BLOB NOT NULL,
@@ -185,6 +222,15 @@ CREATE TABLE job_artifact (
 CREATE TRIGGER job_artifact_no_update BEFORE UPDATE ON job_artifact WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
     SELECT raise(ABORT, 'job_artifact is append-only: only retention may change or remove what it holds');
 END;
+CREATE TRIGGER job_artifact_no_delete BEFORE DELETE ON job_artifact WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'job_artifact is append-only: only retention may change or remove what it holds');
+END;
+
+CREATE TRIGGER job_artifact_not_replaced BEFORE INSERT ON job_artifact WHEN EXISTS (SELECT 1 FROM job_artifact
+    WHERE id = NEW.id OR job_id = NEW.job_id AND role = NEW.role AND name = NEW.name
+        OR storage = NEW.storage AND path = NEW.path) BEGIN
+    SELECT raise(ABORT, 'UNIQUE constraint failed: job_artifact, by id, by job_id, role and name, or by storage and path');
+END;
 
 CREATE TABLE job_log (
     id      INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -197,6 +243,13 @@ CREATE TABLE job_log (
 CREATE INDEX job_log_job ON job_log (job_id, id);
 CREATE TRIGGER job_log_no_update BEFORE UPDATE ON job_log WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
     SELECT raise(ABORT, 'job_log is append-only: only retention may change or remove what it holds');
+END;
+CREATE TRIGGER job_log_no_delete BEFORE DELETE ON job_log WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'job_log is append-only: only retention may change or remove what it holds');
+END;
+
+CREATE TRIGGER job_log_not_replaced BEFORE INSERT ON job_log WHEN EXISTS (SELECT 1 FROM job_log WHERE id = NEW.id) BEGIN
+    SELECT raise(ABORT, 'UNIQUE constraint failed: job_log.id');
 END;
 
 -- Keys under which a job was asked for: a request is known by its idempotency key, content by its dedupe key, and

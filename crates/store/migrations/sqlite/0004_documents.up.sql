@@ -50,6 +50,9 @@ CREATE INDEX checks_job ON checks (job_id, id);
 CREATE TRIGGER checks_no_update BEFORE UPDATE ON checks WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
     SELECT raise(ABORT, 'checks is append-only: only retention may change or remove what it holds');
 END;
+CREATE TRIGGER checks_no_delete BEFORE DELETE ON checks WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'checks is append-only: only retention may change or remove what it holds');
+END;
 
 CREATE TABLE revisions (
     id           BLOB PRIMARY KEY,
@@ -66,6 +69,9 @@ CREATE TABLE revisions (
 ) STRICT;
 CREATE INDEX revisions_job ON revisions (job_id, id);
 CREATE TRIGGER revisions_no_update BEFORE UPDATE ON revisions WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'revisions is append-only: only retention may change or remove what it holds');
+END;
+CREATE TRIGGER revisions_no_delete BEFORE DELETE ON revisions WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
     SELECT raise(ABORT, 'revisions is append-only: only retention may change or remove what it holds');
 END;
 
@@ -85,6 +91,9 @@ CREATE TABLE training_samples (
 CREATE INDEX training_samples_job ON training_samples (job_id);
 CREATE TRIGGER training_samples_no_update BEFORE UPDATE ON training_samples
 WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'training_samples is append-only: only retention may change or remove what it holds');
+END;
+CREATE TRIGGER training_samples_no_delete BEFORE DELETE ON training_samples WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
     SELECT raise(ABORT, 'training_samples is append-only: only retention may change or remove what it holds');
 END;
 

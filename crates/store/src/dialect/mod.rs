@@ -113,7 +113,9 @@ pub(crate) fn classify(error: sqlx::Error) -> Error {
             // Each is asked for its own codes only: read as SQLite's, many of PostgreSQL's mean "busy".
             let is_postgres = said.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().is_some();
             let meaning = if is_postgres { postgres::meaning(&code) } else { sqlite::meaning(&code) };
-            let is_taken = said.is_unique_violation();
+            // SQLite's triggers can only say so.
+            let is_taken =
+                said.is_unique_violation() || said.message().starts_with("UNIQUE constraint failed");
             let said = said.message().to_owned();
             if is_taken && said.contains("job_journal") {
                 return Error::Collision;

@@ -45,7 +45,7 @@ pub(super) fn meaning(sqlstate: &str) -> Option<fn(String) -> Error> {
         code if code.len() == 5 && code.starts_with("08") => Some(Error::Unavailable),
         // Deadlocks, serialization failures and lock timeouts pass when tried again.
         "40001" | "40P01" | "55P03" => Some(Error::Unavailable),
-        "25006" => Some(Error::ReadOnly),
+        "25006" => Some(|said| Error::ReadOnly(format!("{said}. Point --database at the primary."))),
         "53100" => Some(Error::DiskFull),
         "28000" | "28P01" | "3D000" => Some(|said| {
             Error::Config(format!("The database refused the connection: {said}. Check --database."))
@@ -71,6 +71,8 @@ pub(crate) async fn open(url: &str, connections_max: u32) -> Result<PgPool, Erro
         ("enable_mergejoin", "off"),
         ("max_parallel_workers_per_gather", "0"),
         ("plan_cache_mode", "force_generic_plan"),
+        // Which the triggers know that would be work for nothing where rows are only ever moved.
+        ("ode.engine", "on"),
     ]);
     let options = options.disable_statement_logging();
     let port = options.get_port();
@@ -174,12 +176,9 @@ WITH l AS (
 )
 SELECT pg_notify('ode_ready', $4) WHERE $4 IS NOT NULL"];
 
-/// How many owners share one claim. More would make each claim dearer; fewer would make the round longer.
-pub(crate) const RING_MAX: i64 = 64;
-
 /// Takes leases. `$1` lane, `$2` worker, `$3` how many at most, `$4` the owner served last, `$5` lease and
 /// `$6` attempt limit in microseconds, `$7` the entry's number, `$8` who, `$9` and `$10` the states, `$11` what it
-/// adds to the history.
+/// adds to the history, `$12` how many owners share it.
 ///
 /// The highest priority that waits is served; among its owners, beginning after the one served last, each gets
 /// an equal share, oldest first. A claim writes `job_live` and the journal and nothing else, and it changes no
@@ -197,7 +196,7 @@ WITH RECURSIVE top AS MATERIALIZED (
             AND owner > ring.owner ORDER BY lane, priority DESC, owner, id LIMIT 1) END,
         ring.wrapped OR ring.owner IS NULL, ring.n + 1
     FROM ring, top
-    WHERE ring.n < 64 AND NOT (ring.wrapped AND (ring.owner IS NULL OR ring.owner > $4))
+    WHERE ring.n < $12 AND NOT (ring.wrapped AND (ring.owner IS NULL OR ring.owner > $4))
 ), turn AS MATERIALIZED (
     SELECT ring.owner, count(*) OVER () AS owners, top.priority,
         CASE WHEN ring.owner = top.owner THEN top.id ELSE '00000000-0000-0000-0000-000000000000' END AS oldest
@@ -225,9 +224,28 @@ WITH RECURSIVE top AS MATERIALIZED (
 )
 SELECT * FROM claimed"];
 
+/// How the statements end that end or move jobs: for the jobs `d` that they changed, the steps are told and the files
+/// published. Answers the jobs.
+macro_rules! tell_and_keep {
+    () => {
+        "), e AS (
+    INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
+    SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8
+    FROM {rows $2: seq int, event text, from_state text, to_state text},
+        (SELECT array_agg(id) AS ids FROM d HAVING count(*) > 0) d
+), a AS (
+    INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
+    SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
+    FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
+        sha256 text} JOIN d ON d.id = r.job_id
+)
+SELECT id FROM d"
+    };
+}
+
 /// Ends jobs. `$1` the jobs and from `$10` on their fences, results and failures, `$2` the steps, `$3` what they add to the history, `$4` who,
 /// `$5` and `$6` the states before and after, `$7` the engine's version, `$8` particulars, `$9` files.
-pub(crate) const END: &str = "
+pub(crate) const END: &str = concat!("
 WITH d AS (
     DELETE FROM job_live l USING unnest($1::uuid[], $10::bigint[], $11::jsonb[], $12::text[], $13::text[],
         $14::text[]) AS r (id, fence, result, code, message, detail)
@@ -240,41 +258,20 @@ WITH d AS (
     SELECT id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries, retries_max,
         pipeline, kind, $6, $7, session_id, user_id, organisation_id, created_by, external_id, advance,
         history || $3, input, config, metadata, result, code, message, detail FROM d
-), e AS (
-    INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
-    SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8
-    FROM {rows $2: seq int, event text, from_state text, to_state text},
-        (SELECT array_agg(id) AS ids FROM d HAVING count(*) > 0) d
-), a AS (
-    INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
-    SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
-    FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
-        sha256 text} JOIN d ON d.id = r.job_id
-)
-SELECT id FROM d";
+", tell_and_keep!());
 
 /// Moves jobs that stay live. Parameters as for [`END`], less `$7`; each job brings its new lane, how long it
 /// waits, which is counted by the database's clock, and what it has spent.
-pub(crate) const MOVE: &str = "
-WITH m AS (
+pub(crate) const MOVE: &str = concat!("
+WITH d AS (
     UPDATE job_live l SET state = $6, lane = coalesce(r.lane, CASE WHEN l.advance THEN r.next_lane END), run_at = {after r.wait}, worker = NULL, lease_until = NULL,
-        timeout_at = NULL, stop_at = CASE WHEN r.attempts < 0 THEN l.stop_at END, process_pid = NULL, progress_percent = NULL, progress_message = NULL,
+        timeout_at = NULL, stop_at = CASE WHEN r.keeps_wish = 1 THEN l.stop_at END, process_pid = NULL, progress_percent = NULL, progress_message = NULL,
         progress_step = NULL, progress_steps = NULL, attempts = l.attempts + r.attempts,
         retries = l.retries + r.retries, crashes = l.crashes + r.crashes, history = l.history || $3,
         advance = coalesce(l.advance, CASE WHEN r.advance = 1 THEN TRUE END),
         queued_at = CASE WHEN r.lane IS NULL THEN l.queued_at ELSE now() END, updated_at = now()
-    FROM {rows $1: id uuid, fence int, lane lane, next_lane lane, wait int, attempts int, retries int, crashes int, advance int}
+    FROM {rows $1: id uuid, fence int, lane lane, next_lane lane, wait int, attempts int, retries int, crashes int, advance int,
+        keeps_wish int}
     WHERE l.id = r.id AND l.fence = r.fence AND l.state = $5
     RETURNING l.id
-), e AS (
-    INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
-    SELECT r.seq, r.event, r.from_state, r.to_state, $4, m.ids, $8
-    FROM {rows $2: seq int, event text, from_state text, to_state text},
-        (SELECT array_agg(id) AS ids FROM m HAVING count(*) > 0) m
-), a AS (
-    INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
-    SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
-    FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
-        sha256 text} JOIN m ON m.id = r.job_id
-)
-SELECT id FROM m";
+", tell_and_keep!());

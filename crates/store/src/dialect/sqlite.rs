@@ -38,7 +38,9 @@ pub(super) fn meaning(code: &str) -> Option<fn(String) -> Error> {
     let primary = code.parse::<i32>().ok()? & 0xff;
     match primary {
         5 | 6 => Some(Error::Unavailable),
-        8 => Some(Error::ReadOnly),
+        8 => Some(|said| {
+            Error::ReadOnly(format!("{said}. Make the file and its directory writable for whoever runs ode."))
+        }),
         13 => Some(Error::DiskFull),
         14 => {
             Some(|said| Error::Unavailable(format!("{said}; the directory may be missing or not writable")))
@@ -183,12 +185,13 @@ pub(crate) const END: &str = "
 /// Likewise; [`TELL`] follows.
 pub(crate) const MOVE: &str = "
     UPDATE job_live SET state = $6, lane = coalesce(r.lane, iif(job_live.advance, r.next_lane, NULL)), run_at = {after r.wait}, worker = NULL, lease_until = NULL,
-        timeout_at = NULL, stop_at = iif(r.attempts < 0, job_live.stop_at, NULL), process_pid = NULL, progress_percent = NULL, progress_message = NULL,
+        timeout_at = NULL, stop_at = iif(r.keeps_wish, job_live.stop_at, NULL), process_pid = NULL, progress_percent = NULL, progress_message = NULL,
         progress_step = NULL, progress_steps = NULL, attempts = job_live.attempts + r.attempts,
         retries = job_live.retries + r.retries, crashes = job_live.crashes + r.crashes,
         history = job_live.history || $3,
         advance = coalesce(job_live.advance, nullif(r.advance, 0)),
         queued_at = iif(r.lane IS NULL, job_live.queued_at, {now}), updated_at = {now}
-    FROM {rows $10: id of $1, fence int, lane text, next_lane text, wait int, attempts int, retries int, crashes int, advance int}
+    FROM {rows $10: id of $1, fence int, lane text, next_lane text, wait int, attempts int, retries int, crashes int, advance int,
+        keeps_wish int}
     WHERE job_live.id = r.id AND job_live.fence = r.fence AND job_live.state = $5
     RETURNING job_live.id";

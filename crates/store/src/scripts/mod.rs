@@ -15,6 +15,7 @@ use crate::db::{Param, Tx, params};
 use crate::enqueue::{NewRow, fingerprint};
 use crate::error::Error;
 use crate::keyed::{Claim, claim_key};
+use crate::mint::unless_taken;
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::{JobId, NewJob, Owner, Sealed, SecretPart, State};
@@ -88,7 +89,7 @@ impl Store {
         for script in &order.scripts {
             script.job.check()?;
         }
-        self.unless_collided(|| self.try_enqueue_scripts(order)).await
+        unless_taken(|| self.try_enqueue_scripts(order)).await
     }
 
     async fn try_enqueue_scripts(&self, order: &ScriptOrder) -> Result<OrderedScripts, Error> {

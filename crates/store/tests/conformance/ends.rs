@@ -14,6 +14,7 @@ on_both!(
     files_are_published_with_the_success_only,
     a_batch_of_mixed_ends_is_answered_in_order,
     an_end_that_cannot_be_written_does_not_spoil_its_neighbours,
+    an_end_that_cannot_be_written_is_not_taken_for_those_of_other_kinds,
     a_print_job_rests_between_its_stages_until_it_is_asked_to_go_on,
     a_print_job_that_wants_to_be_ordered_goes_on_by_itself,
     a_script_that_is_retried_waits_as_pending,
@@ -24,7 +25,7 @@ async fn a_success_carries_its_result_and_history(store: Store) {
     let worker = worker(&store).await;
     let claimed = claim_one(&store, Lane::Xml, worker).await;
     let done = finish(&store, claimed, Ended::Succeeded).await;
-    assert_eq!(done, Finished::Written { state: State::Complete, run_at: None });
+    assert_eq!(done, Finished::Written { state: State::Complete, run_at: None, code: None });
     let record = store.job(JobRef::Id(id)).await.unwrap();
     assert_eq!((record.state, record.phase), (State::Complete, Phase::Done));
     assert_eq!(record.result.unwrap()["pages"], 1);
@@ -74,7 +75,7 @@ async fn a_retryable_failure_waits_and_is_tried_again(store: Store) {
     let mut failed = ending(claimed, Ended::Failed(broken()));
     failed.retry.base = Duration::from_millis(10);
     let done = store.finish(vec![failed]).await.unwrap().remove(0);
-    assert!(matches!(done, Finished::Written { state: State::Queued, run_at: Some(_) }));
+    assert!(matches!(done, Finished::Written { state: State::Queued, run_at: Some(_), .. }));
     let record = store.job(JobRef::Id(id)).await.unwrap();
     assert_eq!((record.phase, record.retry_count, record.error_code), (Phase::Held, 1, None));
     assert!(claim(&store, Lane::Xml, worker, 1).await.is_empty(), "tried again before its time");
@@ -95,7 +96,8 @@ async fn a_rejected_job_fails_at_once_and_keeps_its_reason(store: Store) {
     let failure = Failure::rejected(ErrorCode::NotPdf, "Only PDF files are supported")
         .with_detail("starts with GIF89a");
     let done = finish(&store, claimed, Ended::Failed(failure)).await;
-    assert_eq!(done, Finished::Written { state: State::Failed, run_at: None });
+    let code = Some(ErrorCode::NotPdf);
+    assert_eq!(done, Finished::Written { state: State::Failed, run_at: None, code });
     let record = store.job(JobRef::Id(id)).await.unwrap();
     assert_eq!(record.error_code.as_deref(), Some("NOT_PDF"));
     assert_eq!(record.error_message.as_deref(), Some("Only PDF files are supported"));
@@ -142,7 +144,7 @@ async fn a_batch_of_mixed_ends_is_answered_in_order(store: Store) {
     let batch = claimed.into_iter().zip(ends).map(|(job, ended)| ending(job, ended)).collect();
     let state = |finished: Finished| match finished {
         Finished::Written { state, .. } => state,
-        Finished::LeaseLost => panic!("a lease was lost"),
+        other => panic!("{other:?}"),
     };
     let states: Vec<_> = store.finish(batch).await.unwrap().into_iter().map(state).collect();
     assert_eq!(states, [State::Completed, State::Pending, State::Failed, State::Pending]);
@@ -153,15 +155,37 @@ async fn an_end_that_cannot_be_written_does_not_spoil_its_neighbours(store: Stor
     let worker = worker(&store).await;
     let claimed = claim(&store, Lane::Html, worker, 3).await;
     let mut batch: Vec<_> = claimed.into_iter().map(|job| ending(job, Ended::Succeeded)).collect();
-    let bad = batch.iter_mut().find(|end| end.job.lease.job() == ids[1]).unwrap();
-    bad.artifacts = vec![file("one"), file("two, of the same name")];
-    store.finish(batch).await.unwrap();
+    let place = batch.iter().position(|end| end.job.lease.job() == ids[1]).unwrap();
+    batch[place].artifacts = vec![file("one"), file("two, of the same name")];
+    let answers = store.finish(batch).await.unwrap();
+    for (number, answer) in answers.iter().enumerate() {
+        match answer {
+            Finished::Written { .. } => assert_ne!(number, place),
+            Finished::Unwritten(reason) => {
+                assert_eq!(number, place);
+                assert!(reason.starts_with("The database refused: "), "{reason}");
+            }
+            Finished::LeaseLost => panic!("a lease that is held was called lost"),
+        }
+    }
     for id in [ids[0], ids[2]] {
         assert_eq!(store.job(JobRef::Id(id)).await.unwrap().state, State::Completed);
     }
     // Its lease runs out like that of a lost worker, and after three of those it is set aside.
     assert_eq!(store.job(JobRef::Id(ids[1])).await.unwrap().phase, Phase::Running);
     assert_eq!(store.artifacts(ids[1]).await.unwrap(), []);
+}
+
+async fn an_end_that_cannot_be_written_is_not_taken_for_those_of_other_kinds(store: Store) {
+    store.enqueue_many((0..2).map(|_| job(Pipeline::Html)).collect()).await.unwrap();
+    let worker = worker(&store).await;
+    let mut claimed = claim(&store, Lane::Html, worker, 2).await;
+    let mut bad = ending(claimed.remove(0), Ended::Succeeded);
+    bad.artifacts = vec![file("one"), file("two, of the same name")];
+    let answers = store.finish(vec![bad, ending(claimed.remove(0), Ended::Stopped)]).await.unwrap();
+    assert!(matches!(answers[0], Finished::Unwritten(_)), "{answers:?}");
+    let code = Some(ErrorCode::Stopped);
+    assert_eq!(answers[1], Finished::Written { state: State::Failed, run_at: None, code });
 }
 
 async fn a_print_job_rests_between_its_stages_until_it_is_asked_to_go_on(store: Store) {

@@ -1,7 +1,8 @@
 //! What the databases themselves refuse, whoever asks: the invariants as constraints and triggers.
 
 use crate::harness::{
-    Database, Sql, claim_one, ending, file, finish, job, on_both, postgres_database, record, worker,
+    Database, Sql, claim_one, ending, file, finish, job, on_both, postgres_database, record, sqlite_file,
+    worker,
 };
 use ode_job::{Ended, ErrorCode, Failure, JobId, Lane, LogLevel, Owner, Phase, Pipeline, State};
 use ode_store::Store;
@@ -12,6 +13,8 @@ on_both!(
     a_job_has_a_result_only_in_success_and_an_error_exactly_in_failure,
     a_job_has_ended_exactly_if_it_is_dated,
     a_job_has_one_owner,
+    a_job_is_live_or_past_and_never_both,
+    what_has_ended_keeps_to_the_same_bounds,
     what_is_checked_at_the_door_is_checked_by_the_database_too,
     an_external_id_is_unique_for_its_owner,
     a_running_job_has_a_lease_and_no_other_has,
@@ -97,8 +100,77 @@ async fn a_job_has_one_owner(mut database: Database) {
         let two = format!("UPDATE {table} SET session_id = $1, organisation_id = $1 WHERE id = $1");
         check_refused(&mut database.sql, id, &[(&two, rule)]).await;
         // What a session made may be given to the person who then signed in.
-        let given = format!("UPDATE {table} SET session_id = $1, user_id = $1 WHERE id = $1");
+        let turn = if table == "job_live" { ", owner = $1" } else { "" };
+        let given = format!("UPDATE {table} SET session_id = $1, user_id = $1{turn} WHERE id = $1");
         assert_eq!(database.sql.run(&given, &[id]).await, Ok(1));
+    }
+    // Whose turn it is follows from whose job it is.
+    let rule = "job_live_turn_is_owners";
+    let others = [
+        ("UPDATE job_live SET organisation_id = $1 WHERE id = $1", rule),
+        ("UPDATE job_live SET owner = $1 WHERE id = $1", rule),
+    ];
+    check_refused(&mut database.sql, jobs.running, &others).await;
+}
+
+async fn a_job_is_live_or_past_and_never_both(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let ended = ended_row(Pipeline::Xml, State::Failed);
+    check_refused(&mut database.sql, jobs.ready, &[(&ended, "job_once")]).await;
+    check_refused(&mut database.sql, jobs.running, &[(&ended, "job_once")]).await;
+    let live = live_row(Pipeline::Xml, State::Queued);
+    check_refused(&mut database.sql, jobs.done, &[(&live, "job_once")]).await;
+    let back = "INSERT INTO job_live (id, owner, pipeline, kind, input, state, history)
+        SELECT id, x, pipeline, kind, input, 'queued', history FROM job_past WHERE id = $1";
+    let nil = match database.sql {
+        Sql::Postgres(_) => "'00000000-0000-0000-0000-000000000000'",
+        Sql::Sqlite(_) => "zeroblob(16)",
+    };
+    let back = back.replace(" x,", &format!(" {nil},"));
+    check_refused(&mut database.sql, jobs.failed, &[(&back, "job_once")]).await;
+    for (table, id) in [("job_live", jobs.ready), ("job_past", jobs.failed)] {
+        let renamed = format!("UPDATE {table} SET id = $2 WHERE id = $1");
+        for other in [jobs.done, jobs.running, Uuid::now_v7()] {
+            let refusal = database.sql.run(&renamed, &[id, other]).await.unwrap_err();
+            assert!(
+                refusal.contains("job_once") || refusal.contains("job_live") || refusal.contains("job_past")
+            );
+        }
+    }
+    // A retry moves the row, and nothing stands in its way.
+    database.store.retry(JobId(jobs.failed)).await.unwrap();
+    database.store.cancel(JobId(jobs.failed)).await.unwrap();
+    database.store.retry(JobId(jobs.failed)).await.unwrap();
+}
+
+async fn what_has_ended_keeps_to_the_same_bounds(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let is_sqlite = matches!(database.sql, Sql::Sqlite(_));
+    for (column, values, domain) in [
+        ("priority", &["1001", "-1001", "NULL"][..], "ode_priority"),
+        ("timeout_ms", &["0", "604800001"], "ode_timeout_ms"),
+        ("kind", &["''", "NULL"], "ode_kind"),
+        ("external_id", &["''"], "ode_external_id"),
+        ("retries_max", &["-1"], "ode_count"),
+        ("fence", &["-1", "NULL"], "job_past_counts"),
+        ("attempts", &["-1", "NULL"], "job_past_counts"),
+        ("retries", &["-1", "NULL"], "job_past_counts"),
+        ("started_at", &["NULL"], "job_past_done_was_started"),
+        ("input", &["NULL"], "input"),
+        ("history", &["NULL"], "history"),
+        ("created_at", &["NULL"], "created_at"),
+    ] {
+        for value in values {
+            let statement = format!("UPDATE job_past SET {column} = {value} WHERE id = $1");
+            let is_missing = *value == "NULL" && column != "started_at";
+            let is_named = (is_missing || is_sqlite) && column != "started_at";
+            check_refused(
+                &mut database.sql,
+                jobs.done,
+                &[(&statement, if is_named { column } else { domain })],
+            )
+            .await;
+        }
     }
 }
 
@@ -198,6 +270,8 @@ async fn counters_and_progress_stay_within_their_bounds(mut database: Database) 
             check_refused(&mut database.sql, jobs.running, &[(&statement, broken)]).await;
         }
     }
+    let beyond = "UPDATE job_live SET progress_step = 3, progress_steps = 2 WHERE id = $1";
+    check_refused(&mut database.sql, jobs.running, &[(beyond, "job_live_step_within_steps")]).await;
 }
 
 async fn a_file_has_a_size_a_digest_and_one_place(mut database: Database) {
@@ -296,8 +370,8 @@ fn ended_row(pipeline: Pipeline, state: State) -> String {
     let error = if failures.contains(&state) { "'X', 'x'" } else { "NULL, NULL" };
     format!(
         "INSERT INTO job_past (id, pipeline, kind, input, state, created_at, fence, priority, attempts, retries,
-            history, error_code, error_message)
-        VALUES ($1, '{pipeline}', 'plain', '{{}}', '{state}', {{now}}, 1, 0, 1, 0, '1', {error})"
+            history, started_at, error_code, error_message)
+        VALUES ($1, '{pipeline}', 'plain', '{{}}', '{state}', {{now}}, 1, 0, 1, 0, '1', {{now}}, {error})"
     )
 }
 
@@ -306,18 +380,21 @@ fn live_row(pipeline: Pipeline, state: State) -> String {
     let lane = running.copied().or(pipeline.lane(state)).map_or("NULL".into(), |lane| format!("'{lane}'"));
     let lease = if running.is_some() { "$1, {now}, {now}" } else { "NULL, NULL, NULL" };
     format!(
-        "INSERT INTO job_live (id, owner, pipeline, kind, input, state, history, lane, worker, lease_until,
+        "INSERT INTO job_live (id, owner, user_id, pipeline, kind, input, state, history, lane, worker, lease_until,
             started_at)
-        VALUES ($1, $1, '{pipeline}', 'plain', '{{}}', '{state}', '1', {lane}, {lease})"
+        VALUES ($1, $1, $1, '{pipeline}', 'plain', '{{}}', '{state}', '1', {lane}, {lease})"
     )
 }
 
-const TOLD: [&str; 5] = [
+const TOLD: [&str; 8] = [
     "UPDATE job_past SET history = ''",
     "UPDATE job_journal SET actor = 'me'",
     "DELETE FROM job_journal",
     "UPDATE job_artifact SET bytes = 4",
+    "DELETE FROM job_artifact",
     "UPDATE job_log SET message = 'it went differently'",
+    "DELETE FROM job_log",
+    "DELETE FROM job_past",
 ];
 
 async fn what_was_told_cannot_be_changed(mut database: Database) {
@@ -383,15 +460,44 @@ async fn a_job_takes_its_files_and_logs_with_it(mut database: Database) {
     assert!(database.store.job_of(owner, ode_job::JobRef::Id(JobId(jobs.done))).await.is_err());
 }
 
+mod sqlite_only {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_told_cannot_be_replaced() {
+        let mut database = sqlite_file().await;
+        let jobs = jobs(&database.store).await;
+        let before = database.store.events(JobId(jobs.done)).await.unwrap();
+        for (table, changed, value) in [
+            ("job_journal", "actor", "'me'"),
+            ("job_artifact", "bytes", "4"),
+            ("job_log", "message", "'it went differently'"),
+            ("job_past", "engine_version", "NULL"),
+        ] {
+            let columns = sqlx::AssertSqlSafe(format!("SELECT name FROM pragma_table_info('{table}')"));
+            let Sql::Sqlite(connection) = &mut database.sql else { unreachable!("it was opened on SQLite") };
+            let columns: Vec<String> = sqlx::query_scalar(columns).fetch_all(connection).await.unwrap();
+            let values: Vec<&str> =
+                columns.iter().map(|name| if name == changed { value } else { name.as_str() }).collect();
+            let replace = format!("REPLACE INTO {table} SELECT {} FROM {table}", values.join(", "));
+            let refusal = database.sql.run(&replace, &[]).await.unwrap_err();
+            assert!(refusal.contains(table), "{refusal}");
+        }
+        assert_eq!(database.store.events(JobId(jobs.done)).await.unwrap(), before);
+    }
+}
+
 mod postgres_only {
     use super::*;
 
     #[tokio::test]
-    async fn the_journal_cannot_be_emptied_at_a_stroke() {
+    async fn what_was_told_cannot_be_emptied_at_a_stroke() {
         let mut database = postgres_database().await;
         jobs(&database.store).await;
-        let refusal = database.sql.run("TRUNCATE job_journal", &[]).await.unwrap_err();
-        assert!(refusal.contains("append-only"), "{refusal}");
+        for table in ["job_journal", "job_past", "job_artifact", "job_log"] {
+            let refusal = database.sql.run(&format!("TRUNCATE {table}"), &[]).await.unwrap_err();
+            assert!(refusal.contains("append-only"), "{refusal}");
+        }
     }
 
     #[tokio::test]

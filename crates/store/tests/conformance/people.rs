@@ -27,7 +27,7 @@ on_both!(
     a_job_that_is_past_calling_off_says_so,
     the_wish_to_stop_reaches_the_worker_that_holds_the_job,
     the_wish_to_stop_outlives_the_worker,
-    the_wish_to_stop_a_job_that_was_handed_back_reaches_the_next_worker,
+    the_wish_to_stop_outlives_an_attempt_that_did_not_hear_of_it,
     a_job_that_has_not_started_is_cancelled_not_stopped,
     of_a_cancel_and_a_claim_exactly_one_wins,
     a_waiting_job_is_given_up_with_its_reason,
@@ -304,16 +304,23 @@ async fn the_wish_to_stop_outlives_the_worker(store: Store) {
     }
 }
 
-async fn the_wish_to_stop_a_job_that_was_handed_back_reaches_the_next_worker(store: Store) {
+async fn the_wish_to_stop_outlives_an_attempt_that_did_not_hear_of_it(store: Store) {
+    let away = Failure::away(ErrorCode::Gw5xx, "away", Duration::ZERO);
+    for ended in [Ended::HandedBack, Ended::Failed(Failure::from(ErrorCode::Gw5xx)), Ended::Failed(away)] {
+        let (id, claimed) = started(&store, Pipeline::Html).await;
+        let (other, unasked) = started(&store, Pipeline::Html).await;
+        store.stop(id).await.unwrap();
+        let ends = [claimed, unasked].map(|job| ending(job, ended.clone()));
+        store.finish(ends.into()).await.unwrap();
+        assert_eq!(record(&store, id).await.error_code.as_deref(), Some("STOPPED"), "{ended:?}");
+        assert_eq!(record(&store, other).await.state, State::Pending, "{ended:?}");
+        store.cancel(other).await.unwrap();
+    }
+    // What is done before anybody could stop it is done.
     let (id, claimed) = started(&store, Pipeline::Html).await;
     store.stop(id).await.unwrap();
-    finish(&store, claimed, Ended::HandedBack).await;
-    let next = worker(&store).await;
-    let again = claim_one(&store, Lane::Html, next).await;
-    let leases = [(id, again.lease.fence())];
-    assert_eq!(store.held(next, leases.iter()).await.unwrap().stop, [id]);
-    finish(&store, again, Ended::Stopped).await;
-    assert_eq!(record(&store, id).await.error_code.as_deref(), Some("STOPPED"));
+    finish(&store, claimed, Ended::Succeeded).await;
+    assert_eq!(record(&store, id).await.state, State::Completed);
 }
 
 async fn a_job_that_has_not_started_is_cancelled_not_stopped(store: Store) {

@@ -9,7 +9,7 @@ use crate::harness::{
 };
 use futures_util::future::join_all;
 use ode_job::{Ended, ErrorCode, JobRef, Lane, Phase, Pipeline, WorkerId};
-use ode_store::{Config, Error, ListFilter, SCHEMA_NEWEST, Store};
+use ode_store::{Config, Dialect, Error, ListFilter, SCHEMA_NEWEST, Store};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -30,6 +30,7 @@ const NOTHING: [i64; 0] = [];
 async fn applied(store: &Store) -> Vec<i64> {
     let status = store.migrate_status().await.unwrap();
     assert_eq!(i64::try_from(status.len()).unwrap(), SCHEMA_NEWEST);
+    assert!(status.iter().all(|line| line.is_known), "{status:?}");
     status.iter().filter(|line| line.applied_at.is_some()).map(|line| line.version).collect()
 }
 
@@ -62,7 +63,7 @@ async fn a_database_without_our_tables_says_what_to_do(database: Database) {
     assert_schema(store.claim(request(Lane::Xml, WorkerId(Uuid::new_v4()), 1)).await, up);
     assert_schema(store.look(Lane::ALL).await, up);
     assert_schema(store.jobs(&ListFilter::default()).await, up);
-    assert_eq!(store.migrate_down(0).await.unwrap(), NOTHING, "nothing to take away");
+    assert_eq!(store.migrate_down(0).await.unwrap().versions, NOTHING, "nothing to take away");
 }
 
 /// What is in the database besides what it brings itself.
@@ -104,7 +105,7 @@ async fn the_way_down_leaves_nothing_and_the_way_up_is_open_again(mut database: 
         let claimed = claim_one(store, Lane::Script, worker).await;
         finish(store, claimed, Ended::Succeeded).await;
         let down: Vec<i64> = all.iter().rev().copied().collect();
-        assert_eq!(store.migrate_down(0).await.unwrap(), down, "round {round}");
+        assert_eq!(store.migrate_down(0).await.unwrap().versions, down, "round {round}");
         assert_eq!(leftovers(&mut database.sql).await, fresh, "round {round}");
         assert_eq!(grants(&mut database.sql).await, 0, "round {round}");
         assert_eq!(applied(store).await, NOTHING);
@@ -116,12 +117,13 @@ async fn the_way_down_to_one_keeps_the_jobs(mut database: Database) {
     store.migrate_up().await.unwrap();
     let id = store.enqueue(job(Pipeline::Script).owned_by(organisation())).await.unwrap().id();
     let before = record(store, id).await;
-    assert_eq!(store.migrate_down(1).await.unwrap(), (2..=SCHEMA_NEWEST).rev().collect::<Vec<_>>());
+    let taken = store.migrate_down(1).await.unwrap().versions;
+    assert_eq!(taken, (2..=SCHEMA_NEWEST).rev().collect::<Vec<_>>());
     assert_eq!(applied(store).await, [1]);
     assert_schema(store.check_schema().await, "behind this program. Run `ode migrate up`");
     assert_eq!(record(store, id).await, before);
     assert_eq!(grants(&mut database.sql).await, 0, "the API role kept a right");
-    assert_eq!(store.migrate_down(1).await.unwrap(), NOTHING);
+    assert_eq!(store.migrate_down(1).await.unwrap().versions, NOTHING);
     assert_eq!(store.migrate_up().await.unwrap(), (2..=SCHEMA_NEWEST).collect::<Vec<_>>());
     assert_eq!(record(store, id).await, before);
     let worker = worker(store).await;
@@ -154,16 +156,22 @@ async fn a_newer_database_is_left_alone(mut database: Database) {
     assert_schema(store.check_schema().await, advice);
     assert_schema(store.migrate_up().await, advice);
     assert_schema(store.migrate_down(0).await, advice);
-    assert_schema(store.migrate_status().await, "has schema version 999 and this program knows");
+    let status = store.migrate_status().await.unwrap();
+    let unknown: Vec<_> = status.iter().filter(|line| !line.is_known).map(|line| line.version).collect();
+    assert_eq!(unknown, [999], "what is there can be looked at");
     assert_eq!(leftovers(&mut database.sql).await, before);
 }
 
 #[track_caller]
-fn assert_read_only<T: std::fmt::Debug>(answer: Result<T, Error>) {
+fn assert_read_only<T: std::fmt::Debug>(store: &Store, answer: Result<T, Error>) {
     let error = answer.unwrap_err();
     assert!(matches!(error, Error::ReadOnly(_)), "{error:?}");
     assert_eq!(error.code(), ErrorCode::DatabaseReadOnly);
-    assert!(!error.is_passing() && error.to_string().contains("Point --database at the primary"), "{error}");
+    let advice = match store.dialect() {
+        Dialect::Postgres => "Point --database at the primary.",
+        Dialect::Sqlite => "Make the file and its directory writable for whoever runs ode.",
+    };
+    assert!(!error.is_passing() && error.to_string().ends_with(advice), "{error}");
 }
 
 async fn a_database_that_takes_no_writes_is_read_and_says_so(mut database: Database) {
@@ -180,12 +188,12 @@ async fn a_database_that_takes_no_writes_is_read_and_says_so(mut database: Datab
     };
     let store = Store::open(Config::new(url)).await.unwrap();
     let worker = WorkerId(Uuid::new_v4());
-    assert_read_only(store.enqueue(job(Pipeline::Html)).await);
-    assert_read_only(store.enqueue_many(vec![job(Pipeline::Html); 300]).await);
-    assert_read_only(store.claim(request(Lane::Html, worker, 1)).await);
-    assert_read_only(store.register(worker, "test", "0").await);
-    assert_read_only(store.cancel(id).await);
-    assert_read_only(store.migrate_down(0).await);
+    assert_read_only(&store, store.enqueue(job(Pipeline::Html)).await);
+    assert_read_only(&store, store.enqueue_many(vec![job(Pipeline::Html); 300]).await);
+    assert_read_only(&store, store.claim(request(Lane::Html, worker, 1)).await);
+    assert_read_only(&store, store.register(worker, "test", "0").await);
+    assert_read_only(&store, store.cancel(id).await);
+    assert_read_only(&store, store.migrate_down(0).await);
     assert_eq!(store.job(JobRef::Id(id)).await.unwrap().phase, Phase::Ready);
     assert_eq!(store.jobs(&ListFilter::default()).await.unwrap().jobs.len(), 1);
     assert_eq!(store.look(&[Lane::Html]).await.unwrap().ready, [Lane::Html]);
@@ -290,6 +298,20 @@ mod postgres_only {
                 .unwrap();
         }
         assert_eq!(store.counts().await.unwrap()[0].3, 4, "one job for each request");
+    }
+
+    #[tokio::test]
+    async fn who_loses_the_api_role_on_the_way_down_is_named() {
+        let mut database = postgres_database().await;
+        let name = format!("ode_member_{}", Uuid::new_v4().simple());
+        database.sql.run(&format!("CREATE ROLE {name}"), &[]).await.unwrap();
+        database.sql.run(&format!("GRANT ode_api TO {name}"), &[]).await.unwrap();
+        let taken = database.store.migrate_down(0).await.unwrap();
+        let member = format!("SELECT count(*) FROM pg_auth_members WHERE member = '{name}'::regrole");
+        // Where another database of the server uses the role, it stays, and with it its members.
+        let has_lost = database.sql.number(&member, &[]).await == 0;
+        assert_eq!(taken.members.contains(&name), has_lost, "{:?}", taken.members);
+        database.sql.run(&format!("DROP ROLE {name}"), &[]).await.unwrap();
     }
 
     #[tokio::test]

@@ -93,7 +93,7 @@ fn a_twin_whose_result_is_gone_does_not_stand_in_the_way(ode: &Ode) {
 
 /// What retention does to results that are too old.
 pub(super) fn remove_results(ode: &Ode) {
-    ode.sql("DELETE FROM job_artifact WHERE role = 'result'");
+    ode.sql_of_retention("DELETE FROM job_artifact WHERE role = 'result'");
 }
 
 fn ten_uploads_of_one_file_at_once_make_one_job(ode: &Ode) {

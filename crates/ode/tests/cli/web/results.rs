@@ -153,7 +153,7 @@ fn a_retry_is_offered_only_where_it_can_help(ode: &Ode) {
     browser.post(&path(&hopeless, "/retry")).assert_problem(409, "ENCRYPTED");
     let passing = failed(2, ErrorCode::Gw5xx);
     assert_eq!(passing["links"]["retry"], path(&passing, "/retry"));
-    ode.sql("DELETE FROM job_artifact WHERE role = 'source'");
+    ode.sql_of_retention("DELETE FROM job_artifact WHERE role = 'source'");
     browser.post(&path(&passing, "/retry")).assert_problem(409, "EXPIRED");
     let still = browser.get(&path(&passing, "")).json();
     assert_eq!(
