@@ -18,6 +18,8 @@ export async function serve(test, ...args) {
   const data = await mkdtemp(join(tmpdir(), "ode-browser-"));
   const child = spawn(program, ["serve", "--data", data, "--listen", "127.0.0.1:0", "--gateway", "off", ...database, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
+    // How full this machine's disk is, is not what these tests are about.
+    env: { ...process.env, ODE_DISK_PAUSE: "100" },
   });
   const ended = new Promise((done) => child.once("exit", done));
   test.after(async () => {

@@ -228,6 +228,8 @@ pub(crate) fn bare() -> Command {
     }
     // The gateway has a port of its own, which two tests at a time could not share.
     command.env("ODE_GATEWAY", "off");
+    // How full this machine's disk is, is not what most tests are about.
+    command.env("ODE_DISK_PAUSE", "100");
     // If there were a stack trace, it should show.
     command.env("RUST_BACKTRACE", "1").stdin(Stdio::null());
     command
