@@ -574,9 +574,9 @@ mod postgres_only {
     async fn scripts_are_found_by_index_however_many_there_were() {
         let mut database = postgres_database().await;
         let sql = owner(&mut database);
-        let many = "INSERT INTO job_past (id, created_at, fence, priority, attempts, retries, pipeline, kind, state,
-                created_by, metadata, history, input)
-            SELECT ode_new_id(), now() - n * interval '1 hour', 1, 0, 1, 0, 'script', 'kind-' || n % 50, 'completed',
+        let many = "INSERT INTO job_past (id, created_at, started_at, fence, priority, attempts, retries, pipeline, kind,
+                state, created_by, metadata, history, input)
+            SELECT ode_new_id(), now() - n * interval '1 hour', now(), 1, 0, 1, 0, 'script', 'kind-' || n % 50, 'completed',
                 gen_random_uuid(), jsonb_build_object('restaurant_id', gen_random_uuid()), '', '{}'
             FROM generate_series(1, 5000) AS n";
         run(sql, many, &[]).await.unwrap();
