@@ -13,7 +13,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::time::Duration;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 /// Under this name a job's labels say which restaurant it is about.
@@ -67,21 +69,28 @@ pub(crate) struct Request {
     pub(crate) depends_on: Vec<String>,
 }
 
-/// A script of a batch.
-#[derive(ToSchema)]
-#[schema(as = NewScriptBatchJob)]
-pub(crate) struct BatchJobForm {
-    /// Which script.
-    #[schema(example = "register-restaurant")]
-    #[expect(dead_code, reason = "only describes the request")]
-    r#type: String,
-    /// A name by which later jobs of the batch say that they need it.
-    #[expect(dead_code, reason = "only describes the request")]
-    name: Option<String>,
-    #[expect(dead_code, reason = "only describes the request")]
-    #[schema(inline)]
-    #[serde(flatten)]
-    request: Request,
+/// How a script of a batch is described: a [`Request`] with two fields more. Two schemas of which each refuses what it
+/// does not know would refuse each other's.
+pub(crate) struct BatchJobForm;
+
+impl PartialSchema for BatchJobForm {
+    fn schema() -> RefOr<Schema> {
+        let text = |says: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(says)).into();
+        let mut schema = Request::schema();
+        if let RefOr::T(Schema::Object(form)) = &mut schema {
+            form.properties.insert("type".into(), text("Which script."));
+            let name = "A name by which later jobs of the batch say that they need it.";
+            form.properties.insert("name".into(), text(name));
+            form.required.push("type".into());
+        }
+        schema
+    }
+}
+
+impl ToSchema for BatchJobForm {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "NewScriptBatchJob".into()
+    }
 }
 
 /// A script of a batch: which, what others call it, and the rest.
