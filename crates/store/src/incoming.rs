@@ -15,8 +15,9 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use tokio::task::JoinHandle;
 
-/// Parts on local disk: as few hops to the writing thread as are worth their memory.
-const LOCAL_PART_BYTES: usize = 1 << 20;
+/// Parts on local disk: small enough that a file is hashed and written while its rest still comes, large enough that a
+/// hop to the writing thread costs little beside it.
+const LOCAL_PART_BYTES: usize = 256 << 10;
 /// S3 takes no smaller ones, but for the last; some that are like it want all others to be of one size.
 const S3_PART_BYTES: usize = 5 << 20;
 
@@ -138,8 +139,12 @@ impl Disk {
         let place = self.place.clone();
         self.go_on(move |draft| {
             draft.add(&last)?;
-            draft.file.sync_all()?;
-            sync_folder_of(&place)
+            // At once, so that one commit of the file system can do for both.
+            std::thread::scope(|scope| {
+                let name = scope.spawn(|| sync_folder_of(&place));
+                draft.file.sync_all()?;
+                name.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+            })
         })
         .await?;
         let draft = self.settled().await?.ok_or_else(not_written)?;

@@ -53,19 +53,23 @@ CREATE TABLE webhook_delivery (
 CREATE INDEX webhook_delivery_due ON webhook_delivery (due_at) WHERE status = 'pending';
 CREATE INDEX webhook_delivery_job ON webhook_delivery (job_id);
 
+-- For a whole batch at once: hardly any job has somebody to tell, and a call for each would cost more than its end.
 CREATE FUNCTION ode_announce() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    whose uuid := coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id,
-        '00000000-0000-0000-0000-000000000000');
 BEGIN
     INSERT INTO webhook_delivery (id, owner, job_id, external_id, state, error_code, url)
-    SELECT gen_random_uuid(), whose, NEW.id, NEW.external_id, NEW.state, NEW.error_code, told.url
-    FROM (SELECT url FROM webhook_endpoint WHERE owner = whose UNION SELECT CASE NEW.pipeline WHEN 'html' THEN NEW.input ->> 'webhook_url' END) AS told
-    WHERE told.url IS NOT NULL;
+    SELECT gen_random_uuid(), told.* FROM (
+        SELECT w.owner, e.id, e.external_id, e.state, e.error_code, w.url
+        FROM ended e JOIN webhook_endpoint w ON w.owner = coalesce(e.organisation_id, e.user_id, e.session_id,
+            '00000000-0000-0000-0000-000000000000')
+        WHERE e.pipeline IN ('html', 'script')
+        UNION
+        SELECT coalesce(e.organisation_id, e.user_id, e.session_id, '00000000-0000-0000-0000-000000000000'),
+            e.id, e.external_id, e.state, e.error_code, e.input ->> 'webhook_url'
+        FROM ended e WHERE e.pipeline = 'html' AND e.input ->> 'webhook_url' IS NOT NULL) AS told;
     RETURN NULL;
 END $$;
-CREATE TRIGGER job_past_announce AFTER INSERT ON job_past FOR EACH ROW WHEN (NEW.pipeline IN ('html', 'script'))
-    EXECUTE FUNCTION ode_announce();
+CREATE TRIGGER job_past_announce AFTER INSERT ON job_past REFERENCING NEW TABLE AS ended
+    FOR EACH STATEMENT EXECUTE FUNCTION ode_announce();
 
 ALTER TABLE webhook_endpoint ENABLE ROW LEVEL SECURITY;
 ALTER TABLE webhook_secret ENABLE ROW LEVEL SECURITY;

@@ -51,7 +51,10 @@ CREATE TABLE webhook_delivery (
 CREATE INDEX webhook_delivery_due ON webhook_delivery (due_at) WHERE status = 'pending';
 CREATE INDEX webhook_delivery_job ON webhook_delivery (job_id);
 
-CREATE TRIGGER job_past_announce AFTER INSERT ON job_past WHEN NEW.pipeline IN ('html', 'script') BEGIN
+-- Looked at closely only where somebody may be told, which is rare.
+CREATE TRIGGER job_past_announce AFTER INSERT ON job_past WHEN NEW.pipeline IN ('html', 'script')
+    AND (instr(NEW.input, '"webhook_url"') OR EXISTS (SELECT 1 FROM webhook_endpoint
+        WHERE owner = coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16)))) BEGIN
     INSERT INTO webhook_delivery (id, owner, job_id, external_id, state, error_code, url)
     SELECT randomblob(16), coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16)), NEW.id,
         NEW.external_id, NEW.state, NEW.error_code, told.url
