@@ -316,8 +316,10 @@ fn mode_2_a_dead_gateway_is_left_alone_and_no_try_is_used_up(ode: &Ode) {
     // Three at a time until six had failed, and a probe or two before a slow machine looks.
     assert!((6..ids.len()).contains(&calls), "not every job was tried: {calls}");
     let tried = |jobs: &[JobRecord]| jobs.iter().filter(|job| job.attempt_count > 0).count();
-    let jobs = wait(ode, &ids, "nothing", |_| true);
-    assert!(jobs.iter().all(|job| job.state.as_str() == "queued"), "{jobs:#?}");
+    let jobs = wait(ode, &ids, "all to be queued but the one that probes", |jobs| {
+        jobs.iter().filter(|job| job.state.as_str() != "queued").count() <= 1
+    });
+    assert!(jobs.iter().all(|job| job.finished_at.is_none()), "nothing ended: {jobs:#?}");
     assert!(tried(&jobs) < ids.len(), "the others wait untouched");
     // Probes go out one at a time and cost nothing.
     std::thread::sleep(Duration::from_secs(4));
