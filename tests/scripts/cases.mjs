@@ -93,6 +93,15 @@ const configured = (theme) => ({
   holds: holdsWebsite(theme),
 });
 
+const paid = (isLinked) => ({
+  input: payments,
+  path: "/connect/",
+  expires: isLinked ? "/payments/link" : "/payments/connect",
+  partly: { kind: "refuse", value: "BEST RESTAURANT" },
+  created: isLinked ? [3, 2] : [2, 1],
+  holds: holdsPayments(isLinked),
+});
+
 /**
  * `path` is where the faults strike, `partly` the fault that lets one thing fail, `created` how many things a whole and
  * a partial success count. `holds` looks at what is stored.
@@ -151,22 +160,8 @@ export const cases = {
   },
   "configure-website-dark": configured("dark"),
   "configure-website-light": configured("light"),
-  "setup-stripe-payments": {
-    input: payments,
-    path: "/connect/",
-    expires: "/payments/link",
-    partly: { kind: "refuse", value: "BEST RESTAURANT" },
-    created: [3, 2],
-    holds: holdsPayments(true),
-  },
-  "setup-stripe-payments-no-link": {
-    input: payments,
-    path: "/connect/",
-    expires: "/payments/connect",
-    partly: { kind: "refuse", value: "BEST RESTAURANT" },
-    created: [2, 1],
-    holds: holdsPayments(false),
-  },
+  "setup-stripe-payments": paid(true),
+  "setup-stripe-payments-no-link": paid(false),
   "setup-services": {
     input: { services },
     path: "/services",

@@ -8,7 +8,7 @@
 //!
 //! `OUT/NAME.ubl.xml` and `OUT/NAME.cii.xml` are written from each record, and what the rules found is printed.
 
-#[path = "../tests/truth/mod.rs"]
+#[path = "../tests/it/truth.rs"]
 mod truth;
 
 use std::error::Error;

@@ -1,8 +1,7 @@
 //! Real and hostile documents: none may take the converter down, whatever happens to its bytes.
 
-mod damage;
-
 use ode_html::{ConversionConfig, Limits, Refusal, convert};
+use ode_pdf_builder::damage;
 
 const DOCUMENTS: usize = 60;
 /// Damaged copies of each, unless `ODE_TEST_COPIES` asks for more.

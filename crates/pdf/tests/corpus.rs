@@ -23,7 +23,7 @@ fn every_document_gives_a_model_or_a_clear_refusal() {
     let mut found = Vec::new();
     files(&corpus, &mut found);
     if found.is_empty() {
-        eprintln!("skipped: no PDF files under {}", corpus.display());
+        eprintln!("SKIPPED: no PDF files under {}", corpus.display());
         return;
     }
     found.sort();

@@ -1,10 +1,8 @@
 //! Documents that want to do harm: they are cut or refused with a sentence, and nothing panics.
 
-mod builder;
-
-use builder::{Builder, one_page};
 use flate2::Compression;
 use ode_pdf::{Limits, Refusal};
+use ode_pdf_builder::{Builder, one_page};
 use proptest::prelude::*;
 use std::io::Write;
 

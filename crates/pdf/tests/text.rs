@@ -1,9 +1,7 @@
 //! What is read of documents made for the purpose.
 
-mod builder;
-
-use builder::{Builder, one_page};
 use ode_pdf::{Document, Limits, Page, Rect};
+use ode_pdf_builder::{Builder, one_page};
 
 fn read(bytes: Vec<u8>) -> Document {
     ode_pdf::read(bytes, &Limits::default()).expect("the document is sound")

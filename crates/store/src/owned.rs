@@ -5,7 +5,7 @@ use crate::Store;
 use crate::db::{Param, Row, params};
 use crate::documents::Document;
 use crate::error::Error;
-use crate::read::{job_columns, record};
+use crate::read::{LIST_MAX, job_columns, record};
 use jiff::Timestamp;
 use ode_job::{JobId, JobRecord, Owner, Phase, State};
 use serde_json::{Value, json};
@@ -73,11 +73,37 @@ pub struct OwnedPage {
     pub as_of: Timestamp,
 }
 
-/// A list may ask for this many at most.
-const LIST_MAX: usize = 1000;
-
 /// One statement for each kind of owner: with the three in one, a prepared plan could use the index of none.
-macro_rules! of_owner {
+pub(crate) struct ByOwner<S> {
+    pub(crate) session: S,
+    pub(crate) user: S,
+    pub(crate) organisation: S,
+}
+
+impl<S: Copy> ByOwner<S> {
+    /// The one for this owner. The operator owns nothing, which any of them finds.
+    pub(crate) fn of(&self, owner: Owner) -> S {
+        match owner {
+            Owner::Session(_) | Owner::Operator => self.session,
+            Owner::User(_) => self.user,
+            Owner::Organisation(_) => self.organisation,
+        }
+    }
+}
+
+/// What a macro makes of the column that names each kind of owner.
+macro_rules! by_owner {
+    ($statement:ident) => {
+        $crate::owned::ByOwner {
+            session: $statement!("session_id"),
+            user: $statement!("user_id"),
+            organisation: $statement!("organisation_id"),
+        }
+    };
+}
+pub(crate) use by_owner;
+
+macro_rules! list_and_count {
     ($column:literal) => {
         (
             concat!(
@@ -96,9 +122,7 @@ macro_rules! of_owner {
     };
 }
 
-const OF_SESSION: (&str, &str) = of_owner!("session_id");
-const OF_USER: (&str, &str) = of_owner!("user_id");
-const OF_ORGANISATION: (&str, &str) = of_owner!("organisation_id");
+const LIST_AND_COUNT: ByOwner<(&str, &str)> = by_owner!(list_and_count);
 /// Named one by one: for a join with the view, SQLite would make all of it.
 const BY_IDS: &str =
     job_columns!("WHERE id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)");
@@ -112,11 +136,7 @@ impl Store {
     /// Lists an owner's jobs, newest first. The operator owns none of them. Those that print are listed by themselves: one
     /// that was exported rests, and would keep everybody waiting who waits until nothing is under way.
     pub async fn owned_jobs(&self, filter: &OwnedFilter) -> Result<OwnedPage, Error> {
-        let (list, count) = match filter.owner {
-            Owner::Session(_) | Owner::Operator => OF_SESSION,
-            Owner::User(_) => OF_USER,
-            Owner::Organisation(_) => OF_ORGANISATION,
-        };
+        let (list, count) = LIST_AND_COUNT.of(filter.owner);
         let limit = filter.limit.clamp(1, LIST_MAX);
         let params = params![
             filter.owner.key(),
@@ -251,7 +271,8 @@ mod tests {
         let text = None::<&str>;
         let filter = params![id.0, text, text, None::<Timestamp>, None::<Uuid>, 101_i64];
         let mut read = vec![(BY_IDS, padded(&[id])), (BESIDE, vec![keys]), (SETBACKS, vec![named])];
-        for (list, count) in [OF_SESSION, OF_USER, OF_ORGANISATION] {
+        let ByOwner { session, user, organisation } = LIST_AND_COUNT;
+        for (list, count) in [session, user, organisation] {
             read.extend([(list, filter.to_vec()), (count, params![id.0].to_vec())]);
         }
         for (sql, params) in read {

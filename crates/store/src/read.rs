@@ -27,7 +27,7 @@ pub struct ListFilter {
 }
 
 /// A list may ask for this many at most.
-const LIST_MAX: usize = 1000;
+pub(crate) const LIST_MAX: usize = 1000;
 
 /// A part of a list, newest first.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -36,6 +36,15 @@ pub struct Page {
     pub jobs: Vec<JobRecord>,
     /// Where the next part begins, if there is one.
     pub next_cursor: Option<JobId>,
+}
+
+impl Page {
+    /// What was found by a statement that asked for one more than `limit`, to see whether there is a next part.
+    pub(crate) fn of(rows: &[Row], limit: usize) -> Result<Self, Error> {
+        let jobs = rows.iter().take(limit).map(record).collect::<Result<Vec<_>, _>>()?;
+        let next_cursor = jobs.last().map(|job| job.id).filter(|_| rows.len() > limit);
+        Ok(Page { jobs, next_cursor })
+    }
 }
 
 /// The columns that make a [`JobRecord`].
@@ -129,11 +138,7 @@ impl Store {
             filter.before.map(|id| id.0),
             i64::try_from(limit + 1).unwrap_or(i64::MAX),
         ];
-        let rows = self.db().read(LIST, params).await?;
-        let mut jobs = rows.iter().take(limit).map(record).collect::<Result<Vec<_>, _>>()?;
-        jobs.truncate(limit);
-        let next_cursor = jobs.last().map(|job| job.id).filter(|_| rows.len() > limit);
-        Ok(Page { jobs, next_cursor })
+        Page::of(&self.db().read(LIST, params).await?, limit)
     }
 
     /// A job's whole history, in order.

@@ -4,10 +4,11 @@ use crate::App;
 use crate::caller::Caller;
 use crate::lists::Listed;
 use crate::problem::{Acting, Problem, Reading};
+use crate::query::{PAGE_MAX, cursor, limit, query, since};
 use crate::session::hex;
 use crate::view::{EventView, JobView, why_no_retry};
 use axum::Json;
-use axum::extract::{Extension, Path, Query, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
@@ -39,35 +40,12 @@ pub(crate) struct ListQuery {
     limit: Option<String>,
 }
 
-/// A page shows as many; more is slow to draw.
-const LIMIT_DEFAULT: usize = 100;
-pub(crate) const LIMIT_MAX: usize = 200;
-
 impl ListQuery {
     fn filter(self, caller: &Caller) -> Result<OwnedFilter, Problem> {
-        let since = self.since.map(|since| since.parse::<Timestamp>());
-        let since = since.transpose().map_err(|_| {
-            Problem::invalid(
-                "since is not a moment. Write it like 2026-11-15T09:30:00Z, or give the as_of of an answer.",
-            )
-        })?;
-        let cursor = self.cursor.map(|cursor| cursor.parse());
-        let before = match cursor {
-            None => None,
-            Some(Ok(JobRef::Id(id))) => Some(id),
-            Some(_) => {
-                return Err(Problem::invalid(
-                    "cursor is not understood. Give the next_cursor of the part before, unchanged.",
-                ));
-            }
-        };
         let state = self.status.map(|state| state.parse::<JobState>());
         let state = state.transpose().map_err(|error| Problem::invalid(error.to_string()))?;
-        let limit = match self.limit.as_deref().map(str::parse) {
-            None => LIMIT_DEFAULT,
-            Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => limit,
-            Some(_) => return Err(Problem::invalid(format!("limit is a number from 1 to {LIMIT_MAX}."))),
-        };
+        let (since, before) = (since(self.since.as_deref())?, cursor(self.cursor.as_deref())?);
+        let limit = limit(self.limit.as_deref(), PAGE_MAX)?;
         Ok(OwnedFilter { owner: caller.owner, state, kind: self.mapping, since, before, limit })
     }
 }
@@ -105,11 +83,7 @@ pub(crate) async fn list(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Query(query) = Query::<ListQuery>::try_from_uri(&uri).map_err(|_| {
-        Problem::invalid(
-            "The query is not understood. It takes since, cursor, status, mapping and limit, each once.",
-        )
-    })?;
+    let query: ListQuery = query(&uri, "since, cursor, status, mapping and limit")?;
     let filter = query.filter(&caller)?;
     app.hub.attend();
     let listed = app.lists.get(&filter, read_list(&app, &filter)).await?;

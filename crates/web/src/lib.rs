@@ -21,6 +21,7 @@ mod orders;
 mod pages;
 mod print;
 mod problem;
+mod query;
 mod requests;
 mod review;
 mod scripts;

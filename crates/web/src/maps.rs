@@ -2,12 +2,12 @@
 
 use crate::App;
 use crate::caller::Caller;
-use crate::jobs::LIMIT_MAX;
 use crate::problem::{Acting, Problem, Reading, Sending};
+use crate::query::{PAGE_MAX, limit, query};
 use crate::view::moment;
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Extension, Path, Query, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
@@ -15,7 +15,6 @@ use futures_util::{Stream, StreamExt as _};
 use jiff::Timestamp;
 use ode_job::ErrorCode;
 use ode_store::{MapPage, PrintableMap, UserMap};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -29,8 +28,6 @@ pub(crate) const MAP_BYTES_MAX: usize = 16 << 20;
 const SKIPPED_BYTES_MAX: usize = 64 << 20;
 /// Time for a map to arrive.
 const ARRIVAL: Duration = Duration::from_secs(60);
-/// As many as a page shows.
-const LIST_LIMIT: usize = 100;
 const NAME_CHARS_MAX: usize = 200;
 
 /// A map on its way, of a bounded size and in bounded time.
@@ -72,12 +69,6 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(body: &'a [u8], form: &str) -> Result
         .map_err(|error| Problem::invalid(format!("The body is not understood: {error}. Send {form}.")))
 }
 
-/// Reads the query of a request.
-pub(crate) fn query<T: DeserializeOwned>(uri: &Uri, form: &str) -> Result<T, Problem> {
-    let read = Query::<T>::try_from_uri(uri).map(|Query(query)| query);
-    read.map_err(|_| Problem::invalid(format!("The query is not understood. It takes {form}, each once.")))
-}
-
 pub(crate) fn map_id(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| Problem::no_map())
 }
@@ -91,22 +82,14 @@ pub(crate) struct PartQuery {
     #[param(value_type = Option<String>, format = "uuid")]
     pub(crate) cursor: Option<Uuid>,
     /// How many at most; 100 unless said otherwise.
-    #[param(minimum = 1, maximum = 200)]
-    pub(crate) limit: Option<usize>,
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 200)]
+    pub(crate) limit: Option<String>,
 }
 
 impl PartQuery {
     fn read(uri: &Uri) -> Result<(Option<Uuid>, usize), Problem> {
         let part: PartQuery = query(uri, "cursor and limit")?;
-        Ok((part.cursor, limit(part.limit)?))
-    }
-}
-
-pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
-    match asked {
-        None => Ok(LIST_LIMIT),
-        Some(limit) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
-        Some(_) => Err(Problem::invalid(format!("limit is a number from 1 to {LIMIT_MAX}."))),
+        Ok((part.cursor, limit(part.limit.as_deref(), PAGE_MAX)?))
     }
 }
 

@@ -4,9 +4,10 @@ use crate::App;
 use crate::caller::Caller;
 use crate::download::{Sent, attachment, respond};
 use crate::jobs::{find, forget};
-use crate::maps::{PreviewQuery, arrived, limit, map_id, query, read};
+use crate::maps::{PreviewQuery, arrived, map_id, read};
 use crate::orders::{OrderView, payer};
 use crate::problem::{Acting, Problem, ProblemDocument, Reading, Sending};
+use crate::query::{PAGE_MAX, limit, query};
 use crate::view::{ErrorView, ProgressView, error, moment, moments};
 use axum::Json;
 use axum::body::Body;
@@ -261,8 +262,8 @@ pub(crate) struct PrintJobQuery {
     #[param(value_type = Option<String>, example = "export_complete")]
     state: Option<JobState>,
     /// How many at most; 100 unless said otherwise.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<usize>,
+    #[param(value_type = Option<u16>, minimum = 1, maximum = 200)]
+    limit: Option<String>,
 }
 
 /// A part of a list of print jobs, newest first.
@@ -289,7 +290,7 @@ pub(crate) async fn list(
         pipeline: Some(Pipeline::Print),
         state: asked.state,
         before: asked.cursor.map(JobId),
-        limit: limit(asked.limit)?,
+        limit: limit(asked.limit.as_deref(), PAGE_MAX)?,
         ..ListFilter::default()
     };
     let page = app.store.jobs(&filter).await?;

@@ -1,9 +1,6 @@
 //! Small documents, and what became of them.
 
-#[path = "../../../pdf/tests/builder/mod.rs"]
-mod file;
-
-pub(crate) use file::{Builder, one_page};
+pub(crate) use ode_pdf_builder::{Builder, one_page};
 
 use ode_html::{Asset, Conversion, ConversionConfig, Limits, convert};
 

@@ -1,8 +1,9 @@
 //! `ode convert`: one document or many, what is written where, and what is said about those that cannot be read.
 
-use crate::builder::Builder;
 use crate::harness::{Ran, bare};
-use crate::places::{SmallDisk, set_mode, unprivileged};
+use crate::places::{SMALL_MB, set_mode, unprivileged};
+use ode_pdf_builder::{Builder, one_page};
+use ode_test_servers::SmallDisk;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
@@ -124,7 +125,7 @@ fn hybrid(number: &str, xml: &str) -> Vec<u8> {
 
 /// Pages without any text on them.
 pub(crate) fn blank() -> Vec<u8> {
-    crate::builder::one_page("0 0 10 10 re f")
+    one_page("0 0 10 10 re f")
 }
 
 #[test]
@@ -427,7 +428,7 @@ fn what_may_not_be_read_or_written_is_told_for_each_file() {
 #[test]
 fn a_full_disk_is_told_and_leaves_nothing_behind() {
     let desk = Desk::with("a.pdf", "INV-1");
-    let Some(_disk) = SmallDisk::mount(desk.path("disk")) else { return };
+    let Some(_disk) = SmallDisk::mount(desk.path("disk"), SMALL_MB) else { return };
     fs::write(desk.path("disk/ballast"), vec![0; 8_000_000]).unwrap_err();
     let ran = desk.run(["convert", "a.pdf", "--out", "disk/"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");

@@ -1,10 +1,10 @@
 //! `ode gateway`: documents over HTTP, each answer it can give, mappings that change, and how it ends.
 
-use crate::builder::one_page;
 use crate::convert::{Desk, blank, invoice};
 use crate::harness::block_on;
 use crate::serve::{Answer, PATIENCE, Serving, assert_stopped, hear};
 use ode_job::{ErrorCode, FailureKind};
+use ode_pdf_builder::one_page;
 use ode_pipelines::xml::{ClientLimits, GatewayClient, Output};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

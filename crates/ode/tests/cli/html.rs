@@ -1,7 +1,7 @@
 //! `ode convert --to html`: a folder of files or one file, and what is refused.
 
 use crate::convert::Desk;
-use crate::damage;
+use ode_pdf_builder::damage;
 use serde_json::Value;
 
 #[test]

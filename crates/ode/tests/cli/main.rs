@@ -3,11 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic at the place is the report")]
 
 mod bad_input;
-#[path = "../../../pdf/tests/builder/mod.rs"]
-mod builder;
 mod convert;
-#[path = "../../../html/tests/damage/mod.rs"]
-mod damage;
 mod doctor;
 mod gateway;
 mod harness;

@@ -1,9 +1,9 @@
 //! Scans: read with a real tesseract where they can be, and told about where they cannot.
 
-use crate::builder::{Builder, one_page};
 use crate::convert::{Desk, invoice};
 use crate::harness::Ran;
 use crate::serve::Serving;
+use ode_pdf_builder::{Builder, one_page};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;

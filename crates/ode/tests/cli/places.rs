@@ -2,11 +2,12 @@
 
 use crate::harness::{Ode, Ran};
 use ode_job::{NewJob, Pipeline};
+use ode_test_servers::SmallDisk;
 use serde_json::json;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// The user `nobody`, to whom permissions apply even where the tests run as root.
@@ -102,49 +103,23 @@ fn a_directory_may_have_any_name() {
     assert!(data.join("ode.db").is_file());
 }
 
-/// A disk of a few megabytes, in memory.
-pub(crate) struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    /// `None`, and loudly, where one may not be made.
-    pub(crate) fn mount(path: PathBuf) -> Option<Self> {
-        std::fs::create_dir(&path).unwrap();
-        let mut mount = Command::new("mount");
-        let mounted = mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(&path).output();
-        if mounted.is_ok_and(|mounted| mounted.status.success()) {
-            return Some(SmallDisk(path));
-        }
-        eprintln!(
-            "SKIPPED: a small disk to fill cannot be mounted here; run the tests as root to have it tried"
-        );
-        None
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // If it does not succeed, a few megabytes stay mounted in a temporary directory.
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
-}
+/// Megabytes: enough for a database with a few jobs.
+pub(crate) const SMALL_MB: usize = 4;
 
 #[test]
 fn what_a_full_disk_refused_is_accepted_by_the_same_process_once_there_is_space() {
     let ode = Ode::new();
-    let Some(_disk) = SmallDisk::mount(ode.data()) else { return };
+    let Some(disk) = SmallDisk::mount(ode.data(), SMALL_MB) else { return };
     ode.ok(["migrate", "up"]);
-    let ballast = ode.data().join("ballast");
     ode.with_store(async |store| {
         let job = || NewJob::new(Pipeline::Xml, "a", json!("x".repeat(500_000)));
         store.enqueue(job()).await.unwrap();
-        // As much as there is place for.
-        let filled = std::fs::write(&ballast, vec![0; 4_000_000]);
-        assert_eq!(filled.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        disk.fill();
         for _ in 0..2 {
             let error = store.enqueue(job()).await.unwrap_err();
             assert!(matches!(error, ode_store::Error::DiskFull(_)), "{error:?}");
         }
-        std::fs::remove_file(&ballast).unwrap();
+        disk.free();
         store.enqueue(job()).await.unwrap();
     });
     assert_eq!(ode.json(["jobs", "list"])["jobs"].as_array().unwrap().len(), 2);
@@ -153,7 +128,7 @@ fn what_a_full_disk_refused_is_accepted_by_the_same_process_once_there_is_space(
 #[test]
 fn a_full_disk_is_told_as_such_and_nothing_accepted_is_lost() {
     let ode = Ode::new();
-    let Some(_disk) = SmallDisk::mount(ode.data()) else { return };
+    let Some(_disk) = SmallDisk::mount(ode.data(), SMALL_MB) else { return };
     ode.ok(["migrate", "up"]);
     let input = ode.path("input.json");
     std::fs::write(&input, format!("\"{}\"", "x".repeat(500_000))).unwrap();

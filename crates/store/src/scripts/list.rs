@@ -3,10 +3,10 @@
 use crate::Store;
 use crate::db::{Param, Row, params};
 use crate::error::Error;
-use crate::read::{Page, job_columns, record};
-use jiff::Timestamp;
+use crate::owned::{ByOwner, OwnedFilter, by_owner};
+use crate::read::{LIST_MAX, Page, job_columns};
 use ode_job::script::ScriptStep;
-use ode_job::{JobId, JobRecord, Owner, State};
+use ode_job::{JobId, JobRecord, State};
 use serde_json::json;
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -14,24 +14,14 @@ use uuid::Uuid;
 /// Which scripts to list.
 #[derive(Debug, Clone)]
 pub struct ScriptFilter {
-    /// Whose; an operator sees all.
-    pub owner: Owner,
-    /// Only of this type.
-    pub kind: Option<String>,
-    /// Only in this state.
-    pub state: Option<State>,
+    /// Whose, and what can be asked of any list of an owner's.
+    pub owned: OwnedFilter,
     /// Only about this restaurant.
     pub restaurant: Option<Uuid>,
     /// Only those that this person asked for.
     pub created_by: Option<Uuid>,
     /// Only of this batch.
     pub batch: Option<Uuid>,
-    /// Only those that changed at this moment or later.
-    pub since: Option<Timestamp>,
-    /// Only older ones than this: the cursor.
-    pub before: Option<JobId>,
-    /// How many at most.
-    pub limit: usize,
 }
 
 /// What is known of a script beside its job.
@@ -61,11 +51,7 @@ pub struct ScriptFacts {
     pub reason: Option<String>,
 }
 
-/// A list may ask for this many at most.
-const LIST_MAX: usize = 1000;
-
-/// One statement for each kind of owner: with the three in one, a prepared plan could use the index of none.
-macro_rules! of_owner {
+macro_rules! list {
     ($column:literal) => {
         concat!(
             job_columns!(),
@@ -80,9 +66,7 @@ macro_rules! of_owner {
     };
 }
 
-const OF_SESSION: &str = of_owner!("session_id");
-const OF_USER: &str = of_owner!("user_id");
-const OF_ORGANISATION: &str = of_owner!("organisation_id");
+const LIST: ByOwner<&str> = by_owner!(list);
 const ORDERS: &str = "SELECT o.job_id, o.batch, CASE WHEN t.holder <> o.job_id THEN 1 ELSE 0 END AS waits
     FROM {rows $1: id uuid} JOIN script_order o ON o.job_id = r.id
         LEFT JOIN script_turn t ON t.owner = o.owner AND t.turn = o.turn";
@@ -99,27 +83,20 @@ const REASONS: &str = "SELECT p.id, e.details -> r.name AS meta FROM {rows $1: i
 impl Store {
     /// Lists an owner's scripts, newest first.
     pub async fn scripts(&self, filter: &ScriptFilter) -> Result<Page, Error> {
-        let list = match filter.owner {
-            Owner::Session(_) | Owner::Operator => OF_SESSION,
-            Owner::User(_) => OF_USER,
-            Owner::Organisation(_) => OF_ORGANISATION,
-        };
-        let limit = filter.limit.clamp(1, LIST_MAX);
+        let owned = &filter.owned;
+        let limit = owned.limit.clamp(1, LIST_MAX);
         let params = params![
-            filter.owner.key(),
-            filter.kind.as_deref(),
-            filter.state.map(State::as_str),
+            owned.owner.key(),
+            owned.kind.as_deref(),
+            owned.state.map(State::as_str),
             filter.restaurant.map(|id| id.to_string()),
             filter.created_by,
-            filter.since,
-            filter.before.map(|id| id.0),
+            owned.since,
+            owned.before.map(|id| id.0),
             filter.batch,
             i64::try_from(limit + 1).unwrap_or(i64::MAX),
         ];
-        let rows = self.db().read(list, params).await?;
-        let jobs = rows.iter().take(limit).map(record).collect::<Result<Vec<_>, _>>()?;
-        let next_cursor = jobs.last().map(|job| job.id).filter(|_| rows.len() > limit);
-        Ok(Page { jobs, next_cursor })
+        Page::of(&self.db().read(LIST.of(owned.owner), params).await?, limit)
     }
 
     /// What is known of these scripts beside their jobs.

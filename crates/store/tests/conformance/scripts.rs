@@ -9,8 +9,8 @@ use ode_job::{
     Sealed, State,
 };
 use ode_store::{
-    Blobs, BlobsConfig, Dialect, Error, Need, NewScript, OrderedScripts, ScriptFilter, ScriptOrder,
-    ScriptType, SealSide, Store,
+    Blobs, BlobsConfig, Dialect, Error, Need, NewScript, OrderedScripts, OwnedFilter, ScriptFilter,
+    ScriptOrder, ScriptType, SealSide, Store,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -309,26 +309,18 @@ async fn scripts_are_listed_by_what_people_look_for(store: Store) {
     let ids = store.enqueue_scripts(&ScriptOrder { batch, ..order(ours, scripts) }).await.unwrap().ids;
     enqueue(&store, theirs, vec![with(theirs, &|job| job.metadata = label.clone())]).await;
     store.cancel(ids[2]).await.unwrap();
-    let all = ScriptFilter {
-        owner: ours,
-        kind: None,
-        state: None,
-        restaurant: None,
-        created_by: None,
-        batch: None,
-        since: None,
-        before: None,
-        limit: 10,
-    };
+    let owned = OwnedFilter { owner: ours, kind: None, state: None, since: None, before: None, limit: 10 };
+    let all = ScriptFilter { owned: owned.clone(), restaurant: None, created_by: None, batch: None };
+    let of = |owned| ScriptFilter { owned, ..all.clone() };
     let cases = [
         (all.clone(), vec![2, 1, 0]),
         (ScriptFilter { restaurant: Some(restaurant), ..all.clone() }, vec![0]),
         (ScriptFilter { created_by: Some(person), ..all.clone() }, vec![1]),
-        (ScriptFilter { kind: Some("other".into()), ..all.clone() }, vec![2]),
-        (ScriptFilter { state: Some(State::Queued), ..all.clone() }, vec![1, 0]),
+        (of(OwnedFilter { kind: Some("other".into()), ..owned.clone() }), vec![2]),
+        (of(OwnedFilter { state: Some(State::Queued), ..owned.clone() }), vec![1, 0]),
         (ScriptFilter { batch, ..all.clone() }, vec![2, 1, 0]),
         (ScriptFilter { batch: Some(Uuid::nil()), ..all.clone() }, vec![]),
-        (ScriptFilter { before: Some(ids[1]), ..all.clone() }, vec![0]),
+        (of(OwnedFilter { before: Some(ids[1]), ..owned.clone() }), vec![0]),
     ];
     for (filter, expected) in cases {
         let found = store.scripts(&filter).await.unwrap().jobs;

@@ -4,10 +4,11 @@ use super::find;
 use crate::App;
 use crate::caller::Caller;
 use crate::problem::{Problem, Reading};
-use crate::service::read::{Log, LogView, limit};
+use crate::query::{PART_MAX, after, limit, query};
+use crate::service::read::{Log, LogView};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Extension, Path, Query, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -60,14 +61,11 @@ pub(crate) async fn logs(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let wrong =
-        |_| Problem::invalid("The query is not understood. It takes after, tail and limit, each once.");
-    let Query(query) = Query::<ScriptLogQuery>::try_from_uri(&uri).map_err(wrong)?;
-    let after = query.after.as_deref().map_or(Ok(0), str::parse::<i64>);
-    let after = after.map_err(|_| Problem::invalid("after is the id of a line, a whole number."))?;
-    let tail = query.tail.as_deref().map(|tail| limit(Some(tail))).transpose();
+    let query: ScriptLogQuery = query(&uri, "after, tail and limit")?;
+    let after = after(query.after.as_deref())?;
+    let tail = query.tail.as_deref().map(|tail| limit(Some(tail), PART_MAX)).transpose();
     let tail = tail.map_err(|_| Problem::invalid("tail is a number from 1 to 1000."))?;
-    let limit = limit(query.limit.as_deref())?;
+    let limit = limit(query.limit.as_deref(), PART_MAX)?;
     let job = find(&app, &caller, &id).await?;
     let first = match tail {
         Some(tail) => app.store.last_logs(job.id, tail).await?,

@@ -6,12 +6,12 @@ use crate::App;
 use crate::caller::Caller;
 use crate::jobs::History;
 use crate::problem::{Problem, Reading};
-use crate::service::read::{cursor, limit, since};
+use crate::query::{PART_MAX, cursor, limit, query, since};
 use axum::Json;
-use axum::extract::{Extension, Path, Query, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
 use ode_job::{JobRecord, Pipeline, State as JobState};
-use ode_store::ScriptFilter;
+use ode_store::{OwnedFilter, ScriptFilter};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -127,16 +127,19 @@ impl ScriptListQuery {
                 return Err(Problem::invalid(detail));
             }
         };
-        Ok(ScriptFilter {
+        let owned = OwnedFilter {
             owner: caller.owner,
             kind: self.kind,
             state,
+            since: since(self.since.as_deref())?,
+            before: cursor(self.cursor.as_deref())?,
+            limit: limit(self.limit.as_deref(), PART_MAX)?,
+        };
+        Ok(ScriptFilter {
+            owned,
             restaurant: id("restaurant_id", self.restaurant_id.as_deref())?,
             created_by: id("created_by", self.created_by.as_deref())?,
             batch: id("batch_id", self.batch_id.as_deref())?,
-            since: since(self.since.as_deref())?,
-            before: cursor(self.cursor.as_deref())?,
-            limit: limit(self.limit.as_deref())?,
         })
     }
 }
@@ -163,12 +166,8 @@ pub(crate) async fn list(
     Extension(caller): Extension<Caller>,
     uri: Uri,
 ) -> Result<Json<ScriptJobs>, Problem> {
-    let Query(query) = Query::<ScriptListQuery>::try_from_uri(&uri).map_err(|_| {
-        Problem::invalid(
-            "The query is not understood. It takes type, status, restaurant_id, created_by, batch_id, since, cursor and \
-             limit, each once.",
-        )
-    })?;
+    let form = "type, status, restaurant_id, created_by, batch_id, since, cursor and limit";
+    let query: ScriptListQuery = query(&uri, form)?;
     let page = app.store.scripts(&query.filter(&caller)?).await?;
     let next_cursor = page.next_cursor.map(|id| id.to_string());
     Ok(Json(ScriptJobs { jobs: views(&app, page.jobs).await?, next_cursor }))

@@ -7,12 +7,13 @@ use crate::App;
 use crate::caller::Caller;
 use crate::jobs::History;
 use crate::problem::{Problem, Reading};
+use crate::query::{PART_MAX, after, cursor, limit, query, since};
 use crate::view::ErrorView;
 use axum::Json;
-use axum::extract::{Extension, Path, Query, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
 use jiff::Timestamp;
-use ode_job::{JobId, JobRecord, JobRef, LogLevel, LogLine, Phase, Pipeline, State as JobState};
+use ode_job::{JobId, JobRecord, LogLevel, LogLine, Phase, Pipeline, State as JobState};
 use ode_store::OwnedFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -170,9 +171,6 @@ pub(crate) struct HtmlListQuery {
     limit: Option<String>,
 }
 
-const LIMIT_DEFAULT: usize = 100;
-const LIMIT_MAX: usize = 1000;
-
 impl HtmlListQuery {
     fn filter(&self, caller: &Caller) -> Result<OwnedFilter, Problem> {
         let (since, before) = (since(self.since.as_deref())?, cursor(self.cursor.as_deref())?);
@@ -181,34 +179,8 @@ impl HtmlListQuery {
             Some(Ok(state)) if Pipeline::Html.phase(state).is_some() => Some(state),
             Some(_) => return Err(Problem::invalid("status is pending, processing, completed or failed.")),
         };
-        let limit = limit(self.limit.as_deref())?;
+        let limit = limit(self.limit.as_deref(), PART_MAX)?;
         Ok(OwnedFilter { owner: caller.owner, state, kind: Some(KIND.into()), since, before, limit })
-    }
-}
-
-/// The moment that a list is asked for since.
-pub(crate) fn since(text: Option<&str>) -> Result<Option<Timestamp>, Problem> {
-    let since = text.map(str::parse).transpose();
-    since.map_err(|_| Problem::invalid("since is not a moment. Write it like 2026-11-15T09:30:00Z."))
-}
-
-/// The job after which a list goes on.
-pub(crate) fn cursor(text: Option<&str>) -> Result<Option<JobId>, Problem> {
-    match text.map(str::parse) {
-        None => Ok(None),
-        Some(Ok(JobRef::Id(id))) => Ok(Some(id)),
-        Some(_) => {
-            let detail = "cursor is not understood. Give the next_cursor of the part before, unchanged.";
-            Err(Problem::invalid(detail))
-        }
-    }
-}
-
-pub(crate) fn limit(text: Option<&str>) -> Result<usize, Problem> {
-    match text.map(str::parse) {
-        None => Ok(LIMIT_DEFAULT),
-        Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
-        Some(_) => Err(Problem::invalid(format!("limit is a number from 1 to {LIMIT_MAX}."))),
     }
 }
 
@@ -231,11 +203,7 @@ pub(crate) async fn list(
     Extension(caller): Extension<Caller>,
     uri: Uri,
 ) -> Result<Json<HtmlJobs>, Problem> {
-    let Query(query) = Query::<HtmlListQuery>::try_from_uri(&uri).map_err(|_| {
-        Problem::invalid(
-            "The query is not understood. It takes status, external_id, since, cursor and limit, each once.",
-        )
-    })?;
+    let query: HtmlListQuery = query(&uri, "status, external_id, since, cursor and limit")?;
     let filter = query.filter(&caller)?;
     if let Some(name) = &query.external_id {
         let id = app.store.find_external(caller.owner, name).await?;
@@ -319,11 +287,9 @@ pub(crate) async fn logs(
     Path(id): Path<String>,
     uri: Uri,
 ) -> Result<Json<Log>, Problem> {
-    let wrong = |_| Problem::invalid("The query is not understood. It takes after and limit, each once.");
-    let Query(query) = Query::<LogQuery>::try_from_uri(&uri).map_err(wrong)?;
-    let after = query.after.as_deref().map_or(Ok(0), str::parse::<i64>);
-    let after = after.map_err(|_| Problem::invalid("after is the id of a line, a whole number."))?;
-    let limit = limit(query.limit.as_deref())?;
+    let query: LogQuery = query(&uri, "after and limit")?;
+    let after = after(query.after.as_deref())?;
+    let limit = limit(query.limit.as_deref(), PART_MAX)?;
     let job = find(&app, &caller, &id).await?;
     let lines = app.store.logs(job.id, after, limit).await?;
     Ok(Json(Log { logs: lines.into_iter().map(LogView::from).collect() }))

@@ -4,9 +4,9 @@
 use crate::audit::all_ended_once;
 use crate::child::{Plan, kill, signal, spawn};
 use crate::harness::{PATIENCE, QUICK_SILENCE, Site, add, job, new_database, on_both, open, wait_for};
-use crate::servers::{Postgres, Redis};
 use ode_job::{Event, JobId, Phase};
 use ode_store::Store;
+use ode_test_servers::{Postgres, Redis};
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::{Duration, Instant};

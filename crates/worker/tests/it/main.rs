@@ -7,4 +7,3 @@ mod behaviour;
 mod child;
 mod crashes;
 mod harness;
-mod servers;

@@ -208,8 +208,8 @@ fn the_five_fixtures_are_answered_as_promised(ode: &Ode) {
     assert_eq!(oversized.json()["title"], "File exceeds 50 MB limit");
     send("corrupt.pdf", &whole[..whole.len() / 2]).assert_problem(422, "TRUNCATED");
     assert!(all_jobs(ode).is_empty(), "what is refused at the door is no job");
-    let empty = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[]/Count 0>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF";
-    let (valid, empty) = (browser.uploaded("valid.pdf", &valid), browser.uploaded("empty.pdf", empty));
+    let empty = ode_pdf_builder::Builder::new().bytes();
+    let (valid, empty) = (browser.uploaded("valid.pdf", &valid), browser.uploaded("empty.pdf", &empty));
     let shown = |job: &Value| browser.get(&format!("/api/jobs/{}", job["id"].as_str().unwrap())).json();
     until("both have ended", || {
         [&valid, &empty]
