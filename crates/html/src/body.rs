@@ -222,14 +222,14 @@ impl<'w> Writer<'w> {
         let mut from = 0;
         for part in line.marks.chunk_by(|one, two| is_field(one) == is_field(two)) {
             let sound = if is_field(&part[0]) { Sound::Silent } else { Sound::Heard };
-            if part[0].is_after_space {
-                out.push(' ');
-            }
             let to = from + part.len();
             if part.len() == line.marks.len() {
                 write_line(line, sound, (self.faces, self.styles), out);
             } else {
-                write_line(&line.part(from..to), sound, (self.faces, self.styles), out);
+                // Between the parts a space would be lost: each of them has its own place on the page.
+                let is_before_space = line.marks.get(to).is_some_and(|next| next.is_after_space);
+                let part = Line { is_before_space, ..line.part(from..to) };
+                write_line(&part, sound, (self.faces, self.styles), out);
             }
             from = to;
         }
@@ -242,7 +242,15 @@ impl<'w> Writer<'w> {
         let (before, after) = around(tag, room);
         let attributes = attributes(node, tag);
         self.has_top_heading |= tag == "h1";
-        let _ = write!(out, "{before}<{tag}{attributes}>");
+        // A picture is heard as its description alone; beside a caption, the description is a picture of its own.
+        match picture(node) {
+            Some(picture) if self.has_caption(index) => {
+                let _ = write!(out, "{before}<{tag}{attributes}><span{picture}></span>");
+            }
+            picture => {
+                let _ = write!(out, "{before}<{tag}{attributes}{}>", picture.unwrap_or_default());
+            }
+        }
         self.inside(index, here, inner, out);
         let _ = write!(out, "</{tag}>{after}");
         out.push('\n');
@@ -291,6 +299,12 @@ impl<'w> Writer<'w> {
             | Role::Label
             | Role::Artifact => ("div", Room::Block),
         }
+    }
+
+    fn has_caption(&self, index: usize) -> bool {
+        let kids = self.tags.nodes[index].kids.iter();
+        kids.into_iter()
+            .any(|kid| matches!(kid, Kid::Node(kid) if self.tags.nodes[*kid].role == Role::Caption))
     }
 
     /// Whether anything inside cannot stand among words.
@@ -344,15 +358,19 @@ fn around(tag: &str, room: Room) -> (&'static str, &'static str) {
     }
 }
 
+/// The attributes of what a figure shows, where somebody wrote that down.
+fn picture(node: &Node) -> Option<String> {
+    let alt = node.alt.as_ref().filter(|_| node.role == Role::Figure)?;
+    let mut attributes = " role=\"img\" aria-label=\"".to_owned();
+    escape(alt, &mut attributes);
+    attributes.push('"');
+    Some(attributes)
+}
+
 fn attributes(node: &Node, tag: &str) -> String {
     let mut attributes = String::new();
     if let Some(language) = &node.language {
         let _ = write!(attributes, " lang=\"{language}\"");
-    }
-    if let Some(alt) = node.alt.as_ref().filter(|_| node.role == Role::Figure) {
-        attributes.push_str(" role=\"img\" aria-label=\"");
-        escape(alt, &mut attributes);
-        attributes.push('"');
     }
     if node.role == Role::Note {
         attributes.push_str(" role=\"note\"");
@@ -365,6 +383,9 @@ fn attributes(node: &Node, tag: &str) -> String {
         if rows > 1 {
             let _ = write!(attributes, " rowspan=\"{rows}\"");
         }
+    }
+    if let Some(scope) = node.scope.filter(|_| tag == "th") {
+        let _ = write!(attributes, " scope=\"{scope}\"");
     }
     attributes
 }

@@ -62,7 +62,7 @@ fn text_under(link: &Link, page: &Draft) -> Option<String> {
 fn write_field(field: &Field, styles: &mut Styles, out: &mut String) {
     let size = (field.area.height() * TYPE_SHARE).clamp(2.0, TYPE_MAX);
     // What the page shows by itself is only covered once somebody changes it.
-    let shown = if field.has_look { "" } else { " e" };
+    let shown = if field.is_on_page() { "" } else { " e" };
     let class = format!("i{shown} {} {}", styles.place(field.area), styles.type_size(size));
     let mut common = format!(" class=\"{class}\" name=\"");
     escape(&field.name, &mut common);
@@ -112,13 +112,9 @@ fn write_field(field: &Field, styles: &mut Styles, out: &mut String) {
             }
             out.push_str("</select>");
         }
-        FieldKind::Button { label } => {
-            // What is written on it is on the page already, unless the page shows nothing for it.
-            let _ = write!(out, "<button type=\"button\"{common}>");
-            if !field.has_look {
-                escape(label, out);
-            }
-            out.push_str("</button>");
+        // What is written on it is on the page already.
+        FieldKind::Button => {
+            let _ = write!(out, "<button type=\"button\"{common}></button>");
         }
     }
     out.push('\n');

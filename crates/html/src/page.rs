@@ -107,9 +107,10 @@ pub(crate) fn draft<'a>(
     }
     silence(&mut blocks, &blanks);
     count_pairs(&blocks, faces);
-    missing.extend(undrawn_notes(traced));
-    let missing_glyphs = show_missing(&mut blocks, &missing, &may_be_text);
     let to_page = to_page(sheet, traced);
+    let fields = fields(sheet, to_page);
+    missing.extend(undrawn(traced, &fields));
+    let missing_glyphs = show_missing(&mut blocks, &missing, &may_be_text);
     if picture.is_none() {
         drawing.body.push_str(&looks(sheet, to_page));
     }
@@ -119,7 +120,7 @@ pub(crate) fn draft<'a>(
         drawing,
         blocks,
         links: links(sheet, to_page, &tools.places),
-        fields: fields(sheet, to_page),
+        fields,
         unknown_glyphs: traced.page.unknown_glyphs.saturating_sub(blanks.len()),
         missing_glyphs,
         picture,
@@ -135,10 +136,17 @@ fn silence(blocks: &mut [Vec<Line>], blanks: &[u32]) {
     }
 }
 
-/// Letters that somebody wrote on the page and that nothing draws.
-fn undrawn_notes(traced: &Traced) -> impl Iterator<Item = (u32, [u8; 4])> {
+/// Letters that somebody wrote on the page or into a field and that nothing draws.
+fn undrawn(traced: &Traced, fields: &[Field]) -> impl Iterator<Item = (u32, [u8; 4])> {
     let glyphs = traced.glyphs.iter().enumerate();
-    let is_undrawn = |glyph: &TracedGlyph| glyph.content == Content::Note && glyph.code.is_none();
+    let is_shown = |field: &Field, (x, y): (f32, f32)| {
+        field.is_on_page() && field.area.contains((f64::from(x), f64::from(y)))
+    };
+    let is_undrawn = move |glyph: &TracedGlyph| match glyph.content {
+        Content::Note => glyph.code.is_none(),
+        Content::Field => glyph.code.is_none() && fields.iter().any(|field| is_shown(field, glyph.start)),
+        Content::Unmarked | Content::Artifact | Content::Marked { .. } => false,
+    };
     glyphs.filter(move |(_, glyph)| is_undrawn(glyph)).map(|(index, _)| (index as u32, BLACK))
 }
 
@@ -160,13 +168,18 @@ fn show_missing(blocks: &mut [Vec<Line>], missing: &[(u32, [u8; 4])], may_be_tex
 
 /// Tells the fonts how far apart their glyphs stand.
 fn count_pairs(blocks: &[Vec<Line>], faces: &mut Faces) {
-    for line in blocks.iter().flatten() {
+    // From the right, what moves a glyph away from the next moves it towards the last.
+    for line in blocks.iter().flatten().filter(|line| !line.is_from_right) {
         for pair in line.marks.windows(2) {
             let [one, two] = pair else { continue };
             let (Some(first), Some(second)) = (one.spot, two.spot) else {
                 continue;
             };
-            if !two.is_after_space && one.size == two.size && (one.down - two.down).abs() < 0.05 {
+            if two.from > one.from
+                && !two.is_after_space
+                && one.size == two.size
+                && (one.down - two.down).abs() < 0.05
+            {
                 let step = f64::from(two.from - one.from) / f64::from(one.size) * UNITS;
                 let by = step - faces.advance(first);
                 faces.count_pair(first, second, by);

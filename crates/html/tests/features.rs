@@ -53,19 +53,107 @@ fn hyphenated_word_is_copied_as_one() {
     assert!(main.contains("data-t=\"-\"") && main.contains("data-t=\"graph\""));
 }
 
-#[test]
-fn letters_from_right_to_left_are_copied_in_order_of_reading() {
+/// A page whose font gives its codes these letters.
+fn page_in_script(letters: &[(char, &str)], content: &str) -> Vec<u8> {
     let mut pdf = Builder::new();
-    let map = pdf.stream(
-        "",
-        b"1 begincodespacerange <00> <ff> endcodespacerange 3 beginbfchar <41> <05d0> <42> <05d1> <43> <05d2> endbfchar",
+    let pairs: String = letters
+        .iter()
+        .map(|(code, text)| {
+            let units: String = text.encode_utf16().map(|unit| format!("{unit:04x}")).collect();
+            format!("<{:02x}> <{units}> ", u32::from(*code))
+        })
+        .collect();
+    let map = format!(
+        "1 begincodespacerange <00> <ff> endcodespacerange {} beginbfchar {pairs}endbfchar",
+        letters.len()
     );
+    let map = pdf.stream("", map.as_bytes());
     let font = format!("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode {map} 0 R>>");
     let font = pdf.object(font);
-    pdf.page_with_fonts("", &format!("/F2 {font} 0 R"), "BT /F2 12 Tf 50 250 Td (CBA) Tj ET");
-    let main = main_of(pdf.bytes());
-    assert!(main.contains("dir=\"rtl\""));
-    assert_eq!(text_of(&main), "PDF document\n\u{5d0}\u{5d1}\u{5d2}");
+    pdf.page_with_fonts("", &format!("/F2 {font} 0 R"), content);
+    pdf.bytes()
+}
+
+const HEBREW: [(char, &str); 5] =
+    [('A', "\u{5d0}"), ('B', "\u{5d1}"), ('C', "\u{5d2}"), ('1', "1"), ('2', "2")];
+
+#[test]
+fn letters_from_right_to_left_are_text_in_order_of_reading_and_numbers_keep_theirs() {
+    let conversion = converted(page_in_script(
+        &HEBREW,
+        "BT /F2 12 Tf 50 250 Td (12 CBA) Tj ET BT /F1 12 Tf 50 200 Td (one) Tj ET",
+    ));
+    let html = html(&conversion);
+    assert_eq!(text_of(&html[html.find("<main>").unwrap()..]), "PDF document\n\u{5d0}\u{5d1}\u{5d2} 12\none");
+    assert!(!html.contains("<svg"), "the letters are drawn besides: {html}");
+    insta::assert_snapshot!(&html[html.find("<main>").unwrap()..]);
+}
+
+#[test]
+fn words_from_right_to_left_in_a_line_from_left_to_right_are_read_from_the_right() {
+    let main = main_of(page_in_script(
+        &HEBREW,
+        "BT /F1 12 Tf 50 250 Td (plenty of words ) Tj /F2 12 Tf (BA CA) Tj /F1 12 Tf ( and more) Tj ET",
+    ));
+    assert_eq!(text_of(&main), "PDF document\nplenty of words \u{5d0}\u{5d2} \u{5d0}\u{5d1} and more");
+    assert!(main.contains("<i dir=rtl>"), "{main}");
+}
+
+#[test]
+fn marks_and_syllables_are_letters_of_the_document_s_own_font() {
+    let script =
+        [('A', "\u{915}"), ('B', "\u{93f}"), ('C', "\u{915}\u{94d}\u{937}"), ('D', "e"), ('E', "\u{301}")];
+    let conversion = converted(page_in_script(&script, "BT /F2 12 Tf 50 250 Td (BAC DE) Tj ET"));
+    let html = html(&conversion);
+    assert!(text_of(&html).contains("\u{93f}\u{915}\u{915}\u{94d}\u{937} e\u{301}"), "{html}");
+    assert!(!html.contains("<svg"), "the letters are drawn besides: {html}");
+    assert!(html.contains("<i class=r>\u{301}</i>"), "no browser makes one letter of two: {html}");
+}
+
+#[test]
+fn ligature_is_one_glyph_and_copied_as_its_letters() {
+    let main = main_of(page_in_script(&[('A', "ffi"), ('B', "o")], "BT /F2 12 Tf 50 250 Td (BAB) Tj ET"));
+    assert!(main.contains(">offio</span>"), "{main}");
+    assert!(!main.contains("<svg"), "{main}");
+}
+
+#[test]
+fn vertical_columns_are_read_from_the_right() {
+    let mut pdf = Builder::new();
+    let inner = "<</Type/Font/Subtype/CIDFontType0/BaseFont/Ryumin-Light/CIDSystemInfo<</Registry(Adobe)/Ordering(Japan1)\
+                 /Supplement 2>>/DW 1000/FontDescriptor<</Type/FontDescriptor/FontName/Ryumin-Light/Flags 4>>>>";
+    let font = format!(
+        "<</Type/Font/Subtype/Type0/BaseFont/Ryumin-Light/Encoding/UniJIS-UCS2-V/DescendantFonts[{inner}]>>"
+    );
+    let font = pdf.object(font);
+    pdf.page_with_fonts(
+        "",
+        &format!("/F2 {font} 0 R"),
+        "BT /F2 20 Tf 300 280 Td <65E5672C8A9E> Tj ET BT /F2 20 Tf 270 280 Td <6F225B576587> Tj ET",
+    );
+    let text = text_of(&main_of(pdf.bytes()));
+    assert_eq!(text, "PDF document\n\u{65e5}\u{672c}\u{8a9e}\n\u{6f22}\u{5b57}\u{6587}");
+}
+
+#[test]
+fn annotations_are_drawn_by_their_appearance_and_those_without_by_what_they_are() {
+    let mut pdf = Builder::new();
+    let look = pdf.stream("/Type/XObject/Subtype/Form/BBox[0 0 10 10]", b"0 1 0 rg 0 0 10 10 re f");
+    let quad = "/QuadPoints[10 60 60 60 10 50 60 50]";
+    let annotations = [
+        format!("<</Type/Annot/Subtype/Stamp/Rect[10 10 30 30]/AP<</N {look} 0 R>>>>"),
+        format!("<</Type/Annot/Subtype/Highlight/Rect[10 50 60 60]/C[1 1 0]{quad}>>"),
+        format!("<</Type/Annot/Subtype/Underline/Rect[10 50 60 60]/C[0 0 1]{quad}>>"),
+        "<</Type/Annot/Subtype/Square/Rect[100 10 150 60]/C[1 0 0]/IC[0 1 1]/BS<</W 2>>>>".to_owned(),
+        "<</Type/Annot/Subtype/Polygon/Rect[200 10 250 60]/C[0]/IC[.5]/Vertices[200 10 250 10 225 60]>>"
+            .to_owned(),
+        "<</Type/Annot/Subtype/PolyLine/Rect[300 10 350 60]/C[0]/Vertices[300 10 350 10 325 60]>>".to_owned(),
+        "<</Type/Annot/Subtype/FreeText/Rect[10 200 110 230]/C[1 0 0]/Contents(Note)/DA(/Helv 9 Tf)>>"
+            .to_owned(),
+        "<</Type/Annot/Subtype/Square/Rect[0 0 400 300]/F 2/C[1 0 0]>>".to_owned(),
+    ];
+    pdf.page(&format!("/Annots[{}]", annotations.concat()), "");
+    insta::assert_snapshot!(main_of(pdf.bytes()));
 }
 
 #[test]

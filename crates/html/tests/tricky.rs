@@ -206,6 +206,22 @@ fn value_of_a_field_is_copied_and_heard_once() {
     assert_eq!(text_of(&main), "PDF document\nName: Ada");
     assert!(main.contains("aria-hidden=\"true\">Ada</span>"), "it is text, in a font: {main}");
     assert!(!main.contains("aria-hidden=\"true\">Name"), "{main}");
+    assert!(main.contains("Name: </span>"), "the space belongs to a line, or nobody copies it: {main}");
+}
+
+#[test]
+fn figure_is_heard_as_its_description_and_its_caption_as_well() {
+    let mut pdf = Builder::new();
+    pdf.page(
+        "",
+        "/Figure <</MCID 0>> BDC BT /F1 12 Tf 50 250 Td (label) Tj ET EMC \
+         /Caption <</MCID 1>> BDC BT /F1 12 Tf 50 200 Td (Fig. 1) Tj ET EMC",
+    );
+    let caption = "<</S/Caption/Pg 5 0 R/K 1>>";
+    let figure = format!("<</S/Figure/Pg 5 0 R/Alt(A \"cat\")/K[0 {caption}]>>");
+    let root = pdf.object(format!("<</Type/StructTreeRoot/K<</S/Document/K[{figure}]>>>>"));
+    pdf.catalog(&format!("/StructTreeRoot {root} 0 R/MarkInfo<</Marked true>>"));
+    insta::assert_snapshot!(main_of(pdf.bytes()));
 }
 
 #[test]
@@ -232,7 +248,7 @@ fn cells_over_several_rows_and_columns_stay_so() {
     pdf.page("", &content);
     let element = |kind: &str, more: &str, kids: &str| format!("<</S/{kind}/Pg 5 0 R{more}/K[{kids}]>>");
     let span = |what: &str| format!("/A<</O/Table/{what}>>");
-    let head = element("TR", "", &element("TH", &span("ColSpan 2"), "0"));
+    let head = element("TR", "", &element("TH", "/A[<</O/Layout>><</O/Table/ColSpan 2/Scope/Column>>]", "0"));
     let rows = [
         element("TR", "", &(element("TD", &span("RowSpan 2"), "1") + &element("TD", "", "2"))),
         element("TR", "", &element("TD", "", "3")),

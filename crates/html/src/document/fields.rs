@@ -28,7 +28,7 @@ pub(crate) enum FieldKind {
     Check { is_on: bool },
     Radio { is_on: bool, value: String },
     Choice { options: Vec<(String, String)>, chosen: Vec<String>, is_list: bool, is_multiple: bool },
-    Button { label: String },
+    Button,
 }
 
 /// A field and where it is.
@@ -42,6 +42,18 @@ pub(crate) struct Field {
     pub(crate) is_required: bool,
     /// Whether the page shows something for it by itself.
     pub(crate) has_look: bool,
+}
+
+impl Field {
+    /// Whether the page has what it says: in its appearance, or written where it has none.
+    pub(crate) fn is_on_page(&self) -> bool {
+        let is_written = match self.kind {
+            FieldKind::Text { is_password, .. } => !is_password,
+            FieldKind::Button => true,
+            FieldKind::Check { .. } | FieldKind::Radio { .. } | FieldKind::Choice { .. } => false,
+        };
+        is_written || self.has_look
+    }
 }
 
 /// The fields of a page.
@@ -61,9 +73,7 @@ fn field(widget: &Dict<'_>, to_page: Affine) -> Option<Field> {
                 .and_then(Object::into_i32)
                 .and_then(|max| max.try_into().ok()),
         },
-        "Btn" if flags & PUSH_BUTTON != 0 => FieldKind::Button {
-            label: widget.get::<Dict<'_>>(b"MK").and_then(|look| string(&look, b"CA")).unwrap_or_default(),
-        },
+        "Btn" if flags & PUSH_BUTTON != 0 => FieldKind::Button,
         "Btn" => {
             let state = widget.get::<Name<'_>>(b"AS").map(|state| state.as_str().to_owned());
             let on = on_state(widget);
@@ -84,14 +94,19 @@ fn field(widget: &Dict<'_>, to_page: Affine) -> Option<Field> {
         _ => return None,
     };
     let name = full_name(widget);
-    let label = inherited(widget, b"TU").and_then(|label| word(&label)).filter(|label| !label.is_empty());
+    let caption = || match kind {
+        FieldKind::Button => widget.get::<Dict<'_>>(b"MK").and_then(|look| string(&look, b"CA")),
+        _ => None,
+    };
+    let label = inherited(widget, b"TU").and_then(|label| word(&label)).or_else(caption);
     let has_look = widget.get::<Dict<'_>>(b"AP").is_some_and(|looks| looks.contains_key(b"N"));
     Some(Field {
         area: area(widget, to_page)?,
-        kind,
         label: label
+            .filter(|label| !label.is_empty())
             .or_else(|| Some(name.clone()).filter(|name| !name.is_empty()))
             .unwrap_or_else(|| "Field".into()),
+        kind,
         name,
         is_read_only: flags & READ_ONLY != 0,
         is_required: flags & REQUIRED != 0,

@@ -11,8 +11,20 @@ use crate::draw::{Pen, UNIT, colour, short};
 
 /// Numbers of one annotation that are read.
 const NUMBERS_MAX: usize = 10_000;
-const KINDS: [&[u8]; 9] =
-    [b"Link", b"Widget", b"Highlight", b"Underline", b"StrikeOut", b"Square", b"Circle", b"Ink", b"Line"];
+const KINDS: [&[u8]; 12] = [
+    b"Link",
+    b"Widget",
+    b"FreeText",
+    b"Highlight",
+    b"Underline",
+    b"StrikeOut",
+    b"Square",
+    b"Circle",
+    b"Polygon",
+    b"PolyLine",
+    b"Ink",
+    b"Line",
+];
 
 /// The shapes of all such annotations of a page, as SVG.
 pub(crate) fn looks(sheet: &Sheet<'_>, to_page: Affine) -> String {
@@ -37,13 +49,13 @@ fn look(kind: &[u8], annotation: &Dict<'_>, area: Rect, to_page: Affine, out: &m
         b"Widget" => {
             let Some(style) = annotation.get::<Dict<'_>>(b"MK") else { return };
             let part = |key: &[u8]| style.get::<Array<'_>>(key).and_then(|parts| paint(&parts));
-            if let Some(fill) = part(b"BG") {
-                let _ = write!(out, "<path fill=\"{fill}\" d=\"{}\"/>", rect(area, 0.0));
-            }
+            fill(part(b"BG").as_deref(), &rect(area, 0.0), out);
             if let Some(line) = part(b"BC") {
                 outline(&rect(area, width), &line, width, out);
             }
         }
+        // Its words are written over it.
+        b"FreeText" => fill(own.as_deref(), &rect(area, 0.0), out),
         b"Highlight" => {
             for quad in quads(annotation, to_page) {
                 let fill = own.as_deref().unwrap_or("#ff0");
@@ -58,13 +70,19 @@ fn look(kind: &[u8], annotation: &Dict<'_>, area: Rect, to_page: Affine, out: &m
             }
         }
         b"Square" | b"Circle" => {
-            let fill = annotation.get::<Array<'_>>(b"IC").and_then(|parts| paint(&parts));
             let inner = area.inset(-width / 2.0);
             let shape = if kind == b"Square" { rect(inner, 0.0) } else { ellipse(inner) };
-            if let Some(fill) = fill {
-                let _ = write!(out, "<path fill=\"{fill}\" d=\"{shape}\"/>");
-            }
+            fill(inside(annotation).as_deref(), &shape, out);
             outline(&shape, own.as_deref().unwrap_or("#000"), width, out);
+        }
+        b"Polygon" | b"PolyLine" => {
+            let Some(corners) = annotation.get::<Array<'_>>(b"Vertices") else { return };
+            let mut corners = points(&corners, to_page);
+            if kind == b"Polygon" {
+                corners.extend(corners.first().copied());
+                fill(inside(annotation).as_deref(), &path(&corners), out);
+            }
+            outline(&path(&corners), own.as_deref().unwrap_or("#000"), width, out);
         }
         b"Ink" => {
             let strokes = annotation.get::<Array<'_>>(b"InkList");
@@ -77,6 +95,17 @@ fn look(kind: &[u8], annotation: &Dict<'_>, area: Rect, to_page: Affine, out: &m
                 outline(&path(&points(&line, to_page)), own.as_deref().unwrap_or("#000"), width, out);
             }
         }
+    }
+}
+
+/// The colour of what lies inside of an annotation's lines.
+fn inside(annotation: &Dict<'_>) -> Option<String> {
+    annotation.get::<Array<'_>>(b"IC").and_then(|parts| paint(&parts))
+}
+
+fn fill(paint: Option<&str>, path: &str, out: &mut String) {
+    if let Some(paint) = paint.filter(|_| !path.is_empty()) {
+        let _ = write!(out, "<path fill=\"{paint}\" d=\"{path}\"/>");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use hayro_interpret::hayro_syntax::Pdf;
-use hayro_interpret::hayro_syntax::object::{Array, Dict, MaybeRef, Name, Object, ObjectIdentifier};
+use hayro_interpret::hayro_syntax::object::{Dict, Name, Object, ObjectIdentifier};
 use ode_pdf::trace::Content;
 
 use super::{catalog, is_language, place, string};
@@ -58,6 +58,8 @@ pub(crate) struct Node {
     pub(crate) language: Option<String>,
     /// Columns and rows that a cell goes over.
     pub(crate) span: (u32, u32),
+    /// What a head cell is the head of.
+    pub(crate) scope: Option<&'static str>,
     pub(crate) kids: Vec<Kid>,
     /// The page that the element says it is on, counted from 1.
     pub(crate) page: Option<u32>,
@@ -89,6 +91,7 @@ impl Tags {
             alt: None,
             language: None,
             span: (1, 1),
+            scope: None,
             kids: Vec::new(),
             page: None,
         });
@@ -154,8 +157,9 @@ impl Reader<'_> {
         let index = self.tags.nodes.len();
         let alt = string(element, b"Alt").filter(|alt| !alt.is_empty());
         let language = string(element, b"Lang").filter(|language| is_language(language));
-        let span = (attribute(element, b"ColSpan"), attribute(element, b"RowSpan"));
-        self.tags.nodes.push(Node { role, alt, language, span, kids: Vec::new(), page });
+        let span = (span(element, b"ColSpan"), span(element, b"RowSpan"));
+        let scope = scope(element);
+        self.tags.nodes.push(Node { role, alt, language, span, scope, kids: Vec::new(), page });
         let kids = self.kids(element, page, depth + 1);
         self.tags.nodes[index].kids = kids;
         Some(index)
@@ -176,21 +180,27 @@ impl Reader<'_> {
     }
 }
 
-/// A number among an element's attributes, of which there may be several sets.
-fn attribute(element: &Dict<'_>, key: &[u8]) -> u32 {
-    let value = match element.get::<Object<'_>>(b"A") {
-        Some(Object::Dict(set)) => set.get::<u32>(key),
-        Some(Object::Array(sets)) => first(&sets, key),
+/// One of an element's attributes, of which there may be several sets.
+fn attribute<'a>(element: &Dict<'a>, key: &[u8]) -> Option<Object<'a>> {
+    match element.get::<Object<'_>>(b"A")? {
+        Object::Dict(set) => set.get(key),
+        Object::Array(sets) => sets.iter::<Object<'_>>().take(16).find_map(|set| set.into_dict()?.get(key)),
         _ => None,
-    };
-    value.unwrap_or(1).clamp(1, 1_000)
+    }
 }
 
-fn first(sets: &Array<'_>, key: &[u8]) -> Option<u32> {
-    sets.raw_iter().take(16).zip(sets.iter::<Object<'_>>()).find_map(|(_, set): (MaybeRef<_>, _)| match set {
-        Object::Dict(set) => set.get::<u32>(key),
+fn span(element: &Dict<'_>, key: &[u8]) -> u32 {
+    let span = attribute(element, key).and_then(Object::into_i32).and_then(|span| u32::try_from(span).ok());
+    span.unwrap_or(1).clamp(1, 1_000)
+}
+
+fn scope(element: &Dict<'_>) -> Option<&'static str> {
+    match attribute(element, b"Scope")?.into_name()?.as_ref() {
+        b"Row" => Some("row"),
+        // There is no word for heads of both; those of columns come first.
+        b"Column" | b"Both" => Some("col"),
         _ => None,
-    })
+    }
 }
 
 fn standard(name: &str) -> Option<Role> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hayro_interpret::kurbo::{BezPath, Rect};
 use write_fonts::tables::cmap::Cmap;
+use write_fonts::tables::gdef::{Gdef, GlyphClassDef};
 use write_fonts::tables::gpos::{Gpos, PairPos, PairSet, PairValueRecord, PositionLookup, ValueRecord};
 use write_fonts::tables::gsub::{
     Gsub, Ligature, LigatureSet, LigatureSubst, LigatureSubstFormat1, SubstitutionLookup,
@@ -12,8 +13,8 @@ use write_fonts::tables::head::Head;
 use write_fonts::tables::hhea::Hhea;
 use write_fonts::tables::hmtx::{Hmtx, LongMetric};
 use write_fonts::tables::layout::{
-    CoverageTable, Feature, FeatureList, FeatureRecord, LangSys, Lookup, LookupFlag, LookupList, Script,
-    ScriptList, ScriptRecord,
+    ClassDef, ClassRangeRecord, CoverageTable, Feature, FeatureList, FeatureRecord, LangSys, Lookup,
+    LookupFlag, LookupList, Script, ScriptList, ScriptRecord,
 };
 use write_fonts::tables::maxp::Maxp;
 use write_fonts::tables::name::{Name, NameRecord};
@@ -31,6 +32,9 @@ pub(super) type Table = (Tag, Vec<u8>);
 /// Pairs that one glyph may have with others: far more than letters have, and far less than the format can hold.
 const PAIRS_MAX: usize = 2_000;
 
+/// Two glyphs that no text has, for tables that may not be empty.
+const NO_PAIR: (u16, u16) = (0, 0);
+
 /// All tables of a font, in the order of their names.
 pub(super) fn tables(face: &Typeface) -> Option<Vec<Table>> {
     let own = [
@@ -42,12 +46,7 @@ pub(super) fn tables(face: &Typeface) -> Option<Vec<Table>> {
     letters.entry(' ').or_insert(SPACE);
     let mut tables = common(&shapes)?;
     tables.push((Tag::new(b"cmap"), cmap(&letters)?));
-    if !face.kerns.is_empty() {
-        tables.push((Tag::new(b"GPOS"), dump(&kerning(&face.kerns))?));
-    }
-    if !face.ligatures.is_empty() {
-        tables.push((Tag::new(b"GSUB"), dump(&ligatures(&face.ligatures))?));
-    }
+    tables.extend(arrangement(&face.kerns, &face.ligatures, shapes.len())?);
     tables.sort_by_key(|table| table.0);
     Some(tables)
 }
@@ -57,6 +56,7 @@ pub(super) fn blank_tables() -> Option<Vec<Table>> {
     let blank = Shape { outline: BezPath::new(), advance: 500 };
     let mut tables = common(&[&blank, &blank])?;
     tables.push((Tag::new(b"cmap"), many_to_one()));
+    tables.extend(arrangement(&BTreeMap::new(), &BTreeMap::new(), 2)?);
     tables.sort_by_key(|table| table.0);
     Some(tables)
 }
@@ -158,24 +158,51 @@ fn many_to_one() -> Vec<u8> {
     table
 }
 
+/// How glyphs follow each other, and that nothing else is to be done to them.
+///
+/// Browsers arrange the letters of many scripts by rules of their own, unless the font says that it is for any script
+/// and brings its own; they put marks on letters by themselves, unless it says that all its glyphs are letters. The
+/// tables are there even where they have nothing to do.
+fn arrangement(
+    kerns: &BTreeMap<(u16, u16), i16>,
+    joined: &BTreeMap<Vec<u16>, u16>,
+    count: usize,
+) -> Option<[Table; 3]> {
+    Some([
+        (Tag::new(b"GDEF"), dump(&all_letters(count))?),
+        (Tag::new(b"GPOS"), dump(&kerning(kerns))?),
+        (Tag::new(b"GSUB"), dump(&ligatures(joined))?),
+    ])
+}
+
+fn all_letters(count: usize) -> Gdef {
+    let last = GlyphId16::new(count as u16 - 1);
+    let range = ClassRangeRecord::new(GlyphId16::NOTDEF, last, GlyphClassDef::Base as u16);
+    Gdef::new(Some(ClassDef::format_2(vec![range])), None, None, None)
+}
+
 fn coverage(glyphs: impl Iterator<Item = u16>) -> CoverageTable {
     CoverageTable::format_1(glyphs.map(GlyphId16::new).collect())
 }
 
-fn scripts() -> ScriptList {
+fn scripts(features: u16) -> ScriptList {
     let script = |tag: &[u8; 4]| {
-        ScriptRecord::new(Tag::new(tag), Script::new(Some(LangSys::new(vec![0])), Vec::new()))
+        ScriptRecord::new(Tag::new(tag), Script::new(Some(LangSys::new((0..features).collect())), Vec::new()))
     };
     ScriptList::new(vec![script(b"DFLT"), script(b"latn")])
 }
 
-fn features(tag: &[u8; 4]) -> FeatureList {
-    FeatureList::new(vec![FeatureRecord::new(Tag::new(tag), Feature::new(None, vec![0]))])
+/// Features in the order of their names, and the lookup of each.
+fn features(features: &[(&[u8; 4], u16)]) -> FeatureList {
+    let record = |(tag, lookup): &(&[u8; 4], u16)| {
+        FeatureRecord::new(Tag::new(tag), Feature::new(None, vec![*lookup]))
+    };
+    FeatureList::new(features.iter().map(record).collect())
 }
 
 fn kerning(kerns: &BTreeMap<(u16, u16), i16>) -> Gpos {
     let mut sets: BTreeMap<u16, Vec<PairValueRecord>> = BTreeMap::new();
-    for ((first, second), by) in kerns {
+    for ((first, second), by) in kerns.iter().chain([(&NO_PAIR, &0)]) {
         let set = sets.entry(*first).or_default();
         if set.len() < PAIRS_MAX {
             let value = ValueRecord::new().with_x_advance(*by);
@@ -185,12 +212,23 @@ fn kerning(kerns: &BTreeMap<(u16, u16), i16>) -> Gpos {
     let pairs =
         PairPos::format_1(coverage(sets.keys().copied()), sets.into_values().map(PairSet::new).collect());
     let lookup = PositionLookup::Pair(Lookup::new(LookupFlag::empty(), vec![pairs]));
-    Gpos::new(scripts(), features(b"kern"), LookupList::new(vec![lookup]))
+    Gpos::new(scripts(1), features(&[(b"kern", 0)]), LookupList::new(vec![lookup]))
 }
 
 fn ligatures(ligatures: &BTreeMap<Vec<u16>, u16>) -> Gsub {
+    // Spaced-out text loses its optional ligatures, but not these. The other feature does nothing: a font without it
+    // would have its Arabic letters joined by the browser.
+    Gsub::new(
+        scripts(2),
+        features(&[(b"isol", 1), (b"rlig", 0)]),
+        LookupList::new(vec![joining(ligatures), joining(&BTreeMap::new())]),
+    )
+}
+
+fn joining(ligatures: &BTreeMap<Vec<u16>, u16>) -> SubstitutionLookup {
     let mut sets: BTreeMap<u16, Vec<(usize, Ligature)>> = BTreeMap::new();
-    for (parts, whole) in ligatures {
+    let nothing = (vec![NO_PAIR.0, NO_PAIR.1], NO_PAIR.0);
+    for (parts, whole) in ligatures.iter().chain([(&nothing.0, &nothing.1)]) {
         if let Some((first, rest)) = parts.split_first() {
             let rest: Vec<GlyphId16> = rest.iter().copied().map(GlyphId16::new).collect();
             sets.entry(*first).or_default().push((rest.len(), Ligature::new(GlyphId16::new(*whole), rest)));
@@ -203,8 +241,5 @@ fn ligatures(ligatures: &BTreeMap<Vec<u16>, u16>) -> Gsub {
     };
     let covered = coverage(sets.keys().copied());
     let table = LigatureSubstFormat1::new(covered, sets.into_values().map(ordered).collect());
-    let lookup =
-        SubstitutionLookup::Ligature(Lookup::new(LookupFlag::empty(), vec![LigatureSubst::Format1(table)]));
-    // Spaced-out text loses its optional ligatures, but not these.
-    Gsub::new(scripts(), features(b"rlig"), LookupList::new(vec![lookup]))
+    SubstitutionLookup::Ligature(Lookup::new(LookupFlag::empty(), vec![LigatureSubst::Format1(table)]))
 }

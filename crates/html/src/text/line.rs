@@ -1,9 +1,10 @@
 //! Lines of glyphs, each in its own place and direction.
 
+use ode_pdf::text::is_leftward_letter;
 use ode_pdf::trace::{Content, Traced};
 
 use super::faces::Spot;
-use super::script::is_from_right;
+use super::script::Way;
 
 /// Glyphs of a line are turned alike, in degrees; others are drawn as shapes.
 const TURN_MAX: f32 = 0.5;
@@ -48,6 +49,8 @@ pub(crate) struct Line {
     pub(crate) angle: f32,
     pub(crate) marks: Vec<Mark>,
     pub(crate) is_from_right: bool,
+    /// Whether it goes on after a space as another line.
+    pub(crate) is_before_space: bool,
     /// Extent along the line.
     pub(crate) width: f32,
     /// How much wider than it is it is drawn. Lengths along the line are before that.
@@ -123,14 +126,19 @@ fn join_hyphenated(lines: &mut [Line]) {
 }
 
 fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [Option<f32>]) -> Option<Line> {
-    let glyphs: Vec<(u32, bool)> = words
-        .flat_map(|word| traced.words[word].iter().enumerate().map(move |(at, glyph)| (*glyph, at == 0)))
-        .collect();
-    let first = &traced.glyphs[glyphs.first()?.0 as usize];
-    let letters = || glyphs.iter().flat_map(|(glyph, _)| traced.glyphs[*glyph as usize].text.chars());
-    let from_right = letters().filter(|letter| is_from_right(*letter)).count();
+    let letters = || traced.words[words.clone()].iter().flat_map(|word| letters_of(traced, word));
+    let from_right = letters().filter(|letter| is_leftward_letter(*letter)).count();
     let is_from_right =
         from_right * 2 > letters().filter(|letter| letter.is_alphabetic()).count() && from_right > 0;
+    let mut words: Vec<&[u32]> = traced.words[words].iter().map(Vec::as_slice).collect();
+    if !is_from_right && from_right > 0 {
+        order_from_right(traced, &mut words);
+    }
+    let glyphs: Vec<(u32, bool)> = words
+        .into_iter()
+        .flat_map(|word| word.iter().enumerate().map(|(at, glyph)| (*glyph, at == 0)))
+        .collect();
+    let first = &traced.glyphs[glyphs.first()?.0 as usize];
     let (sin, cos) = first.angle.to_radians().sin_cos();
     let along = |(x, y): (f32, f32)| x * cos + y * sin;
     let across = |(x, y): (f32, f32)| y * cos - x * sin;
@@ -151,7 +159,9 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [O
         let (start, end) = (along(glyph.start), along(glyph.end));
         let turn = (glyph.angle - first.angle).abs();
         let is_turned = turn.min(360.0 - turn) > TURN_MAX;
-        let can_be_text = !is_from_right && !is_turned && !glyph.is_invisible;
+        // A pen that goes back stands on the other side of a letter than a browser's.
+        let is_backwards = end < start && (is_from_right || Way::of(&glyph.text) == Way::FromRight);
+        let can_be_text = !is_backwards && !is_turned && !glyph.is_invisible;
         may_be_text[*index as usize] = can_be_text.then_some(stretch);
         marks.push(Mark {
             traced: Some(*index),
@@ -169,7 +179,22 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [O
         });
     }
     let start = (origin * cos - base * sin, origin * sin + base * cos);
-    Some(Line { start, angle: first.angle, marks, is_from_right, width: (right - left) / stretch, stretch })
+    let width = (right - left) / stretch;
+    Some(Line { start, angle: first.angle, marks, is_from_right, is_before_space: false, width, stretch })
+}
+
+fn letters_of<'t>(traced: &'t Traced, word: &'t [u32]) -> impl Iterator<Item = char> {
+    word.iter().flat_map(|glyph| traced.glyphs[*glyph as usize].text.chars())
+}
+
+/// Puts neighbouring words from right to left into their order of reading, within a line from left to right.
+fn order_from_right(traced: &Traced, words: &mut [&[u32]]) {
+    let is_from_right = |word: &&[u32]| letters_of(traced, word).any(is_leftward_letter);
+    for run in words.chunk_by_mut(|one, two| is_from_right(one) == is_from_right(two)) {
+        if is_from_right(&run[0]) {
+            run.reverse();
+        }
+    }
 }
 
 /// How much most of a line is stretched, in steps that nobody sees.

@@ -2,6 +2,7 @@
 
 mod faces;
 mod line;
+mod runs;
 mod script;
 mod write;
 

@@ -10,6 +10,8 @@ use hayro_interpret::kurbo::Rect;
 
 use super::faces::{Faces, Spot};
 use super::line::{Line, Mark};
+use super::runs::{Run, runs, turned};
+use super::script::is_mark;
 use crate::draw::short;
 use crate::font::{ASCENT, SPACE_ADVANCE, UNITS};
 
@@ -54,7 +56,7 @@ impl Length {
     const ALL: [(Length, char, &'static str); 8] = [
         (Length::Left, 'x', "left"),
         (Length::Top, 'y', "top"),
-        (Length::Move, 'k', "margin-left"),
+        (Length::Move, 'k', "margin-inline-start"),
         (Length::WordSpace, 'w', "word-spacing"),
         (Length::LetterSpace, 't', "letter-spacing"),
         (Length::Down, 'v', "top"),
@@ -228,7 +230,10 @@ struct Writer<'w> {
     styles: &'w mut Styles,
     faces: &'w Faces,
     base: Style,
-    /// Where a browser's pen stands.
+    is_from_right: bool,
+    /// Whether all of the line is written from left to right.
+    is_plain: bool,
+    /// Where a browser's pen stands, from where the line begins.
     pen: f64,
     word_space: f64,
     /// The look that is open besides the line's own.
@@ -278,22 +283,31 @@ pub(crate) fn write_line(
     let direction = if line.is_from_right { " dir=\"rtl\"" } else { "" };
     let sound = if sound == Sound::Silent { " aria-hidden=\"true\"" } else { "" };
     let _ = write!(out, "<span class=\"{classes}\"{direction}{sound}>");
+    let runs = runs(line);
     let mut writer = Writer {
         out,
         styles,
         faces,
         base,
+        is_from_right: line.is_from_right,
+        is_plain: !line.is_from_right && !runs.iter().any(|run| run.is_against),
         pen: 0.0,
         word_space: f64::from(word_space) / 10.0,
         open: None,
         is_only_showing: false,
         last: None,
     };
-    let mut at = 0;
-    while at < line.marks.len() {
-        at += writer.step(&line.marks[at..]);
+    for Run { marks, is_against } in runs {
+        if is_against {
+            writer.against(&line.marks[marks]);
+        } else {
+            writer.steps(&line.marks[marks]);
+        }
     }
     writer.close();
+    if line.is_before_space {
+        out.push(' ');
+    }
     out.push_str("</span>");
 }
 
@@ -342,17 +356,58 @@ fn usual_word_space(line: &Line, faces: &Faces, base: Style) -> i32 {
 }
 
 impl Writer<'_> {
+    fn steps(&mut self, marks: &[Mark]) {
+        let mut at = 0;
+        while at < marks.len() {
+            at += self.step(&marks[at..]);
+        }
+    }
+
+    /// Writes marks that go against their line: a line within the line, which ends where they do.
+    fn against(&mut self, marks: &[Mark]) {
+        let (inner, from, width) = turned(marks);
+        if marks.first().is_some_and(|mark| mark.is_after_space) {
+            self.space(layout(from));
+        }
+        self.close();
+        // Where it begins is known once it is written, and so is how wide it is.
+        let before = std::mem::take(self.out);
+        let pen = std::mem::take(&mut self.pen);
+        self.is_from_right = !self.is_from_right;
+        self.steps(&inner);
+        self.close();
+        let direction = if self.is_from_right { "rtl" } else { "ltr" };
+        self.is_from_right = !self.is_from_right;
+        let written = std::mem::replace(self.out, before);
+        let steps = tenths(layout(from + width) - self.pen - pen);
+        let class = self.styles.length(Length::Move, steps);
+        let _ = write!(self.out, "<i class={class}><i dir={direction}>{written}</i></i>");
+        self.pen += pen + f64::from(steps) / 10.0;
+    }
+
+    /// Moves the pen, and gives by how much what comes next has to move itself.
+    ///
+    /// Where the way of writing changes, browsers put elements without letters wherever they like.
+    fn shift(&mut self, steps: i32) -> i32 {
+        self.pen += f64::from(steps) / 10.0;
+        if !self.is_plain {
+            return steps;
+        }
+        let class = self.styles.length(Length::Move, steps);
+        let _ = write!(self.out, "<i class={class}></i>");
+        0
+    }
+
     /// Writes the next mark, or all of a word's that are not seen; gives how many.
     fn step(&mut self, marks: &[Mark]) -> usize {
         let mark = &marks[0];
-        let target = layout(mark.from);
         if mark.is_after_space {
-            self.space(target);
+            self.space(layout(mark.from));
         }
         if mark.spot.is_none() {
             return self.unseen(marks);
         }
-        self.seen(mark, target);
+        self.seen(mark);
         1
     }
 
@@ -376,17 +431,22 @@ impl Writer<'_> {
         self.last = None;
     }
 
-    fn seen(&mut self, mark: &Mark, target: f64) {
+    fn seen(&mut self, mark: &Mark) {
         let Some(spot) = mark.spot else {
             return;
         };
         let style = style_of(mark);
         let size = f64::from(style.size) / 100.0 * UNIT;
+        let advance = self.faces.advance(spot) / UNITS * size;
+        // A glyph hangs on its left end, whichever way it is written.
+        let target =
+            if self.is_from_right { layout(mark.from + mark.width) - advance } else { layout(mark.from) };
         let down = tenths(layout(mark.down));
         let down = if f64::from(down.abs()) / 10.0 <= self.slack(size) { 0 } else { down };
         let kern = self.last.map_or(0.0, |last| self.faces.kern(last, spot) / UNITS * size);
         let is_same_look = self.open.map_or(style == self.base && down == 0, |open| open == (style, down, 0));
-        let might_join = is_same_look && self.last.is_some_and(|last| self.faces.might_join(last, spot));
+        let might_join = is_same_look
+            && self.last.is_some_and(|last| is_mark(&mark.text) || self.faces.might_join(last, spot));
         let kern = if is_same_look && !might_join { kern } else { 0.0 };
         let by = target - (self.pen + kern);
         let needs_move = by.abs() > self.slack(size);
@@ -396,19 +456,21 @@ impl Writer<'_> {
         if needs_move || !mark.is_only_shown {
             self.end_only_showing();
         }
+        let mut lead = 0;
         if needs_move {
             // Between two letters the move also keeps the browser from kerning them.
             let steps = tenths(target - self.pen);
+            if !self.is_plain {
+                self.close();
+            }
             if self.open.is_none() || steps != 0 {
-                let class = self.styles.length(Length::Move, steps);
-                let _ = write!(self.out, "<i class={class}></i>");
-                self.pen += f64::from(steps) / 10.0;
+                lead = self.shift(steps);
             }
         } else {
             self.pen += kern;
         }
-        if !is_same_look {
-            self.open(style, down, 0);
+        if !is_same_look || needs_move && !self.is_plain {
+            self.open(style, down, 0, lead);
         }
         let might_join = might_join && !needs_move && !mark.is_only_shown;
         if mark.is_only_shown {
@@ -426,7 +488,7 @@ impl Writer<'_> {
                 self.out.push_str("</i>");
             }
         }
-        self.pen += self.faces.advance(spot) / UNITS * size;
+        self.pen += advance;
         self.last = Some(spot);
     }
 
@@ -439,6 +501,7 @@ impl Writer<'_> {
         let marks = &marks[..count];
         let heard = || marks.iter().filter(|mark| !mark.is_only_shown);
         let letters: usize = heard().map(|mark| mark.text.chars().count()).sum();
+        let spaces = heard().flat_map(|mark| mark.text.chars()).filter(|letter| *letter == ' ').count();
         let target = layout(marks[0].from);
         let last = &marks[count - 1];
         let end = layout(last.from) + layout(last.width);
@@ -454,34 +517,35 @@ impl Writer<'_> {
             (true, false) => FOREIGN_WIDTH,
             (false, _) => BLANK_WIDTH,
         };
-        let each = (end - target) / letters as f64;
+        // A glyph may stand for several words: browsers widen the spaces in it as all others of the line.
+        let widened = spaces as f64 * self.word_space;
+        let each = (end - target - widened) / letters as f64;
         // Even widths share more classes.
         let space = tenths((each - own_width * f64::from(style.size) / 100.0 * UNIT) / 2.0) * 2;
         self.close();
         let by = target - self.pen;
-        if by.abs() > 2.0 * SLACK {
-            let steps = tenths(by);
-            let class = self.styles.length(Length::Move, steps);
-            let _ = write!(self.out, "<i class={class}></i>");
-            self.pen += f64::from(steps) / 10.0;
-        }
-        if style != self.base || space != 0 {
-            self.open(style, 0, space);
+        let lead = if by.abs() > 2.0 * SLACK { self.shift(tenths(by)) } else { 0 };
+        if style != self.base || space != 0 || lead != 0 {
+            self.open(style, 0, space, lead);
         }
         for mark in heard() {
             escape(&mark.text, self.out);
         }
         let width = own_width * f64::from(style.size) / 100.0 * UNIT + f64::from(space) / 10.0;
-        self.pen += width * letters as f64;
+        self.pen += width * letters as f64 + widened;
         count
     }
 
-    fn open(&mut self, style: Style, down: i32, letter_space: i32) {
-        if style == self.base && down == 0 && letter_space == 0 {
+    /// Begins a look, after a move.
+    fn open(&mut self, style: Style, down: i32, letter_space: i32, lead: i32) {
+        if style == self.base && down == 0 && letter_space == 0 && lead == 0 {
             self.open = None;
             return;
         }
         let mut classes = Vec::new();
+        if lead != 0 {
+            classes.push(self.styles.length(Length::Move, lead));
+        }
         if style != self.base {
             classes.push(self.styles.style(style));
         }
