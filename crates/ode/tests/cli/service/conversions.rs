@@ -115,7 +115,11 @@ fn a_document_that_cannot_be_read_fails_with_its_reason_in_the_log(ode: &Ode) {
     let id = answer.json()["job_id"].as_str().unwrap().to_owned();
     let job = site.client.ended(&id);
     assert_eq!(job["status"], "failed", "{job}");
-    assert!(job["error"]["code"].is_string() && job["telemetry"].is_null(), "{job}");
+    assert!(job["error"]["code"].is_string(), "{job}");
+    let telemetry = &job["telemetry"];
+    assert_eq!(telemetry["bytes_in"], json!(broken.len()), "what is known of its cost is told: {job}");
+    assert!(telemetry["peak_memory_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{telemetry}");
+    assert!(telemetry["cpu_ms"].is_u64() && telemetry["stages_ms"]["convert"].is_u64(), "{telemetry}");
     has_said(&site.client, &id, "error");
     assert_eq!(site.client.get(&format!("/v1/jobs/{id}/assets")).json()["assets"], json!([]));
     assert_eq!(site.client.get(&format!("/v1/jobs/{id}/view")).code(), 409);
