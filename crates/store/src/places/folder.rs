@@ -15,6 +15,11 @@ const STAGING: &str = ".ode-staging";
 /// What lies there for longer was left by an attempt that is lost.
 const STAGED_MAX: Duration = Duration::from_hours(24);
 
+/// Whether it lies where unfinished results do, which is nobody's.
+pub(super) fn is_staging(address: &Address) -> bool {
+    address.bucket.is_none() && address.parts.iter().any(|part| part == STAGING)
+}
+
 /// The directory behind a root, as the file system finds it.
 pub(super) fn open(address: &Address) -> Result<PathBuf, String> {
     let path = address.fixed_path();

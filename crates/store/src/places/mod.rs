@@ -248,7 +248,8 @@ fn find<'a>(
     field: &str,
 ) -> Result<(&'a Store, Address), String> {
     let parsed: Address = address.parse().map_err(|why| format!("{field}: {why}"))?;
-    let root = roots.iter().find(|root| parsed.is_below(&root.address, owner));
+    let is_open = |root: &&Root| parsed.is_below(&root.address, owner) && !folder::is_staging(&parsed);
+    let root = roots.iter().find(is_open);
     let root = root.ok_or_else(|| {
         if roots.is_empty() {
             let option = if field == "input_s3_path" { "--input-root" } else { "--output-root" };
