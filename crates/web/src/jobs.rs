@@ -68,7 +68,7 @@ impl ListQuery {
             Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => limit,
             Some(_) => return Err(Problem::invalid(format!("limit is a number from 1 to {LIMIT_MAX}."))),
         };
-        Ok(OwnedFilter { owner: caller.owner, state, kind: self.mapping, since, before, limit })
+        Ok(OwnedFilter { owner: caller.owner, state, phase: None, kind: self.mapping, since, before, limit })
     }
 }
 

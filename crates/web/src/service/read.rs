@@ -193,7 +193,15 @@ impl HtmlListQuery {
             Some(_) => return Err(Problem::invalid("status is pending, processing, completed or failed.")),
         };
         let limit = limit(self.limit.as_deref())?;
-        Ok(OwnedFilter { owner: caller.owner, state, kind: Some(KIND.into()), since, before, limit })
+        Ok(OwnedFilter {
+            owner: caller.owner,
+            state,
+            phase: None,
+            kind: Some(KIND.into()),
+            since,
+            before,
+            limit,
+        })
     }
 }
 
