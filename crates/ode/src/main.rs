@@ -4,6 +4,7 @@ mod commands;
 mod config;
 mod files;
 mod help;
+mod log_lines;
 mod names;
 mod output;
 mod telemetry;
@@ -145,7 +146,7 @@ fn main() -> ExitCode {
 }
 
 fn start(cli: Cli) -> anyhow::Result<ExitCode> {
-    telemetry::start(&cli.settings)?;
+    let _flush = telemetry::start(&cli.settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("The async runtime could not start")?;
     // On a thread of the runtime, like everything it waits for: no hop between threads at every answer.

@@ -1,7 +1,9 @@
 //! Logs, to standard error: text for people, JSON for machines.
 
 use crate::config::Settings;
+use crate::log_lines::{Flush, LogLines};
 use crate::output::{self, WrongUse};
+use anyhow::Context as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -9,8 +11,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 /// What is logged unless something else is asked for.
 const USUAL: &str = "warn,ode=info,ode_worker=info,ode_pipelines=info,ode_web=info,ode_store=info";
 
-/// Starts logging as the settings say.
-pub(crate) fn start(settings: &Settings) -> anyhow::Result<()> {
+/// Starts logging as the settings say. What was logged is written once the answer is dropped.
+pub(crate) fn start(settings: &Settings) -> anyhow::Result<Flush> {
     let wanted = settings.log.as_deref().unwrap_or(USUAL);
     let filter = filter(wanted).ok_or_else(|| {
         WrongUse(format!(
@@ -18,11 +20,11 @@ pub(crate) fn start(settings: &Settings) -> anyhow::Result<()> {
              ode_worker=debug."
         ))
     })?;
+    let (lines, flush) = LogLines::start(std::io::stderr()).context("The log could not start")?;
     let builder = tracing_subscriber::fmt()
         // What is too much is left out by the filter.
         .with_max_level(LevelFilter::TRACE)
-        .with_writer(std::io::stderr)
-        // A log that cannot be written (a closed pipe, a full disk) must not end the work it tells of.
+        .with_writer(move || lines.clone())
         .log_internal_errors(false);
     if settings.log_json {
         builder.json().flatten_event(true).finish().with(filter).init();
@@ -34,7 +36,7 @@ pub(crate) fn start(settings: &Settings) -> anyhow::Result<()> {
             .with(filter)
             .init();
     }
-    Ok(())
+    Ok(flush)
 }
 
 /// Levels for all, or for what is named, such as `warn,ode_worker=debug`.

@@ -18,6 +18,8 @@ pub struct OwnedFilter {
     pub owner: Owner,
     /// Only in this state.
     pub state: Option<State>,
+    /// Only in this phase.
+    pub phase: Option<Phase>,
     /// Only of this mapping, script type or format.
     pub kind: Option<String>,
     /// Only those that changed at this moment or later.
@@ -111,7 +113,7 @@ macro_rules! list_and_count {
                 " FROM jobs WHERE ",
                 $column,
                 " = $1 AND pipeline <> 'print' AND ($2 IS NULL OR state = $2) AND ($3 IS NULL OR type = $3) AND ($4 IS NULL OR updated_at >= $4)
-                    AND ($5 IS NULL OR id < $5) ORDER BY id DESC LIMIT $6"
+                    AND ($5 IS NULL OR id < $5) AND ($7 IS NULL OR phase = $7) ORDER BY id DESC LIMIT $6"
             ),
             concat!(
                 "SELECT count(*) AS active, {now} AS now FROM job_live WHERE ",
@@ -145,6 +147,7 @@ impl Store {
             filter.since,
             filter.before.map(|id| id.0),
             i64::try_from(limit + 1).unwrap_or(i64::MAX),
+            filter.phase.map(Phase::as_str),
         ];
         // Counted first: what changes in between then shows as a job that is further than the count says, and the
         // clock is never ahead of what was read.

@@ -4,6 +4,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::jobs::find;
 use crate::problem::{Acting, Fetching, Problem, ProblemDocument};
+use crate::service;
 use crate::session::Signer;
 use axum::Json;
 use axum::body::Body;
@@ -12,7 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
-use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef, Phase};
+use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef, Phase, Pipeline};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -24,7 +25,8 @@ use utoipa::{IntoParams, ToSchema};
     params(("id" = String, Path, description = "Its id or reference"),
         ("Range" = Option<String>, Header, description = "Only a part of it: `bytes=0-499`")),
     responses(
-        (status = 200, description = "The file", content_type = "application/xml", body = String),
+        (status = 200, description = "The file; a zip of a document that became a page",
+            content((String = "application/xml"), (String = "application/zip"))),
         (status = 206, description = "The part that was asked for", content_type = "application/xml", body = String),
         Fetching,
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
@@ -37,6 +39,9 @@ pub(crate) async fn download(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let job = find(&app, &caller, &id).await?;
+    if job.pipeline == Pipeline::Html {
+        return service::files::archive(&app, &job).await;
+    }
     send(&app, &job, &headers).await
 }
 

@@ -3,6 +3,7 @@
 use crate::App;
 use crate::caller::Caller;
 use crate::problem::Problem;
+use crate::service::request::KIND;
 use crate::site::Dedupe;
 use ode_job::{Artifact, NewJob, Pipeline};
 use ode_store::{Blobs, Enqueued, Stored, Twin};
@@ -91,8 +92,10 @@ pub(crate) async fn accept(
     let source = received.artifact("source", filename, "application/pdf");
     let (bytes, mapping) = (source.bytes, wanted.mapping);
     let job = job(caller, &source, wanted);
+    let pipeline = job.pipeline;
     let twin = match (app.settings.dedupe, &job.dedupe_key) {
-        (Dedupe::Everyone, Some(key)) => app.store.twin_of_anyone(key).await?,
+        // The files of a page are many, and quicker made again than copied.
+        (Dedupe::Everyone, Some(key)) if pipeline == Pipeline::Xml => app.store.twin_of_anyone(key).await?,
         (Dedupe::Everyone | Dedupe::Owner, _) => None,
     };
     let lent = received.lend();
@@ -107,12 +110,12 @@ pub(crate) async fn accept(
         Enqueued::New(_) => {
             app.lists.forget(caller.owner);
             tracing::info!(
-                job.id = %id, job.pipeline = %Pipeline::Xml, job.kind = mapping, bytes,
+                job.id = %id, job.pipeline = %pipeline, job.kind = mapping, bytes,
                 "accepted job {id} ({bytes} bytes, {mapping})"
             );
         }
         Enqueued::Existing(_) => tracing::info!(
-            job.id = %id, job.pipeline = %Pipeline::Xml, job.kind = wanted.mapping,
+            job.id = %id, job.pipeline = %pipeline, job.kind = wanted.mapping,
             "a document was sent again; its job is {id}"
         ),
     }
@@ -122,11 +125,12 @@ pub(crate) async fn accept(
 fn job(caller: &Caller, source: &Artifact, Wanted { mapping, output }: Wanted<'_>) -> NewJob {
     let Artifact { name, sha256, bytes, path, storage, .. } = source;
     let document = json!({ "name": name, "sha256": sha256, "bytes": bytes, "path": path, "storage": storage, "pages": null });
-    let mut job = NewJob::new(Pipeline::Xml, mapping, json!({ "document": document })).owned_by(caller.owner);
+    let pipeline = if mapping == KIND { Pipeline::Html } else { Pipeline::Xml };
+    let mut job = NewJob::new(pipeline, mapping, json!({ "document": document })).owned_by(caller.owner);
     // Another output is another result: the twin of a document is asked for in the same form.
     let form = output.map(|output| format!(":{output}")).unwrap_or_default();
     job.dedupe_key = Some(format!("{sha256}:{mapping}:{bytes}{form}"));
-    if let Some(output) = output {
+    if let (Some(output), Pipeline::Xml) = (output, pipeline) {
         job.config = json!({ "output": output });
     }
     job

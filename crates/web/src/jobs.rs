@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use ode_job::{JobId, JobRecord, JobRef, Phase, State as JobState};
-use ode_store::{Converting, OwnedFilter, OwnedJob, OwnedPage};
+use ode_store::{Converting, Destination, OwnedFilter, OwnedJob, OwnedPage};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl ListQuery {
         let state = state.transpose().map_err(|error| Problem::invalid(error.to_string()))?;
         let (since, before) = (since(self.since.as_deref())?, cursor(self.cursor.as_deref())?);
         let limit = limit(self.limit.as_deref(), PAGE_MAX)?;
-        Ok(OwnedFilter { owner: caller.owner, state, kind: self.mapping, since, before, limit })
+        Ok(OwnedFilter { owner: caller.owner, state, phase: None, kind: self.mapping, since, before, limit })
     }
 }
 
@@ -285,8 +285,13 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Removes a job, and tells whoever has it on the screen.
+/// Removes a job, with what was published of it, and tells whoever has it on the screen.
 pub(crate) async fn remove(app: &App, job: &JobRecord) -> Result<(), Problem> {
+    if let (Some(address), Some(owner)) = (job.input["output_s3_prefix"].as_str(), owners(job).last()) {
+        // First what others see. While the storage is away, the job stays, and can be removed later.
+        let from = Destination { owner, job: job.id, fence: i64::MAX, address };
+        app.settings.service.places.withdraw(from).await?;
+    }
     app.store.delete_job(job.id, &app.blobs).await?;
     forget(app, job);
     // Its history is gone with it, so that nothing else would tell other tabs.

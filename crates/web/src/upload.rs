@@ -49,7 +49,7 @@ pub(crate) struct UploadForm {
     #[expect(dead_code, reason = "only describes the form")]
     #[schema(value_type = Vec<String>, format = Binary)]
     file: (),
-    /// Which mapping makes the XML, or `auto`.
+    /// Which mapping makes the XML, or `auto`; `html5` makes a page instead.
     #[expect(dead_code, reason = "only describes the form")]
     mapping: Option<String>,
     /// Which XML: `own`, `ubl` or `cii`.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use ode_job::estimate::TimeLeft;
-use ode_job::{ErrorCode, EventRecord, JobId, JobRecord, Phase, State};
+use ode_job::{ErrorCode, EventRecord, JobId, JobRecord, Phase, Pipeline, State};
 use ode_store::OwnedJob;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -140,9 +140,12 @@ pub(crate) struct Links {
     /// What people corrected in its result, and where to correct it.
     #[serde(skip_serializing_if = "Option::is_none")]
     revisions: Option<String>,
-    /// Its result.
+    /// Its result; all files of a page as a zip.
     #[serde(skip_serializing_if = "Option::is_none")]
     download: Option<String>,
+    /// The page that the document became, for a browser.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    view: Option<String>,
     /// Tries it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry: Option<String>,
@@ -203,6 +206,11 @@ impl JobView {
         self.links.retry.is_some()
     }
 
+    /// Where the page is shown that it became, where it became one.
+    pub(crate) fn page(&self) -> Option<&str> {
+        self.links.view.as_deref()
+    }
+
     /// Whether it can be removed now.
     pub(crate) fn can_delete(&self) -> bool {
         self.links.delete.is_some()
@@ -218,6 +226,8 @@ impl JobView {
         let known = job.document.as_ref();
         let document = &record.input["document"];
         let text = |name: &str| document[name].as_str().map(str::to_owned);
+        let address = record.input["input_s3_path"].as_str().and_then(|address| address.rsplit('/').next());
+        let is_page = record.pipeline == Pipeline::Html;
         let pages = document["pages"].as_i64().or_else(|| record.result.as_ref()?["pages"].as_i64());
         let ended_in = |phase| record.finished_at.filter(|_| record.phase == phase);
         let failed_at = ended_in(Phase::Failed).or_else(|| ended_in(Phase::Cancelled));
@@ -225,7 +235,7 @@ impl JobView {
             id: record.id,
             reference: record.reference.clone(),
             pipeline: record.pipeline.as_str(),
-            filename: text("name"),
+            filename: text("name").or_else(|| address.map(str::to_owned)),
             bytes: document["bytes"].as_i64(),
             sha256: text("sha256"),
             pages,
@@ -245,8 +255,8 @@ impl JobView {
                 .as_ref()
                 .map(|setback| ErrorView { code: setback.code.clone(), message: setback.message.clone() }),
             result: record.result.clone(),
-            is_downloadable: record.phase == Phase::Done && has_result,
-            is_expired: record.phase == Phase::Done && !has_result,
+            is_downloadable: record.phase == Phase::Done && (has_result || is_page),
+            is_expired: record.phase == Phase::Done && !has_result && !is_page,
             download_count: known.map_or(0, |known| known.download_count),
             first_downloaded_at: known.and_then(|known| known.first_downloaded_at),
             expires_at: known.and_then(|known| known.expires_at),
@@ -280,14 +290,16 @@ fn links(job: &OwnedJob) -> Links {
     let record = &job.record;
     let of = |what: &str| format!("/api/jobs/{}{what}", record.id);
     let when = |is_so: bool, what: &str| is_so.then(|| of(what));
+    let is_page = record.phase == Phase::Done && record.pipeline == Pipeline::Html;
     let (is_waiting, is_running) =
         (matches!(record.phase, Phase::Ready | Phase::Held), record.phase == Phase::Running);
     Links {
         job: of(""),
         events: of("/events"),
-        checks: when(record.phase == Phase::Done, "/checks"),
-        revisions: when(record.phase == Phase::Done, "/revisions"),
-        download: when(record.phase == Phase::Done && job.has_result(), "/download"),
+        checks: when(record.phase == Phase::Done && !is_page, "/checks"),
+        revisions: when(record.phase == Phase::Done && !is_page, "/revisions"),
+        download: when(record.phase == Phase::Done && job.has_result() || is_page, "/download"),
+        view: is_page.then(|| format!("/jobs/{}/view", record.id)),
         retry: when(record.phase == Phase::Failed && why_no_retry(job).is_none(), "/retry"),
         cancel: when(is_waiting, "/cancel"),
         stop: when(is_running, "/stop"),

@@ -3,7 +3,7 @@
 
 use crate::Shared;
 use ode_store::disk::{Watermark, WatermarkConfig};
-use ode_store::{Blobs, Error};
+use ode_store::{Blobs, Error, LEFTOVERS};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
@@ -32,6 +32,8 @@ impl Default for Chores {
 
 const CLEANUP: &str = "cleanup";
 const RELIEF: &str = "relief";
+/// How soon after its job has failed an unfinished result is gone from the place of a caller.
+const LEFTOVERS_EVERY: Duration = Duration::from_secs(600);
 /// Several times before others would believe that we are gone.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
 
@@ -44,8 +46,9 @@ pub(crate) async fn run(shared: Arc<Shared>, blobs: Blobs, chores: Chores) {
         ticks.tick().await;
         let relieved = relieve(&shared, &blobs, &watermark).await;
         let shredded = shred(&shared).await;
+        let withdrawn = withdraw(&shared).await;
         let cleaned = cleanup(&shared, &blobs, chores.cleanup_every).await;
-        if let Err(error) = relieved.and(shredded).and(cleaned) {
+        if let Err(error) = relieved.and(shredded).and(withdrawn).and(cleaned) {
             tracing::warn!(%error, "cleaning up was cut short; it goes on with the next look");
         }
     }
@@ -56,6 +59,21 @@ async fn shred(shared: &Shared) -> Result<(), Error> {
     let count = shared.store.shred_due().await?;
     if count > 0 {
         tracing::info!(count, "shredded the secrets of {count} jobs that ended");
+    }
+    Ok(())
+}
+
+/// Takes away what jobs that failed left at places of callers.
+async fn withdraw(shared: &Shared) -> Result<(), Error> {
+    if !shared.store.take_chore(LEFTOVERS, shared.id, LEFTOVERS_EVERY).await? {
+        return Ok(());
+    }
+    let withdrawn = kept(shared, LEFTOVERS, shared.store.withdraw_failed(&shared.config.places)).await?;
+    if withdrawn.removed > 0 {
+        tracing::info!("removed {} files that failed jobs had left at output prefixes", withdrawn.removed);
+    }
+    if withdrawn.unreached == 0 {
+        shared.store.end_chore(LEFTOVERS, shared.id).await?;
     }
     Ok(())
 }
@@ -99,8 +117,19 @@ async fn cleanup(shared: &Shared, blobs: &Blobs, every: Duration) -> Result<(), 
     Ok(())
 }
 
-/// Does a chore that was taken, keeping others from it meanwhile.
+/// Does a chore that was taken.
 async fn held<T>(
+    shared: &Shared,
+    name: &str,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let done = kept(shared, name, work).await?;
+    shared.store.end_chore(name, shared.id).await?;
+    Ok(done)
+}
+
+/// Works at a chore, keeping others from it meanwhile.
+async fn kept<T>(
     shared: &Shared,
     name: &str,
     work: impl Future<Output = Result<T, Error>>,
@@ -113,10 +142,8 @@ async fn held<T>(
             }
         }
     };
-    let done = tokio::select! {
-        done = work => done?,
+    tokio::select! {
+        done = work => done,
         () = keep => unreachable!("it keeps for ever"),
-    };
-    shared.store.end_chore(name, shared.id).await?;
-    Ok(done)
+    }
 }

@@ -30,8 +30,12 @@ they are removed.";
 pub(crate) async fn run(settings: &Settings, args: &Cleanup) -> anyhow::Result<ExitCode> {
     let store = settings.store("cli", Schema::Check).await?;
     let blobs = settings.blobs()?;
-    let cleaned =
-        if args.dry_run { store.cleanup_plan(&blobs).await? } else { store.cleanup(&blobs).await? };
+    let cleaned = if args.dry_run {
+        store.cleanup_plan(&blobs).await?
+    } else {
+        store.withdraw_failed(&settings.places()?).await?;
+        store.cleanup(&blobs).await?
+    };
     if args.json {
         output::json(&cleaned)?;
     } else {

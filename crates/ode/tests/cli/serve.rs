@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 on_both!(
@@ -21,20 +22,26 @@ pub(crate) struct Serving {
     pub(crate) child: Child,
     pub(crate) stdout: BufReader<ChildStdout>,
     pub(crate) first_line: String,
+    /// Read all along: a pipe holds little of what a process has to say.
+    stderr: Option<JoinHandle<String>>,
 }
 
 impl Serving {
     pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut pipe = child.stderr.take().unwrap();
+        let stderr = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            pipe.read_to_end(&mut said).unwrap();
+            String::from_utf8_lossy(&said).into_owned()
+        });
         let mut first_line = String::new();
         stdout.read_line(&mut first_line).unwrap();
         if first_line.is_empty() {
-            let mut said = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-            panic!("it ended instead of serving: {said}");
+            panic!("it ended instead of serving: {}", stderr.join().unwrap());
         }
-        Serving { child, stdout, first_line }
+        Serving { child, stdout, first_line, stderr: Some(stderr) }
     }
 
     fn all(ode: &Ode) -> Self {
@@ -69,9 +76,9 @@ impl Serving {
             assert!(Instant::now() < deadline, "it did not stop within {PATIENCE:?}");
             std::thread::sleep(Duration::from_millis(5));
         };
-        let (mut stdout, mut stderr) = (self.first_line.clone(), String::new());
+        let mut stdout = self.first_line.clone();
         self.stdout.read_to_string(&mut stdout).unwrap();
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        let stderr = self.stderr.take().unwrap().join().unwrap();
         Ran { code, stdout, stderr }
     }
 }

@@ -5,30 +5,36 @@ use ode_child::Failure;
 use ode_child::child::Reporter;
 use ode_html::{ConversionConfig, Limits, Manifest, Refusal, convert_here};
 use ode_job::ErrorCode;
-use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
-/// What the child answers.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Answer {
-    pub(super) manifest: Manifest,
-    /// The most memory it used; nothing where the kernel does not say.
-    pub(super) peak_memory_bytes: Option<u64>,
-}
+/// The file that the child hands back however the conversion went: the most memory it used, in digits. Nothing where the
+/// kernel does not say.
+pub(super) const PEAK_MEMORY: &str = "peak-memory";
 
 /// Runs as the child: locks itself in, and converts the one document it is given.
 pub fn serve() -> ExitCode {
     ode_child::child::serve(|| Ok(()), |(), config: ConversionConfig, reporter| answer(&config, reporter))
 }
 
-fn answer(config: &ConversionConfig, reporter: &mut Reporter) -> Result<Answer, Failure> {
-    let io = |error: std::io::Error| failed(ErrorCode::IoError, error);
-    let bytes = reporter.input().map_err(io)?;
+fn answer(config: &ConversionConfig, reporter: &mut Reporter) -> Result<Manifest, Failure> {
+    let converted = convert(config, reporter);
+    if let Some(bytes) = reporter.peak_memory_bytes() {
+        reporter.artifact(PEAK_MEMORY, bytes.to_string().as_bytes()).map_err(unwritten)?;
+    }
+    converted
+}
+
+fn convert(config: &ConversionConfig, reporter: &mut Reporter) -> Result<Manifest, Failure> {
+    let bytes = reporter.input().map_err(unwritten)?;
     let conversion = convert_here(bytes, config, &Limits::default()).map_err(unconverted)?;
     for asset in &conversion.assets {
-        reporter.artifact(&asset.path, &asset.bytes).map_err(io)?;
+        reporter.artifact(&asset.path, &asset.bytes).map_err(unwritten)?;
     }
-    Ok(Answer { manifest: conversion.manifest(), peak_memory_bytes: reporter.peak_memory_bytes() })
+    Ok(conversion.manifest())
+}
+
+fn unwritten(error: std::io::Error) -> Failure {
+    failed(ErrorCode::IoError, error)
 }
 
 fn unconverted(refusal: Refusal) -> Failure {

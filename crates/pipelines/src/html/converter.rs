@@ -1,9 +1,9 @@
 //! Runs conversions, each in a child of its own.
 
-use super::conversion::Answer;
+use super::conversion::PEAK_MEMORY;
 use crate::xml::{broken, finished, this_program, too_large};
 use bytes::Bytes;
-use ode_child::{Input, Limits, Sandbox, Spec, Supervisor, Work};
+use ode_child::{Input, Limits, Report, Sandbox, Spec, Supervisor, Work};
 use ode_html::{ConversionConfig, Manifest};
 use ode_job::{ErrorCode, Failure};
 use std::sync::Arc;
@@ -58,6 +58,21 @@ pub struct Cost {
     pub peak_memory_bytes: Option<u64>,
 }
 
+/// A document that was not converted.
+#[derive(Debug, Clone)]
+pub struct Unconverted {
+    /// Why.
+    pub failure: Failure,
+    /// What trying cost, if it came to that.
+    pub cost: Option<Cost>,
+}
+
+impl From<Failure> for Unconverted {
+    fn from(failure: Failure) -> Self {
+        Unconverted { failure, cost: None }
+    }
+}
+
 /// Converts documents. Cheap to clone.
 #[derive(Clone)]
 pub struct Converter {
@@ -92,29 +107,45 @@ impl Converter {
     }
 
     /// Converts one document. Ends early, and ends the child, when the future is dropped.
-    pub async fn convert(&self, config: &ConversionConfig, document: Bytes) -> Result<Converted, Failure> {
+    pub async fn convert(
+        &self,
+        config: &ConversionConfig,
+        document: Bytes,
+    ) -> Result<Converted, Unconverted> {
         let size = document.len() as u64;
         if size > self.bytes_max() {
-            return Err(too_large(size, self.bytes_max()));
+            return Err(too_large(size, self.bytes_max()).into());
         }
         let turn = tokio::time::timeout(self.patience, self.turns.acquire()).await;
         let _turn = match turn {
             Ok(Ok(turn)) => turn,
             Ok(Err(_)) | Err(_) => {
-                return Err(Failure::retryable(ErrorCode::Busy, ErrorCode::Busy.sentence()));
+                return Err(Failure::retryable(ErrorCode::Busy, ErrorCode::Busy.sentence()).into());
             }
         };
         let work = Work::new(config).map_err(broken)?.with_input(Input::Bytes(document));
         let ran = self.supervisor.run(&self.spec, work, |_| (), std::future::pending()).await;
         let report = ran.map_err(broken)?;
-        let answer: Answer = serde_json::from_str(finished(&report)?.get()).map_err(broken)?;
-        let Answer { manifest, peak_memory_bytes } = answer;
-        let file = |entry: &ode_html::Entry| {
-            let found = report.artifacts.iter().find(|artifact| artifact.name == entry.path);
-            let artifact = found.ok_or_else(|| broken("the child left out a file"))?;
-            report.read(artifact).map_err(broken)
-        };
-        let files = manifest.assets.iter().map(file).collect::<Result<_, _>>()?;
-        Ok(Converted { manifest, files, cost: Cost { cpu: report.usage.cpu, peak_memory_bytes } })
+        let cost = cost(&report);
+        converted(&report, cost).map_err(|failure| Unconverted { failure, cost: Some(cost) })
     }
+}
+
+fn converted(report: &Report, cost: Cost) -> Result<Converted, Failure> {
+    let manifest: Manifest = serde_json::from_str(finished(report)?.get()).map_err(broken)?;
+    let file = |entry: &ode_html::Entry| {
+        file(report, &entry.path).ok_or_else(|| broken("the child left out a file"))?.map_err(broken)
+    };
+    let files = manifest.assets.iter().map(file).collect::<Result<_, _>>()?;
+    Ok(Converted { manifest, files, cost })
+}
+
+fn cost(report: &Report) -> Cost {
+    let peak = file(report, PEAK_MEMORY).and_then(Result::ok).and_then(|text| String::from_utf8(text).ok());
+    Cost { cpu: report.usage.cpu, peak_memory_bytes: peak.and_then(|digits| digits.parse().ok()) }
+}
+
+fn file(report: &Report, name: &str) -> Option<std::io::Result<Vec<u8>>> {
+    let found = report.artifacts.iter().find(|artifact| artifact.name == name)?;
+    Some(report.read(found))
 }

@@ -1,8 +1,9 @@
 //! What the html pipeline does with a claimed job: the document in, its page and files kept and, where the caller asked
 //! for it, put at a place of theirs.
 
-use super::converter::{Converted, Converter};
+use super::converter::{Converted, Converter, Unconverted};
 use super::order::Order;
+use super::telemetry::Telemetry;
 use crate::xml::tell;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Converts a document.
 #[async_trait]
@@ -23,7 +24,7 @@ pub trait Engine: Send + Sync {
     fn bytes_max(&self) -> u64;
 
     /// Converts one document. Dropping the future ends the conversion.
-    async fn convert(&self, config: &ConversionConfig, document: Bytes) -> Result<Converted, Failure>;
+    async fn convert(&self, config: &ConversionConfig, document: Bytes) -> Result<Converted, Unconverted>;
 }
 
 #[async_trait]
@@ -32,7 +33,7 @@ impl Engine for Converter {
         Converter::bytes_max(self)
     }
 
-    async fn convert(&self, config: &ConversionConfig, document: Bytes) -> Result<Converted, Failure> {
+    async fn convert(&self, config: &ConversionConfig, document: Bytes) -> Result<Converted, Unconverted> {
         Converter::convert(self, config, document).await
     }
 }
@@ -87,68 +88,37 @@ impl Handler for HtmlHandler {
     async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure> {
         context.note("attempt_count", job.attempt.into());
         let order = Order::read(job)?;
-        let mut stages = Stages::new();
+        let mut telemetry = Telemetry::begin(context, "read");
         tell(context, 5, "Fetching the document");
         let document = self.document(&order, context).await?;
-        let bytes_in = document.len();
-        stages.end("read");
+        telemetry.tell("bytes_in", document.len());
+        telemetry.stage("convert");
         tell(context, 10, "Converting");
         let converted = self.engine.convert(&order.config, document).await;
-        let Converted { manifest, files, cost } = converted.inspect_err(|failure| {
+        let Converted { manifest, files, cost } = converted.map_err(|Unconverted { failure, cost }| {
+            cost.into_iter().for_each(|cost| telemetry.tell_cost(cost));
             context.log(LogLevel::Error, &failure.message);
+            failure
         })?;
-        stages.end("convert");
+        telemetry.tell_cost(cost);
+        telemetry.tell("pages", manifest.pages);
+        telemetry.tell("bytes_out", manifest.assets.iter().map(|asset| asset.bytes).sum::<usize>());
+        telemetry.stage("store");
         log(context, &manifest);
         tell(context, 80, "Storing the files");
         let files = named(&manifest, files);
         keep(context, &files).await?;
-        stages.end("store");
         if let Some(address) = order.output {
+            telemetry.stage("publish");
             tell(context, 95, "Publishing");
             context.publish(address, &files).await?;
-            stages.end("publish");
         }
-        let bytes_out: usize = manifest.assets.iter().map(|asset| asset.bytes).sum();
-        let took = stages.total();
-        context.note("duration_ms", took.into());
+        context.note("duration_ms", telemetry.duration_ms().into());
         Ok(json!({
             "pages": manifest.pages, "files": files.len(), "warnings": manifest.warnings.len(),
-            "output_s3_prefix": order.output,
-            "telemetry": {
-                "pages": manifest.pages, "cpu_ms": millis(cost.cpu), "peak_memory_bytes": cost.peak_memory_bytes,
-                "bytes_in": bytes_in, "bytes_out": bytes_out, "duration_ms": took, "stages_ms": stages.told,
-            },
+            "output_s3_prefix": order.output, "telemetry": telemetry.finish(),
         }))
     }
-}
-
-/// How long each part of an attempt took.
-struct Stages {
-    began: Instant,
-    last: Instant,
-    told: serde_json::Map<String, Value>,
-}
-
-impl Stages {
-    fn new() -> Self {
-        let now = Instant::now();
-        Stages { began: now, last: now, told: serde_json::Map::new() }
-    }
-
-    /// The part that ends here.
-    fn end(&mut self, stage: &str) {
-        let now = Instant::now();
-        self.told.insert(stage.to_owned(), millis(now - self.last).into());
-        self.last = now;
-    }
-
-    fn total(&self) -> u64 {
-        millis(self.began.elapsed())
-    }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The files as a job has them. The page is the first.

@@ -6,8 +6,9 @@ mod conversion;
 mod converter;
 mod handler;
 mod order;
+mod telemetry;
 
 pub use conversion::serve;
-pub use converter::{Converted, Converter, Cost, Options};
+pub use converter::{Converted, Converter, Cost, Options, Unconverted};
 pub use handler::{Engine, HtmlHandler};
 pub use order::{BadConfig, read_config};

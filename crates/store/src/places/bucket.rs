@@ -1,14 +1,15 @@
 //! Places in buckets.
 
 use super::address::Address;
-use super::{MANIFEST, Published, nothing_there, too_large, unreached};
+use super::{Attempt, MANIFEST, Published, nothing_there, too_large, unreached};
 use crate::error::Error;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
-    Attribute, Attributes, Error as StoreError, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions,
-    RetryConfig, UpdateVersion,
+    Attribute, Attributes, Error as StoreError, GetOptions, ObjectStore, ObjectStoreExt as _, PutMode,
+    PutOptions, RetryConfig, UpdateVersion,
 };
 use ode_job::pipeline::File;
 use ode_job::{ErrorCode, Failure, JobId};
@@ -23,6 +24,11 @@ const TRIED_FOR: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 4;
 /// A manifest that is larger is none of ours.
 const MANIFEST_BYTES_MAX: u64 = 16 << 20;
+
+/// What a file says of the attempt that put it there: its job and its fence.
+const MARK: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("ode-attempt"));
+/// Files below a prefix that are asked whose they are. Where there are more, others use the prefix too, and look after it.
+const ASKED_MAX: usize = 10_000;
 
 /// Opens a bucket, with keys from the environment. What is written carries its digest, which the server checks.
 pub(crate) fn open(bucket: &str, endpoint: Option<&str>) -> Result<Arc<dyn ObjectStore>, Error> {
@@ -115,11 +121,11 @@ pub(super) async fn publish(
     // The page comes after everything it shows.
     let (page, others) = files.split_first().map_or((None, files), |(page, others)| (Some(page), others));
     for part in others.chunks(AT_ONCE) {
-        let puts: Vec<_> = part.iter().map(|file| put(bucket, address, file)).collect();
+        let puts: Vec<_> = part.iter().map(|file| put(bucket, address, published.attempt(), file)).collect();
         try_join_all(puts).await?;
     }
     if let Some(page) = page {
-        put(bucket, address, page).await?;
+        put(bucket, address, published.attempt(), page).await?;
     }
     crate::crash::point("before-manifest");
     let options = PutOptions { mode, ..of_type("application/json") };
@@ -136,9 +142,15 @@ pub(super) async fn publish(
     }
 }
 
-async fn put(bucket: &dyn ObjectStore, address: &Address, file: &File) -> Result<(), Failure> {
+async fn put(
+    bucket: &dyn ObjectStore,
+    address: &Address,
+    attempt: Attempt,
+    file: &File,
+) -> Result<(), Failure> {
     let content = Bytes::copy_from_slice(&file.content);
-    let options = of_type(&file.content_type);
+    let mut options = of_type(&file.content_type);
+    options.attributes.insert(MARK, marked(attempt).into());
     bucket.put_opts(&path(address, Some(&file.name))?, content.into(), options).await.map_err(unreached)?;
     Ok(())
 }
@@ -149,16 +161,66 @@ fn of_type(content_type: &str) -> PutOptions {
     attributes.into()
 }
 
-pub(super) async fn withdraw(bucket: &dyn ObjectStore, address: &Address, job: JobId) -> Result<(), Failure> {
+fn marked(attempt: Attempt) -> String {
+    format!("{}/{}", attempt.job, attempt.fence)
+}
+
+fn read_mark(text: &str) -> Option<Attempt> {
+    let (job, fence) = text.split_once('/')?;
+    Some(Attempt { job: JobId(job.parse().ok()?), fence: fence.parse().ok()? })
+}
+
+pub(super) async fn withdraw(
+    bucket: &dyn ObjectStore,
+    address: &Address,
+    attempt: Attempt,
+) -> Result<u64, Failure> {
     let manifest = path(address, Some(MANIFEST))?;
-    let Some((found, _)) = there(bucket, &manifest).await?.filter(|(found, _)| found.job_id == job) else {
-        return Ok(());
+    let found = match there(bucket, &manifest).await {
+        Ok(found) => found.map(|(found, _)| found).filter(|found| attempt.covers(found.attempt())),
+        Err(failure) if failure.code == ErrorCode::Conflict => None,
+        Err(failure) => return Err(failure),
     };
-    delete(bucket, &manifest).await?;
-    for file in &found.files {
-        delete(bucket, &path(address, Some(&file.path))?).await?;
+    let mut removed = 0;
+    if let Some(found) = found {
+        delete(bucket, &manifest).await?;
+        for file in &found.files {
+            delete(bucket, &path(address, Some(&file.path))?).await?;
+        }
+        removed += found.files.len() as u64;
     }
-    Ok(())
+    Ok(removed + withdraw_unfinished(bucket, address, attempt).await?)
+}
+
+/// Takes away files that no manifest names.
+async fn withdraw_unfinished(
+    bucket: &dyn ObjectStore,
+    address: &Address,
+    attempt: Attempt,
+) -> Result<u64, Failure> {
+    let prefix = path(address, None)?;
+    let listed = bucket.list(Some(&prefix)).take(ASKED_MAX).map_err(unreached);
+    let removed = listed.map_ok(|found| async move {
+        let is_its = is_by(bucket, &found.location, attempt).await?;
+        if is_its {
+            delete(bucket, &found.location).await?;
+        }
+        Ok(u64::from(is_its))
+    });
+    removed.try_buffer_unordered(AT_ONCE).try_fold(0, async |sum, count| Ok(sum + count)).await
+}
+
+/// Whether this attempt or one before it put a file there.
+async fn is_by(bucket: &dyn ObjectStore, file: &Path, attempt: Attempt) -> Result<bool, Failure> {
+    match bucket.get_opts(file, GetOptions { head: true, ..GetOptions::default() }).await {
+        Ok(found) => Ok(found
+            .attributes
+            .get(&MARK)
+            .and_then(|mark| read_mark(mark))
+            .is_some_and(|mark| attempt.covers(mark))),
+        Err(StoreError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(unreached(error)),
+    }
 }
 
 async fn delete(bucket: &dyn ObjectStore, path: &Path) -> Result<(), Failure> {

@@ -1,10 +1,10 @@
 //! Places on local disk. A result is made in a folder of its own and then takes its place in one step.
 
 use super::address::Address;
-use super::{MANIFEST, Published, nothing_there, too_large, unreached};
+use super::{Attempt, MANIFEST, Published, nothing_there, too_large, unreached};
 use bytes::Bytes;
 use ode_job::pipeline::File;
-use ode_job::{ErrorCode, Failure, JobId};
+use ode_job::{ErrorCode, Failure};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,11 @@ use std::time::{Duration, SystemTime};
 const STAGING: &str = ".ode-staging";
 /// What lies there for longer was left by an attempt that is lost.
 const STAGED_MAX: Duration = Duration::from_hours(24);
+
+/// Whether it lies where unfinished results do, which is nobody's.
+pub(super) fn is_staging(address: &Address) -> bool {
+    address.bucket.is_none() && address.parts.iter().any(|part| part == STAGING)
+}
 
 /// The directory behind a root, as the file system finds it.
 pub(super) fn open(address: &Address) -> Result<PathBuf, String> {
@@ -144,17 +149,31 @@ fn appear(staged: &Path, place: &Path) -> io::Result<()> {
     fs::File::open(parent)?.sync_all()
 }
 
-pub(super) fn withdraw(root: &Path, address: &Address, job: JobId) -> Result<(), Failure> {
+pub(super) fn withdraw(root: &Path, address: &Address, attempt: Attempt) -> Result<u64, Failure> {
     let place = resolve(root, address)?;
-    let Ok(text) = fs::read(place.join(MANIFEST)) else { return Ok(()) };
-    let is_its = serde_json::from_slice(&text).is_ok_and(|there: Published| there.job_id == job);
-    if !is_its {
-        return Ok(());
+    let text = fs::read(place.join(MANIFEST)).unwrap_or_default();
+    let is_its = serde_json::from_slice(&text).is_ok_and(|there: Published| attempt.covers(there.attempt()));
+    if is_its {
+        let aside = root.join(STAGING).join(format!("{}-gone", attempt.job));
+        fs::create_dir_all(root.join(STAGING)).map_err(unreached)?;
+        fs::rename(&place, &aside).map_err(unreached)?;
     }
-    let aside = root.join(STAGING).join(format!("{job}-gone"));
-    fs::create_dir_all(root.join(STAGING)).map_err(unreached)?;
-    fs::rename(&place, &aside).map_err(unreached)?;
-    fs::remove_dir_all(&aside).map_err(unreached)
+    let mut removed = 0;
+    for entry in fs::read_dir(root.join(STAGING)).into_iter().flatten().flatten() {
+        if is_by(&entry.file_name().to_string_lossy(), attempt) {
+            fs::remove_dir_all(entry.path()).map_err(unreached)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Whether a folder with this name was made for this attempt or one before it.
+fn is_by(name: &str, attempt: Attempt) -> bool {
+    let rest = name.strip_prefix(&attempt.job.to_string()).and_then(|rest| rest.strip_prefix('-'));
+    let fence = rest.map(|rest| rest.split('-').next().unwrap_or_default().parse::<i64>());
+    // One without a fence is on its way out already.
+    fence.is_some_and(|fence| fence.is_ok_and(|fence| fence <= attempt.fence) || rest == Some("gone"))
 }
 
 /// Removes what was left there long ago; answers how many folders.

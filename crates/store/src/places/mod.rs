@@ -4,7 +4,8 @@
 //!
 //! A result is there once its `manifest.json` is: it is written last and taken away first. On local disk the whole folder
 //! appears at once. On S3, where nothing can appear together, files may lie below a prefix without a manifest while an
-//! attempt is under way or after it was lost; nobody need look at them, and the next attempt writes over them.
+//! attempt is under way or after it was lost; nobody need look at them, and the next attempt writes over them. Each says
+//! which attempt put it there, so that they can be taken away where there is no next one.
 
 mod address;
 mod bucket;
@@ -81,7 +82,25 @@ pub struct PublishedFile {
     pub sha256: String,
 }
 
+/// A try at a job.
+#[derive(Debug, Clone, Copy)]
+struct Attempt {
+    job: JobId,
+    fence: i64,
+}
+
+impl Attempt {
+    /// Whether it is this try or one that came after another at the same job.
+    fn covers(self, other: Attempt) -> bool {
+        self.job == other.job && other.fence <= self.fence
+    }
+}
+
 impl Published {
+    fn attempt(&self) -> Attempt {
+        Attempt { job: self.job_id, fence: self.fence }
+    }
+
     fn new(job_id: JobId, fence: i64, files: &[File]) -> Self {
         let file = |file: &File| PublishedFile {
             path: file.name.clone(),
@@ -170,14 +189,16 @@ impl Places {
         }
     }
 
-    /// Takes a job's result away again, if it is there. Another job's is left alone.
-    pub async fn withdraw(&self, owner: Owner, address: &str, job: JobId) -> Result<(), Failure> {
-        let (store, found) = self.output(owner, address).map_err(closed)?;
+    /// Takes away what this attempt at a job and those before it put there, whole or not; answers how many files or
+    /// folders. What is another job's or a later attempt's is left alone.
+    pub async fn withdraw(&self, from: Destination<'_>) -> Result<u64, Failure> {
+        let (store, found) = self.output(from.owner, from.address).map_err(closed)?;
+        let attempt = Attempt { job: from.job, fence: from.fence };
         match store {
-            Store::Bucket(bucket) => bucket::withdraw(bucket.as_ref(), &found, job).await,
+            Store::Bucket(bucket) => bucket::withdraw(bucket.as_ref(), &found, attempt).await,
             Store::Folder(root) => {
                 let root = root.clone();
-                in_background(move || folder::withdraw(&root, &found, job)).await
+                in_background(move || folder::withdraw(&root, &found, attempt)).await
             }
         }
     }
@@ -195,7 +216,7 @@ impl Places {
     }
 }
 
-/// Where a result is to appear, and whose it is.
+/// Where a result appears, and whose it is.
 #[derive(Debug, Clone, Copy)]
 pub struct Destination<'a> {
     /// Whose job it is.
@@ -227,7 +248,8 @@ fn find<'a>(
     field: &str,
 ) -> Result<(&'a Store, Address), String> {
     let parsed: Address = address.parse().map_err(|why| format!("{field}: {why}"))?;
-    let root = roots.iter().find(|root| parsed.is_below(&root.address, owner));
+    let is_open = |root: &&Root| parsed.is_below(&root.address, owner) && !folder::is_staging(&parsed);
+    let root = roots.iter().find(is_open);
     let root = root.ok_or_else(|| {
         if roots.is_empty() {
             let option = if field == "input_s3_path" { "--input-root" } else { "--output-root" };

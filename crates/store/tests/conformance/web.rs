@@ -135,7 +135,7 @@ async fn a_job_that_waits_for_its_next_try_comes_with_its_setback(store: Store) 
 }
 
 fn of(owner: Owner) -> OwnedFilter {
-    OwnedFilter { owner, state: None, kind: None, since: None, before: None, limit: 100 }
+    OwnedFilter { owner, state: None, phase: None, kind: None, since: None, before: None, limit: 100 }
 }
 
 async fn an_owners_list_holds_what_the_owner_has(store: Store) {

@@ -214,10 +214,37 @@ async fn a_late_attempt_and_another_job_change_nothing_and_a_result_goes_with_it
     let other = places.publish(to(&address, OTHER, 9), &files(2)).await.unwrap_err();
     assert!(other.message.contains(&JOB.to_string()), "{other}");
     assert_whole(&bucket, "out", 3);
-    places.withdraw(Owner::Operator, &address, OTHER).await.unwrap();
+    places.withdraw(to(&address, OTHER, i64::MAX)).await.unwrap();
     assert_whole(&bucket, "out", 3);
     bucket.proxy.set(Mood::LostBeforeAnswer, 1);
-    places.withdraw(Owner::Operator, &address, JOB).await.unwrap();
+    places.withdraw(to(&address, JOB, i64::MAX)).await.unwrap();
     assert_eq!((bucket.published("out"), bucket.read("out/index.html")), (None, None));
-    places.withdraw(Owner::Operator, &address, JOB).await.unwrap();
+    places.withdraw(to(&address, JOB, i64::MAX)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_lost_attempt_left_is_taken_away_and_nothing_else() {
+    let Some(bucket) = Bucket::new() else { return };
+    let (places, address) = (bucket.places(), bucket.address("out"));
+    std::fs::create_dir(bucket.directory.join("out")).unwrap();
+    std::fs::write(bucket.directory.join("out/theirs.txt"), "theirs").unwrap();
+    let left = || std::fs::read_dir(bucket.directory.join("out/img")).into_iter().flatten().count();
+    bucket.proxy.set_after(3, Mood::Status(503), usize::MAX);
+    places.publish(to(&address, JOB, 2), &files(8)).await.unwrap_err();
+    bucket.proxy.set(Mood::Fair, 0);
+    assert!(left() > 0, "it came far enough to leave something");
+    for other in [to(&address, JOB, 1), to(&address, OTHER, 9)] {
+        assert_eq!(
+            places.withdraw(other).await.unwrap(),
+            0,
+            "a later attempt's and another job's are left alone"
+        );
+    }
+    assert!(places.withdraw(to(&address, JOB, 2)).await.unwrap() > 0);
+    assert_eq!(left(), 0);
+    assert_eq!(bucket.read("out/theirs.txt").as_deref(), Some(b"theirs".as_slice()));
+    // A manifest that somebody else wrote keeps nobody from removing a job.
+    std::fs::write(bucket.directory.join("out/manifest.json"), "{}").unwrap();
+    assert_eq!(places.withdraw(to(&address, JOB, 9)).await.unwrap(), 0);
+    assert!(bucket.read("out/manifest.json").is_some());
 }

@@ -8,6 +8,7 @@ use crate::caller::Caller;
 use crate::jobs;
 use crate::problem::Problem;
 use crate::review::{self, NewRevision};
+use crate::service;
 use crate::view::JobView;
 use askama::Template;
 use axum::Form;
@@ -94,10 +95,20 @@ pub(super) async fn show(
         facts: facts(&view),
         findings: checks.into_iter().map(Finding::from).collect(),
         values,
-        can_correct: view.phase == Phase::Done,
+        can_correct: view.phase == Phase::Done && view.page().is_none(),
         corrections: revised.into_iter().map(Correction::from).collect(),
         events: events.into_iter().map(Line::from).collect(),
     })
+}
+
+/// Leads to the page that a document became. It is shown behind bars, and elsewhere if the operator wants that.
+pub(super) async fn view(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Redirect, Problem> {
+    let job = service::find(&app, &caller, &id).await?;
+    service::files::shown_at(&app, &job).map(|address| Redirect::to(&address))
 }
 
 /// Asks before something that cannot be undone; everything else is asked for on the job's own page.
@@ -204,7 +215,7 @@ fn facts(job: &JobView) -> Vec<Fact> {
         at.map(|at| Fact { name, value: words::moment(at), kind: Kind::At(at.to_string()) })
     };
     let facts = [
-        plain("Mapping", Some(job.mapping.clone())),
+        plain("Mapping", job.page().is_none().then(|| job.mapping.clone())),
         plain("Read by", read_by(job)),
         plain("Size", job.bytes.map(words::size)),
         plain("Pages", job.pages.map(|pages| pages.to_string())),

@@ -6,12 +6,13 @@ use crate::App;
 use crate::caller::Caller;
 use crate::jobs;
 use crate::problem::Problem;
+use crate::service::request;
 use crate::upload;
 use askama::Template;
 use axum::extract::{Extension, Query, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use ode_job::{ErrorCode, JobRef, State as JobState};
+use ode_job::{ErrorCode, JobRef, Phase};
 use ode_store::OwnedFilter;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -61,13 +62,13 @@ pub(super) struct Part {
     cursor: Option<String>,
 }
 
-/// The words of the filters, and the states behind them.
-const FILTERS: [(&str, &str, Option<JobState>); 5] = [
+/// The words of the filters, and what is behind them: the same for documents that become XML and pages.
+const FILTERS: [(&str, &str, Option<Phase>); 5] = [
     ("All", "", None),
-    ("Waiting", "waiting", Some(JobState::Queued)),
-    ("Converting", "converting", Some(JobState::Processing)),
-    ("Ready", "ready", Some(JobState::Complete)),
-    ("Failed", "failed", Some(JobState::Failed)),
+    ("Waiting", "waiting", Some(Phase::Ready)),
+    ("Converting", "converting", Some(Phase::Running)),
+    ("Ready", "ready", Some(Phase::Done)),
+    ("Failed", "failed", Some(Phase::Failed)),
 ];
 
 pub(super) async fn show(
@@ -111,12 +112,20 @@ pub(super) async fn after_upload() -> Redirect {
 
 async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> Result<Queue, Problem> {
     let show = part.show.as_deref().unwrap_or_default();
-    let (_, _, state) = FILTERS.into_iter().find(|(_, word, _)| *word == show).unwrap_or(FILTERS[0]);
+    let (_, _, phase) = FILTERS.into_iter().find(|(_, word, _)| *word == show).unwrap_or(FILTERS[0]);
     let before = match part.cursor.as_deref().map(str::parse) {
         Some(Ok(JobRef::Id(id))) => Some(id),
         _ => None,
     };
-    let filter = OwnedFilter { owner: caller.owner, state, kind: None, since: None, before, limit: ROWS_MAX };
+    let filter = OwnedFilter {
+        owner: caller.owner,
+        state: None,
+        phase,
+        kind: None,
+        since: None,
+        before,
+        limit: ROWS_MAX,
+    };
     app.hub.attend();
     let page = app.store.owned_jobs(&filter).await?;
     let rows = jobs::views(app, &page.jobs).await?.iter().map(Row::new).collect();
@@ -130,7 +139,7 @@ async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> 
         active: page.active_count,
         filters: filters(show),
         rows,
-        empty: if state.is_none() {
+        empty: if phase.is_none() {
             "No files yet. Drop PDFs here to convert"
         } else {
             "None at the moment."
@@ -143,6 +152,13 @@ async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> 
 fn mappings(app: &App) -> Vec<Mapping> {
     let chosen = &app.settings.mapping_default;
     let names = app.settings.mappings.iter();
+    // Where the mappings are not known, their names are written.
+    let page = (names.len() > 0).then(|| Mapping {
+        name: request::KIND.into(),
+        label: "A page to look at (HTML)".into(),
+        about: "The document as a web page, with its fonts and pictures".into(),
+        is_chosen: false,
+    });
     names
         .map(|(name, about)| Mapping {
             name: name.clone(),
@@ -150,6 +166,7 @@ fn mappings(app: &App) -> Vec<Mapping> {
             about: about.clone(),
             is_chosen: name == chosen,
         })
+        .chain(page)
         .collect()
 }
 

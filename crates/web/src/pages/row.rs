@@ -24,6 +24,8 @@ pub(super) struct Row {
     /// How many findings want to be looked at.
     pub(super) findings: Option<String>,
     pub(super) why: Option<String>,
+    /// Where the page is shown that it became.
+    pub(super) view: Option<String>,
     pub(super) can_download: bool,
     pub(super) can_review: bool,
     pub(super) acts: Vec<Act>,
@@ -57,8 +59,9 @@ impl Row {
             retry_at: retry_at(job),
             findings: findings(job),
             why: why(job),
+            view: job.page().map(str::to_owned),
             can_download: job.is_downloadable,
-            can_review: job.is_downloadable,
+            can_review: job.is_downloadable && job.page().is_none(),
             acts: acts(job, &name),
             name,
         }

@@ -15,7 +15,7 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use ode_job::{Artifact, ErrorCode, JobId, JobRef};
+use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef};
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -140,9 +140,14 @@ pub(crate) async fn view(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let job = find(&app, &caller, &id).await?;
-    check_done(&job)?;
-    let location = HeaderValue::from_str(&signed(&app, job.id, PAGE).0).map_err(|_| Problem::our_fault())?;
+    let location = HeaderValue::from_str(&shown_at(&app, &job)?).map_err(|_| Problem::our_fault())?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response())
+}
+
+/// A link to the page of a conversion that has ended well.
+pub(crate) fn shown_at(app: &App, job: &JobRecord) -> Result<String, Problem> {
+    check_done(job)?;
+    Ok(signed(app, job.id, PAGE).0)
 }
 
 /// A file of a conversion, to whoever brings the link.
@@ -212,8 +217,13 @@ pub(crate) async fn download(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let job = find(&app, &caller, &id).await?;
-    check_done(&job)?;
-    let files = stored(&app, job.id).await?;
+    archive(&app, &job).await
+}
+
+/// The same for a job that was found.
+pub(crate) async fn archive(app: &App, job: &JobRecord) -> Result<Response, Problem> {
+    check_done(job)?;
+    let files = stored(app, job.id).await?;
     if files.is_empty() {
         return Err(ErrorCode::Expired.into());
     }
@@ -228,7 +238,8 @@ pub(crate) async fn download(
         zip.finish()
     });
     let archive = archive.await.ok().and_then(Result::ok).ok_or_else(Problem::our_fault)?;
-    let name = job.external_id.as_deref().unwrap_or("document");
+    let sent = job.input["document"]["name"].as_str().map(|name| name.trim_end_matches(".pdf"));
+    let name = job.external_id.as_deref().or(sent).unwrap_or("document");
     let name = HeaderValue::from_str(&attachment(&format!("{name}.zip")));
     let head = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/zip")),

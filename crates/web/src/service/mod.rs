@@ -64,7 +64,7 @@ pub(crate) fn open_routes() -> Router<Arc<App>> {
 }
 
 /// A job of the html service that is the caller's.
-async fn find(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
+pub(crate) async fn find(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
     let job = crate::jobs::find(app, caller, id).await?;
     if job.pipeline == Pipeline::Html { Ok(job) } else { Err(Problem::no_job()) }
 }

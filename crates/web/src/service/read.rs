@@ -52,7 +52,8 @@ pub(crate) struct HtmlJob {
     config: Box<RawValue>,
     /// Why it failed.
     error: Option<ErrorView>,
-    /// What it cost: `pages`, `cpu_ms`, `peak_memory_bytes`, `bytes_in`, `bytes_out`, `duration_ms`, `stages_ms`.
+    /// What it cost: `pages`, `cpu_ms`, `peak_memory_bytes`, `bytes_in`, `bytes_out`, `duration_ms`, `stages_ms`. Of a
+    /// job that failed, what its last attempt came to, and not in lists.
     #[schema(value_type = Option<Object>)]
     telemetry: Option<Value>,
     /// Accepted.
@@ -148,7 +149,17 @@ pub(crate) async fn detail(
     Path(id): Path<String>,
 ) -> Result<Json<HtmlJob>, Problem> {
     let job = find(&app, &caller, &id).await?;
-    Ok(Json(HtmlJob::new(&app, &job)))
+    let mut shown = HtmlJob::new(&app, &job);
+    if job.phase == Phase::Failed {
+        shown.telemetry = last_telemetry(&app, job.id).await?;
+    }
+    Ok(Json(shown))
+}
+
+/// What the last attempt cost that ended without a result.
+async fn last_telemetry(app: &App, job: JobId) -> Result<Option<Value>, Problem> {
+    let mut events = app.store.events(job).await?;
+    Ok(events.iter_mut().rev().find_map(|event| Some(event.meta.as_mut()?.get_mut("telemetry")?.take())))
 }
 
 /// Which conversions to list.
@@ -180,7 +191,15 @@ impl HtmlListQuery {
             Some(_) => return Err(Problem::invalid("status is pending, processing, completed or failed.")),
         };
         let limit = limit(self.limit.as_deref(), PART_MAX)?;
-        Ok(OwnedFilter { owner: caller.owner, state, kind: Some(KIND.into()), since, before, limit })
+        Ok(OwnedFilter {
+            owner: caller.owner,
+            state,
+            phase: None,
+            kind: Some(KIND.into()),
+            since,
+            before,
+            limit,
+        })
     }
 }
 

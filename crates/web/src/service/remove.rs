@@ -38,10 +38,6 @@ pub(crate) async fn remove(
     if !matches!(job.phase, Phase::Done | Phase::Failed | Phase::Cancelled) {
         return Ok((StatusCode::ACCEPTED, Json(HtmlJob::new(&app, &job))).into_response());
     }
-    if let Some(address) = job.input["output_s3_prefix"].as_str() {
-        // First what others see. While the storage is away, the job stays, and can be removed later.
-        app.settings.service.places.withdraw(caller.owner, address, job.id).await?;
-    }
     jobs::remove(&app, &job).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

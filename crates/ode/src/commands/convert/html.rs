@@ -107,7 +107,8 @@ pub(super) async fn one(
     document: Vec<u8>,
     (out, existing): (&Place, Existing),
 ) -> Result<News, Trouble> {
-    let converted = converter.convert(config, document.into()).await.map_err(Trouble::Refused)?;
+    let converted = converter.convert(config, document.into()).await;
+    let converted = converted.map_err(|unconverted| Trouble::Refused(unconverted.failure))?;
     let warning = |message: &String| Finding {
         severity: "review".into(),
         code: "DOCUMENT_DAMAGED".into(),

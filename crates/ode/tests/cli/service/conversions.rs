@@ -107,6 +107,34 @@ fn check_view(site: &Site, id: &str) {
     stranger.get(&wrong).assert_problem(404, "NOT_FOUND");
 }
 
+#[test]
+fn a_visitor_sees_a_document_as_a_page() {
+    let ode = Ode::sqlite();
+    let site = Site::start(&ode);
+    let visitor = Client::browser(&site.serving);
+    let answer = visitor.upload(&[("report.pdf", &pdf("RE-4711"))], &[("mapping", "html5")]);
+    assert_eq!(answer.code(), 201, "{answer:?}");
+    let id = answer.json()["job"]["id"].as_str().unwrap().to_owned();
+    until("it is ready", || visitor.get(&format!("/api/jobs/{id}")).json()["phase"] == "done");
+    let job = visitor.get(&format!("/api/jobs/{id}")).json();
+    assert_eq!((&job["label"], &job["is_expired"]), (&json!("Ready"), &json!(false)), "{job}");
+    let view = job["links"]["view"].as_str().unwrap();
+    for page in ["/".to_owned(), "/?show=ready".to_owned(), format!("/jobs/{id}")] {
+        let page = visitor.get(&page);
+        assert!(page.body.contains(&format!("href=\"{view}\"")), "{page:?}");
+        assert!(!page.body.contains("Removed"), "{page:?}");
+    }
+    let link = visitor.get(view);
+    assert_eq!(link.code(), 303, "{link:?}");
+    let shown = Client::stranger(&site.serving).get(link.header("location"));
+    assert!(shown.code() == 200 && shown.body.contains("RE-4711"), "{shown:?}");
+    assert!(shown.header("content-security-policy").starts_with("sandbox"), "{shown:?}");
+    let zip = visitor.get(&format!("/api/jobs/{id}/download"));
+    assert!(zip.code() == 200 && zip.body.starts_with("PK"), "{zip:?}");
+    assert!(zip.header("content-disposition").contains("report.zip"), "{zip:?}");
+    Client::browser(&site.serving).get(view).assert_problem(404, "NOT_FOUND");
+}
+
 fn a_document_that_cannot_be_read_fails_with_its_reason_in_the_log(ode: &Ode) {
     let site = Site::start(ode);
     let broken = b"%PDF-1.7\nnothing in it\nstartxref\n9\n%%EOF\n";
@@ -115,7 +143,11 @@ fn a_document_that_cannot_be_read_fails_with_its_reason_in_the_log(ode: &Ode) {
     let id = answer.json()["job_id"].as_str().unwrap().to_owned();
     let job = site.client.ended(&id);
     assert_eq!(job["status"], "failed", "{job}");
-    assert!(job["error"]["code"].is_string() && job["telemetry"].is_null(), "{job}");
+    assert!(job["error"]["code"].is_string(), "{job}");
+    let telemetry = &job["telemetry"];
+    assert_eq!(telemetry["bytes_in"], json!(broken.len()), "what is known of its cost is told: {job}");
+    assert!(telemetry["peak_memory_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{telemetry}");
+    assert!(telemetry["cpu_ms"].is_u64() && telemetry["stages_ms"]["convert"].is_u64(), "{telemetry}");
     has_said(&site.client, &id, "error");
     assert_eq!(site.client.get(&format!("/v1/jobs/{id}/assets")).json()["assets"], json!([]));
     assert_eq!(site.client.get(&format!("/v1/jobs/{id}/view")).code(), 409);

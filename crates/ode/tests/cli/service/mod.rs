@@ -3,6 +3,7 @@
 mod conversions;
 mod crashes;
 mod examples;
+mod redis;
 mod requests;
 mod s3;
 

@@ -121,9 +121,18 @@ fn places_that_are_not_open_are_refused(ode: &Ode) {
         refused.assert_problem(403, "FORBIDDEN");
         assert!(refused.json()["detail"].as_str().unwrap().starts_with("input_s3_path: "), "{refused:?}");
     }
-    let asked =
-        json!({ "external_id": "out", "input_s3_path": inside, "output_s3_prefix": "s3://elsewhere/a" });
-    site.client.submit(&asked).assert_problem(403, "FORBIDDEN");
+    let closed = [
+        "s3://elsewhere/a".to_owned(),
+        site.prefix("../a"),
+        site.prefix("").trim_end_matches('/').to_owned(),
+        site.prefix(".ode-staging/a"),
+    ];
+    for prefix in closed {
+        let asked = json!({ "external_id": "out", "input_s3_path": inside, "output_s3_prefix": prefix });
+        let refused = site.client.submit(&asked);
+        refused.assert_problem(403, "FORBIDDEN");
+        assert!(refused.json()["detail"].as_str().unwrap().starts_with("output_s3_prefix: "), "{refused:?}");
+    }
     // Nothing was made of any of them.
     assert_eq!(site.client.get("/v1/jobs").json()["jobs"], json!([]));
     // What is not there is found out by the worker.

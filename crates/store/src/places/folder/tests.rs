@@ -2,7 +2,7 @@
 
 use super::super::{Destination, Places, PlacesConfig};
 use super::*;
-use ode_job::Owner;
+use ode_job::{JobId, Owner};
 use uuid::Uuid;
 
 const JOB: JobId = JobId(Uuid::from_u128(1));
@@ -29,8 +29,11 @@ async fn publish(
     (job, fence): (JobId, i64),
     page: &str,
 ) -> Result<(), Failure> {
-    let to = Destination { owner: Owner::Operator, job, fence, address };
-    places.publish(to, &files(page)).await
+    places.publish(to(address, job, fence), &files(page)).await
+}
+
+fn to(address: &str, job: JobId, fence: i64) -> Destination<'_> {
+    Destination { owner: Owner::Operator, job, fence, address }
 }
 
 #[tokio::test]
@@ -48,11 +51,11 @@ async fn a_result_appears_whole_is_replaced_by_a_later_attempt_and_goes_with_its
     let other = publish(&places, &address, (OTHER, 1), "other").await.unwrap_err();
     assert!(other.message.contains(&JOB.to_string()) && page() == "three", "{other}");
     assert_eq!(fs::read_dir(dir.path().join(STAGING)).unwrap().count(), 0, "nothing is left behind");
-    places.withdraw(Owner::Operator, &address, OTHER).await.unwrap();
+    places.withdraw(to(&address, OTHER, i64::MAX)).await.unwrap();
     assert_eq!(page(), "three");
-    places.withdraw(Owner::Operator, &address, JOB).await.unwrap();
+    places.withdraw(to(&address, JOB, i64::MAX)).await.unwrap();
     assert!(!dir.path().join("a/b").exists());
-    places.withdraw(Owner::Operator, &address, JOB).await.unwrap();
+    places.withdraw(to(&address, JOB, i64::MAX)).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,0 +1,73 @@
+//! What attempts left at places of callers when their job failed: no later attempt writes over it, so that somebody has to
+//! take it away.
+
+use crate::Store;
+use crate::claim::owner;
+use crate::db::{Row, params};
+use crate::error::Error;
+use crate::places::{Destination, Places};
+use jiff::Timestamp;
+use ode_job::{FailureKind, JobId};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The chore of looking. Its date says from when on jobs have not been looked at.
+pub const LEFTOVERS: &str = "leftovers";
+/// Jobs that failed shortly before the last look may have been committed after it.
+const COMMIT_LAG: Duration = Duration::from_secs(600);
+/// Jobs looked at with one statement.
+const PART: i64 = 500;
+
+const DONE_AT: &str = "SELECT done_at FROM chore WHERE name = $1 AND done_at IS NOT NULL";
+const FAILED: &str = "SELECT id, fence, input, session_id, user_id, organisation_id FROM job_past
+    WHERE error_code IS NOT NULL AND id > $1 AND pipeline = 'html' AND attempts > 0 AND finished_at >= $2
+    ORDER BY id LIMIT $3";
+
+/// What was taken away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Withdrawn {
+    /// Files or folders.
+    pub removed: u64,
+    /// Jobs whose place could not be reached; they are looked at again.
+    pub unreached: u64,
+}
+
+impl Store {
+    /// Takes away what jobs that failed since [`LEFTOVERS`] was last done left at places of callers.
+    pub async fn withdraw_failed(&self, places: &Places) -> Result<Withdrawn, Error> {
+        let rows = self.db().read(DONE_AT, params![LEFTOVERS]).await?;
+        let done_at = rows.first().map(|row| row.moment("done_at")).transpose()?;
+        let since = done_at.and_then(|at| at.checked_sub(COMMIT_LAG).ok()).unwrap_or(Timestamp::UNIX_EPOCH);
+        let (mut withdrawn, mut after) = (Withdrawn::default(), Uuid::nil());
+        loop {
+            let rows = self.db().read(FAILED, params![after, since, PART]).await?;
+            for row in &rows {
+                after = row.uuid("id")?;
+                withdraw(places, row, &mut withdrawn).await?;
+            }
+            if rows.is_empty() {
+                return Ok(withdrawn);
+            }
+        }
+    }
+}
+
+async fn withdraw(places: &Places, row: &Row, withdrawn: &mut Withdrawn) -> Result<(), Error> {
+    let (job, input) = (row.job("id")?, row.json("input")?);
+    let Some(address) = input["output_s3_prefix"].as_str() else { return Ok(()) };
+    // Were it tried again meanwhile, it would be under a higher fence.
+    let from = Destination { owner: owner(row)?, job, fence: row.int("fence")?, address };
+    match places.withdraw(from).await {
+        Ok(removed) => withdrawn.removed += removed,
+        Err(failure) if matches!(failure.kind, FailureKind::Rejected) => tell(job, &failure),
+        Err(failure) => {
+            withdrawn.unreached += 1;
+            tell(job, &failure);
+        }
+    }
+    Ok(())
+}
+
+fn tell(job: JobId, failure: &ode_job::Failure) {
+    tracing::warn!(job.id = %job, detail = failure.detail, "what job {job} left at its output prefix could not be taken away: {failure}");
+}
