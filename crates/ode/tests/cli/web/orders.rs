@@ -161,8 +161,7 @@ fn a_print_is_ordered_once_shipped_and_delivered(ode: &Ode) {
     let _worker = shop.worker(&base, &[]);
     let key = ode.json(["keys", "create", "--organisation", "acme"])["key"].as_str().unwrap().to_owned();
     let client = Client::program(&web, &key);
-    let spec =
-        json!({ "data": { "schema": 1, "page": { "size": "A6", "dpi": 72 }, "base": { "detail": "110m" } } });
+    let spec = json!({ "data": { "schema": 1, "page": { "size": "18x24", "dpi": 36 }, "base": { "detail": "110m" } } });
     let exported = post(&client, "/api/export", &spec).json();
     let id = exported["printJobId"].as_str().unwrap();
     let job = JobId(id.parse().unwrap());
@@ -194,7 +193,7 @@ fn a_print_is_ordered_once_shipped_and_delivered(ode: &Ode) {
 fn only_an_organisation_orders_and_only_within_its_limit(ode: &Ode) {
     let shop = Shop::open(ode, &[]);
     let web = super::client::web(ode);
-    let spec = json!({ "data": { "schema": 1, "page": { "size": "A6", "dpi": 72 } } });
+    let spec = json!({ "data": { "schema": 1, "page": { "size": "18x24", "dpi": 36 } } });
     let of = |client: &Client| {
         let exported = post(client, "/api/export", &spec).json();
         format!("/api/print-jobs/{}/order", exported["printJobId"].as_str().unwrap())
@@ -220,7 +219,7 @@ fn only_an_organisation_orders_and_only_within_its_limit(ode: &Ode) {
 /// A small map, and an order of its print.
 fn ordered_map() -> Value {
     json!({
-        "data": { "schema": 1, "page": { "size": "A6", "dpi": 72 }, "base": { "detail": "110m" },
+        "data": { "schema": 1, "page": { "size": "18x24", "dpi": 36 }, "base": { "detail": "110m" },
             "title": { "text": "Our <Journeys>" } },
         "order": order(),
     })
@@ -247,6 +246,12 @@ fn a_map_is_exported_and_ordered_in_one_request(ode: &Ode) {
     post(&rich, "/api/export", &wrong).assert_problem(400, "INVALID");
     wrong["order"] = json!({ "variant_id": 1 });
     post(&rich, "/api/export", &wrong).assert_problem(400, "INVALID");
+    let mut larger = ordered_map();
+    larger["order"]["variant_id"] = 2.into();
+    let refused = post(&rich, "/api/export", &larger);
+    refused.assert_problem(400, "INVALID");
+    let told = refused.json()["detail"].to_string();
+    assert!(told.contains("variant 2 is a poster of 24 x 36 in"), "{told}");
     let once = rich.with("Idempotency-Key", "one");
     let first = post(&once, "/api/export", &ordered_map());
     assert_eq!(first.code(), 201, "{first:?}");
@@ -303,7 +308,7 @@ fn the_page_of_maps_tells_an_organisation_how_its_orders_stand(ode: &Ode) {
     let job = JobId(made["printJobId"].as_str().unwrap().parse().unwrap());
     shop.until(job, "order_failed");
     let page = client.get("/maps").body;
-    for words in ["Our &#60;Journeys&#62;", "A6", "Order failed", "Needs attention", "Retry", "Download"] {
+    for words in ["Our &#60;Journeys&#62;", "18 × 24 in", "Order failed", "Needs attention", "Retry", "Download"] {
         assert!(page.contains(words), "{words} is not in {page}");
     }
     assert!(!Client::browser(&web).get("/maps").body.contains("Journeys"), "somebody else's map");
