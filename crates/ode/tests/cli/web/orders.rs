@@ -16,6 +16,7 @@ on_both!(
     only_an_organisation_orders_and_only_within_its_limit,
     a_map_is_exported_and_ordered_in_one_request,
     a_map_is_exported_and_ordered_in_one_command,
+    a_person_signs_in_with_a_key_and_orders_on_the_page,
     the_page_of_maps_tells_an_organisation_how_its_orders_stand,
     an_order_that_is_not_what_was_asked_for_is_never_confirmed,
     an_order_that_was_too_dear_goes_on_with_a_higher_limit,
@@ -214,6 +215,44 @@ fn only_an_organisation_orders_and_only_within_its_limit(ode: &Ode) {
     assert_eq!(post(&poor, &of(&poor), &order()).code(), 201);
     post(&poor, &of(&poor), &order()).assert_problem(403, "SPEND_CAP");
     drop(shop);
+}
+
+fn a_person_signs_in_with_a_key_and_orders_on_the_page(ode: &Ode) {
+    const FORM: &str = "application/x-www-form-urlencoded";
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let web = super::client::web(ode);
+    let made = ode.json(["keys", "create", "--organisation", "acme"]);
+    let (key, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
+    let page = Client::stranger(&web).with("Accept", "text/html");
+    let wrong = page.send("POST", "/sign-in", FORM, b"key=ode_nothing");
+    assert!(wrong.code() == 401 && wrong.body.contains("paste the whole of it"), "{wrong:?}");
+    let signed = page.send("POST", "/sign-in", FORM, format!("key={key}").as_bytes());
+    let cookie = signed.header("set-cookie");
+    assert!(
+        signed.code() == 303 && cookie.contains("HttpOnly") && !cookie.contains(&key[17..]),
+        "{signed:?}"
+    );
+    let acme = page.with("Cookie", cookie.split(';').next().unwrap());
+    assert!(acme.get("/maps").body.contains("Signed in as acme"));
+    let spec = json!({ "data": ordered_map()["data"] });
+    let id_of_job = post(&acme, "/api/export", &spec).json()["printJobId"].as_str().unwrap().to_owned();
+    let path = format!("/print-jobs/{id_of_job}/order");
+    assert!(acme.get(&path).body.contains("Poster, 18 × 24 in"));
+    let form = "name=Ada&company=&address1=12+Main+St&city=Springfield&country_code=us&zip=62701&variant_id=1&quantity=1";
+    let order = |client: &Client| client.send("POST", &path, FORM, form.as_bytes()).code();
+    assert_eq!(order(&acme.with("Sec-Fetch-Site", "cross-site")), 403);
+    assert_eq!(order(&page), 404, "a stranger");
+    assert_eq!((order(&acme), order(&acme)), (303, 303), "asked for twice, ordered once");
+    let other = form.replace("variant_id=1", "variant_id=2");
+    assert_eq!(acme.send("POST", &path, FORM, other.as_bytes()).code(), 409);
+    let job = JobId(id_of_job.parse().unwrap());
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    shop.until(job, "ordered");
+    assert_eq!((shop.told(job, "create"), shop.told(job, "charge")), (1, 1));
+    assert_eq!(acme.post("/sign-out").header("set-cookie").split(';').next(), Some("ode_sign_in="));
+    ode.ok(["keys", "revoke", id]);
+    assert!(page.get("/maps").body.contains("/sign-in"));
+    assert!(acme.get("/maps").body.contains("/sign-in"), "the key was revoked");
 }
 
 /// A small map, and an order of its print.
