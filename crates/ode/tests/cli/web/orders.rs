@@ -428,6 +428,9 @@ fn the_queue_of_orders_is_seen_to_twice_at_once(ode: &Ode) {
     let dry = ode.json(["print:queue", "--dry-run"]);
     assert_eq!(dry.as_array().unwrap().len(), 2, "{dry}");
     let start = || shop.command(&["print:queue", "--json"]).spawn().unwrap();
+    let mut killed = start();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
     let mut both = [start(), start()];
     both.iter_mut().for_each(|one| assert!(one.wait().unwrap().success()));
     let _worker = shop.worker("http://127.0.0.1:9", &[]);
