@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
-import { browser as open, check, map, reach, serve, visitor } from "./ode.mjs";
+import { browser as open, check, map, once, reach, serve, visitor } from "./ode.mjs";
 
 const here = { after };
 const address = await serve(here, "--uploads-a-minute", "1000");
@@ -11,8 +11,8 @@ const browser = await open(here);
 const row = (page, title) => page.locator("#queue tbody tr", { hasText: title });
 const ready = (page, title) => row(page, title).locator("td > .badge", { hasText: "Ready" }).waitFor();
 
-async function print(page, title) {
-  await page.locator("#files").setInputFiles(map(title));
+async function print(page, title, paper) {
+  await page.locator("#files").setInputFiles(map(title, paper));
   await page.getByRole("button", { name: "Print", exact: true }).first().click();
   await row(page, title).waitFor();
 }
@@ -67,6 +67,37 @@ test("a file that is no map is told as a page", async (t) => {
   await page.locator("#files").setInputFiles({ name: "a.json", mimeType: "application/json", buffer: Buffer.from('{"schema": 1, "shape": 2}') });
   await page.getByRole("button", { name: "Print", exact: true }).first().click();
   await page.getByText("shape").waitFor();
+});
+
+test("an organisation signs in, orders a print and signs out", async (t) => {
+  const { key } = JSON.parse(once(here.data, "keys", "create", "--organisation", "acme", "--json"));
+  once(here.data, "print", "cap", "acme", "--order", "60.00", "--month", "600.00");
+  const { page, complaints } = await visitor(t, browser, address, { bypassCSP: true });
+  await page.goto("/maps");
+  await page.getByRole("link", { name: "sign in" }).click();
+  await check(page, "signing in");
+  await page.getByLabel("Key").fill(key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("Signed in as acme").waitFor();
+  await print(page, "Ordered", { size: "18x24", dpi: 36 });
+  await ready(page, "Ordered");
+  await row(page, "Ordered").getByRole("link", { name: "Order Ordered" }).click();
+  await page.getByLabel("Name").fill("Ada Lovelace");
+  await page.getByLabel("Street and number").fill("12 Main St");
+  await page.getByLabel("Town").fill("Springfield");
+  await page.getByLabel("Country").fill("us");
+  await page.getByLabel("May cost at most").fill("30.00");
+  assert.equal(await page.getByLabel("Product").locator("option").textContent(), "Poster, 18 × 24 in");
+  await check(page, "ordering");
+  await page.getByRole("button", { name: "Order", exact: true }).click();
+  await row(page, "Ordered").locator("td > .badge", { hasText: "To be ordered" }).waitFor();
+  await row(page, "Ordered").getByText("Order: not placed yet, up to 30.00 USD").waitFor();
+  assert.equal(await row(page, "Ordered").getByRole("link", { name: "Order Ordered" }).count(), 0);
+  await check(page, "ordered");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("link", { name: "sign in" }).waitFor();
+  assert.equal(await row(page, "Ordered").count(), 0);
+  assert.deepEqual(complaints, []);
 });
 
 for (const colorScheme of ["light", "dark"]) {

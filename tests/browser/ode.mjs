@@ -1,6 +1,6 @@
 // Starts the real program for a test, opens real Chromium on it, and writes the PDFs that are sent to it.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,9 +13,15 @@ export const program = process.env.ODE_TEST_PROGRAM ?? join(root, "target/debug/
 const database = process.env.ODE_TEST_DATABASE ? ["--database", process.env.ODE_TEST_DATABASE] : [];
 const chromiumPath = process.env.ODE_TEST_CHROMIUM ?? "/usr/bin/chromium";
 
-/** Runs `ode serve` on a data directory of its own until the test ends; on SQLite, unless a database is named. */
+/** Runs `ode` once with these arguments, on what `ode serve` runs on, and gives what it printed. */
+export function once(data, ...args) {
+  return execFileSync(program, [...args, "--data", data, ...database], { encoding: "utf8" });
+}
+
+/** Runs `ode serve` on a data directory of its own, then in `test.data`, until the test ends; on SQLite, unless a database is named. */
 export async function serve(test, ...args) {
   const data = await mkdtemp(join(tmpdir(), "ode-browser-"));
+  test.data = data;
   const child = spawn(program, ["serve", "--data", data, "--listen", "127.0.0.1:0", "--gateway", "off", ...database, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
     // How full this machine's disk is, is not what these tests are about.
@@ -105,10 +111,10 @@ export function invoice(number) {
 export const file = (name, buffer) => ({ name, mimeType: "application/pdf", buffer });
 
 /** The specification of a small map, as a person would choose it. */
-export const map = (title) => ({
+export const map = (title, page = { size: "A6", dpi: 72 }) => ({
   name: "map.json",
   mimeType: "application/json",
-  buffer: Buffer.from(JSON.stringify({ schema: 1, page: { size: "A6", dpi: 72 }, base: { detail: "110m" }, title: { text: title } })),
+  buffer: Buffer.from(JSON.stringify({ schema: 1, page, base: { detail: "110m" }, title: { text: title } })),
 });
 
 /** Presses Tab until the keyboard is on something that matches. */

@@ -12,6 +12,7 @@ pub mod lease;
 pub mod new;
 pub mod order;
 pub mod pipeline;
+pub mod product;
 pub mod record;
 pub mod retry;
 pub mod script;

@@ -176,6 +176,7 @@ const REVOKE: &str = "UPDATE api_key SET revoked_at = coalesce(revoked_at, {now}
 const BY_ID: &str =
     "SELECT k.secret_hash, o.kind, o.id AS owner_id FROM api_key k JOIN owner o ON o.id = k.owner
     WHERE k.id = $1 AND k.revoked_at IS NULL";
+const OWNER_NAME: &str = "SELECT name FROM owner WHERE id = $1";
 const USED: &str =
     "UPDATE api_key SET used_at = {now} WHERE id = $1 AND (used_at IS NULL OR used_at < {after $2})";
 const ADOPT_LIVE: &str =
@@ -238,9 +239,22 @@ impl Store {
         if !is_same(&row.bytes("secret_hash")?, &key.digest()) {
             return Ok(None);
         }
-        let owner = OwnerKind::parse(&row.text("kind")?)?.owner(row.uuid("owner_id")?);
+        let owner = key_owner(row)?;
         self.db().write(&[USED], params![key.id(), -USED_EVERY_MICROS]).await?;
         Ok(Some(Principal { owner }))
+    }
+
+    /// Who a key that was shown before speaks for; nobody once it is revoked.
+    pub async fn speaks_for(&self, key_id: &str) -> Result<Option<Owner>, Error> {
+        let rows = self.db().read(BY_ID, params![key_id]).await?;
+        rows.first().map(key_owner).transpose()
+    }
+
+    /// What a person or an organisation is called, where they are known by a name.
+    pub async fn owner_name(&self, owner: Owner) -> Result<Option<String>, Error> {
+        let (Owner::User(id) | Owner::Organisation(id)) = owner else { return Ok(None) };
+        let rows = self.db().read(OWNER_NAME, params![id]).await?;
+        Ok(rows.first().map(|row| row.opt_text("name")).transpose()?.flatten())
     }
 
     /// Gives a session's jobs and maps to a user as well; answers how many jobs. The session keeps seeing them.
@@ -274,6 +288,10 @@ impl Store {
 /// Compares without saying by its time where two differ.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}
+
+fn key_owner(row: &Row) -> Result<Owner, Error> {
+    Ok(OwnerKind::parse(&row.text("kind")?)?.owner(row.uuid("owner_id")?))
 }
 
 fn api_key(row: &Row) -> Result<ApiKey, Error> {

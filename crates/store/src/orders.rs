@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::order::{Attention, Money, Order, OrderAsk, OrderPhase, OrderStep};
+use ode_job::product::check_page;
 use ode_job::{Event, JobId, Lease, Pipeline, Refused, State};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -162,6 +163,8 @@ const CAPS: &str = "SELECT c.organisation_id, c.currency, c.order_cents, c.month
 const HOLD_CAP: &str =
     "UPDATE spend_caps SET updated_at = {now} WHERE organisation_id = $1 RETURNING organisation_id";
 const OF_JOB: &str = "SELECT pipeline, state FROM jobs WHERE id = $1";
+const PAGE_OF_JOB: &str = "SELECT m.page FROM map_print p JOIN printable_maps m ON m.id = p.printable_map_id
+    WHERE p.job_id = $1";
 const ASKED: &str = "SELECT asked, organisation_id FROM print_orders WHERE job_id = $1";
 const ASK: &str =
     "INSERT INTO print_orders (job_id, organisation_id, external_id, asked, currency, cost_max_cents)
@@ -287,6 +290,12 @@ impl Store {
         tx.commit().await?;
         self.go_on_to_order(job).await?;
         Ok(asked)
+    }
+
+    /// Refuses an order that could not be placed, whoever pays: it is wrong in itself, or the job prints something else.
+    pub async fn check_order(&self, job: JobId, ask: &OrderAsk) -> Result<(), Error> {
+        ask.check().map_err(Error::Order)?;
+        check_fit(&self.db().read(PAGE_OF_JOB, params![job]).await?, ask)
     }
 
     /// Sees to it that a job for which an order was asked goes on to being ordered. Doing it again changes nothing.
@@ -449,6 +458,7 @@ pub(crate) async fn grant(
         return if is_same { Ok(Asked::Existing) } else { Err(Error::OrderExists(job)) };
     }
     check_orderable(tx, job).await?;
+    check_fit(&tx.run(PAGE_OF_JOB, params![job]).await?, ask)?;
     let caps = tx.run(CAPS, params![-micros(MONTH)]).await?;
     let caps = caps.iter().map(cap).collect::<Result<Vec<_>, _>>()?;
     let cap = caps.into_iter().find(|cap| cap.organisation_id == organisation).ok_or_else(none)?;
@@ -464,6 +474,14 @@ pub(crate) async fn grant(
     tx.run(ASK, params).await?;
     tx.run(STEP, params![job, None::<i64>, "asked", None::<Value>]).await?;
     Ok(Asked::New)
+}
+
+/// Whether the page that is printed, if there is one in these rows, is that of the product.
+fn check_fit(pages: &[Row], ask: &OrderAsk) -> Result<(), Error> {
+    match pages.first().map(|row| row.opt_json("page")).transpose()?.flatten() {
+        Some(page) => check_page(ask.variant_id, &page).map_err(Error::Order),
+        None => Ok(()),
+    }
 }
 
 async fn check_orderable(tx: &mut Tx, job: JobId) -> Result<(), Error> {

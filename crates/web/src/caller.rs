@@ -1,4 +1,5 @@
-//! Who asks: a program with an API key, or a browser with a session cookie, which it gets here if it has none.
+//! Who asks: a program with an API key, a browser that signed in with one, or a browser with a session cookie, which it
+//! gets here if it has none.
 //!
 //! A cookie is sent along by the browser whoever made it send the request, so what changes something must come from
 //! our own pages: the browser says where a request is from. A key is only sent by who knows it.
@@ -7,6 +8,7 @@ use crate::App;
 use crate::connections::Peer;
 use crate::problem::Problem;
 use crate::session::Session;
+use crate::sign_in::SignIn;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -78,15 +80,19 @@ async fn find(app: &App, request: &Parts) -> Result<(Caller, Option<HeaderValue>
     let is_tls = app.is_tls(headers);
     let session =
         cookie(headers, cookie_name(is_tls)).and_then(|value| Session::read(value, &app.signer, now));
-    if let Some(key) = bearer(headers)? {
-        let owner = app.keys.find(app, &key).await?;
+    let key = bearer(headers)?;
+    if key.is_none() && !is_safe(&request.method) && !is_from_our_pages(app, headers) {
+        return Err(ErrorCode::CrossSite.into());
+    }
+    let owner = match key {
+        Some(key) => Some(app.keys.find(app, &key).await?),
+        None => signed_in(app, headers, now).await?,
+    };
+    if let Some(owner) = owner {
         if let (Owner::User(user), Some(session)) = (owner, &session) {
             adopt(app, session, user).await?;
         }
         return Ok((Caller { owner, counted_as: format!("key:{}", owner.key()) }, None));
-    }
-    if !is_safe(&request.method) && !is_from_our_pages(app, headers) {
-        return Err(ErrorCode::CrossSite.into());
     }
     let peer = request.extensions.get::<Peer>().copied();
     match session {
@@ -110,6 +116,15 @@ async fn find(app: &App, request: &Parts) -> Result<(Caller, Option<HeaderValue>
     }
 }
 
+/// Who a browser signed in as, if the key that it showed is still good.
+async fn signed_in(app: &App, headers: &HeaderMap, now: Timestamp) -> Result<Option<Owner>, Problem> {
+    let cookie = cookie(headers, sign_in_name(app.is_tls(headers)));
+    match cookie.and_then(|value| SignIn::read(value, &app.signer, now)) {
+        Some(sign_in) => Ok(app.store.speaks_for(sign_in.key_id()).await?),
+        None => Ok(None),
+    }
+}
+
 async fn adopt(app: &App, session: &Session, user: Uuid) -> Result<(), Problem> {
     if !app.keys.is_adoption_due(session.id(), user) {
         return Ok(());
@@ -127,10 +142,29 @@ fn cookie_name(is_tls: bool) -> &'static str {
     if is_tls { "__Host-ode_session" } else { "ode_session" }
 }
 
+fn sign_in_name(is_tls: bool) -> &'static str {
+    if is_tls { "__Host-ode_sign_in" } else { "ode_sign_in" }
+}
+
 fn set_cookie(app: &App, session: &Session, is_tls: bool) -> HeaderValue {
-    let (name, value, age) = (cookie_name(is_tls), session.cookie(&app.signer), Session::max_age_seconds());
+    made_cookie(cookie_name(is_tls), &session.cookie(&app.signer), Session::max_age_seconds(), is_tls)
+}
+
+/// The cookie of a browser that showed this key.
+pub(crate) fn sign_in_cookie(app: &App, headers: &HeaderMap, key_id: &str) -> HeaderValue {
+    let (is_tls, sign_in) = (app.is_tls(headers), SignIn::new(key_id, Timestamp::now()));
+    made_cookie(sign_in_name(is_tls), &sign_in.cookie(&app.signer), SignIn::max_age_seconds(), is_tls)
+}
+
+/// Takes that cookie away.
+pub(crate) fn sign_out_cookie(app: &App, headers: &HeaderMap) -> HeaderValue {
+    let is_tls = app.is_tls(headers);
+    made_cookie(sign_in_name(is_tls), "", 0, is_tls)
+}
+
+fn made_cookie(name: &str, value: &str, age_seconds: i64, is_tls: bool) -> HeaderValue {
     let secure = if is_tls { "; Secure" } else { "" };
-    let cookie = format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
+    let cookie = format!("{name}={value}; Path=/; Max-Age={age_seconds}; HttpOnly; SameSite=Lax{secure}");
     HeaderValue::from_str(&cookie).expect("a cookie of letters and digits is a header")
 }
 

@@ -27,6 +27,7 @@ mod review;
 mod scripts;
 mod service;
 mod session;
+mod sign_in;
 mod site;
 mod upload;
 mod view;

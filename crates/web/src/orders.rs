@@ -14,7 +14,7 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use ode_job::order::OrderAsk;
-use ode_job::{ErrorCode, JobId, Owner, State as JobState};
+use ode_job::{ErrorCode, JobId, JobRecord, Owner, State as JobState};
 use ode_store::{Asked, OrderRecord};
 use serde::Serialize;
 use serde_json::Value;
@@ -108,7 +108,7 @@ pub(crate) fn payer(caller: &Caller) -> Result<Uuid, Problem> {
         Owner::Organisation(organisation) => Ok(organisation),
         Owner::Session(_) | Owner::User(_) | Owner::Operator => Err(Problem::new(
             ErrorCode::Forbidden,
-            "Only an organisation orders prints, with a key made by `ode keys create --organisation`.",
+            "Only an organisation orders prints: with a key made by `ode keys create --organisation`, or signed in with it at /sign-in.",
         )),
     }
 }
@@ -132,16 +132,27 @@ pub(crate) async fn order(
     body: Body,
 ) -> Result<(StatusCode, Json<OrderView>), Problem> {
     let job = find(&app, &caller, &id).await?;
-    let organisation = payer(&caller)?;
+    payer(&caller)?;
     let body =
         to_bytes(body, ORDER_BYTES_MAX).await.map_err(|_| Problem::from(ErrorCode::PayloadTooLarge))?;
-    let ask: OrderAsk = serde_json::from_slice(&body)
+    let wanted: OrderAsk = serde_json::from_slice(&body)
         .map_err(|error| Problem::invalid(format!("The order cannot be read: {error}.")))?;
-    let asked = app.store.ask_order(job.id, organisation, &ask).await?;
-    forget(&app, &job);
+    let asked = ask(&app, &caller, &job, &wanted).await?;
     let order = app.store.order_of(job.id).await?.ok_or_else(Problem::our_fault)?;
     let status = if asked == Asked::New { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(order.into())))
+}
+
+/// Asks for the order of a print of the caller's.
+pub(crate) async fn ask(
+    app: &App,
+    caller: &Caller,
+    job: &JobRecord,
+    wanted: &OrderAsk,
+) -> Result<Asked, Problem> {
+    let asked = app.store.ask_order(job.id, payer(caller)?, wanted).await?;
+    forget(app, job);
+    Ok(asked)
 }
 
 /// The order of a print, and how it stands.

@@ -6,8 +6,10 @@
 mod assets;
 mod job;
 mod maps;
+mod order;
 mod queue;
 mod row;
+mod sign_in;
 mod values;
 mod words;
 
@@ -34,6 +36,9 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/maps", get(maps::show).post(maps::add))
         .route("/maps/{id}/print", post(maps::print))
         .route("/print-jobs/{id}/retry", post(maps::retry))
+        .route("/print-jobs/{id}/order", get(order::show).post(order::order))
+        .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
+        .route("/sign-out", post(sign_in::sign_out))
 }
 
 /// Files that belong to the pages, the same for everybody.

@@ -246,7 +246,7 @@ impl PrintJobView {
     }
 }
 
-fn printable_map(job: &JobRecord) -> Option<Uuid> {
+pub(crate) fn printable_map(job: &JobRecord) -> Option<Uuid> {
     job.input["printable_map_id"].as_str()?.parse().ok()
 }
 
@@ -314,7 +314,7 @@ pub(crate) async fn detail(
 }
 
 /// A print job of the caller's; another job of theirs is not found here.
-async fn find_print(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
+pub(crate) async fn find_print(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
     let job = find(app, caller, id).await?;
     if job.pipeline == Pipeline::Print { Ok(job) } else { Err(Problem::no_job()) }
 }

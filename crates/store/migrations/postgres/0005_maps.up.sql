@@ -36,6 +36,7 @@ CREATE TABLE printable_maps (
     -- What lists show of it, so that they need not read all of it.
     title            text GENERATED ALWAYS AS (data -> 'title' ->> 'text') STORED,
     page_size        text GENERATED ALWAYS AS (data -> 'page' ->> 'size') STORED,
+    page             json GENERATED ALWAYS AS (data -> 'page') STORED,
     created_at       timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT printable_maps_form CHECK ((data ->> 'schema' = '1') IS TRUE),
     CONSTRAINT printable_maps_digest CHECK (sha256 = encode(sha256(convert_to(data::text, 'UTF8')), 'hex')),

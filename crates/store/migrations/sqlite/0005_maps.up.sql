@@ -33,6 +33,7 @@ CREATE TABLE printable_maps (
     -- What lists show of it, so that they need not read all of it.
     title            TEXT GENERATED ALWAYS AS (data ->> '$.title.text') STORED,
     page_size        TEXT GENERATED ALWAYS AS (data ->> '$.page.size') STORED,
+    page             TEXT GENERATED ALWAYS AS (data -> '$.page') STORED,
     created_at       INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
     CONSTRAINT printable_maps_form CHECK (json_valid(data) AND data ->> '$.schema' IS 1),
     CONSTRAINT printable_maps_digest CHECK (length(sha256) = 64 AND sha256 NOT GLOB '*[^0-9a-f]*'),

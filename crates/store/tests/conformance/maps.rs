@@ -17,6 +17,7 @@ on_both!(
     nobody_sees_anothers_maps,
     a_map_and_its_job_are_made_together,
     a_map_its_job_and_its_order_are_made_together,
+    a_map_is_ordered_only_as_a_product_of_its_size,
     a_list_shows_the_title_and_the_paper_of_each_map,
     the_prints_of_maps_are_found_newest_first,
     the_same_request_under_one_key_prints_once,
@@ -126,6 +127,24 @@ async fn a_map_and_its_job_are_made_together(store: Store) {
     assert!(store.print_map(owner, &bad, None, None).await.is_err());
     assert_eq!(store.printable_maps(owner, None, 10).await.unwrap().maps.len(), 1);
     assert_eq!(store.jobs(&ListFilter { limit: 10, ..ListFilter::default() }).await.unwrap().jobs.len(), 1);
+}
+
+async fn a_map_is_ordered_only_as_a_product_of_its_size(store: Store) {
+    let (payer, ask) = (spender(&store).await, order_ask());
+    let owner = Owner::Organisation(payer);
+    let map = |size: &str| FrozenMap::new(format!(r#"{{"page":{{"size":"{size}"}},"schema":1}}"#), None);
+    let wrong = store.print_map(owner, &map("24x36"), None, None).await.unwrap().job;
+    for refused in
+        [store.ask_order(wrong, payer, &ask).await.err(), store.check_order(wrong, &ask).await.err()]
+    {
+        let told = refused.as_ref().map(ToString::to_string).unwrap_or_default();
+        assert!(told.contains("made for 24 x 36 in, and variant 1 is a poster of 18 x 24 in"), "{refused:?}");
+    }
+    assert_eq!(store.order_of(wrong).await.unwrap(), None);
+    let order = || Some(PaidOrder { organisation: payer, ask: ask.clone() });
+    assert!(store.print_map(owner, &map("A2"), None, order()).await.is_err());
+    assert_eq!(store.printable_maps(owner, None, 10).await.unwrap().maps.len(), 1);
+    store.print_map(owner, &map("18x24"), None, order()).await.unwrap();
 }
 
 async fn a_map_its_job_and_its_order_are_made_together(store: Store) {

@@ -13,7 +13,7 @@ use axum::extract::rejection::FormRejection;
 use axum::extract::{Extension, FromRequest as _, Path, Query, Request, State};
 use axum::response::{Html, Redirect};
 use bytes::Bytes;
-use ode_job::{Artifact, JobId, JobRecord, State as JobState};
+use ode_job::{Artifact, JobId, JobRecord, Owner, State as JobState};
 use ode_store::{FrozenMap, MapPage, OrderRecord, PrintableMap, Prints};
 use serde::Deserialize;
 use serde_json::json;
@@ -31,6 +31,8 @@ const PRINTS_MAX: u16 = 5;
 #[template(path = "maps.html")]
 struct Page {
     limit: String,
+    /// Who is signed in.
+    signed_in: Option<String>,
     active: usize,
     rows: Vec<Row>,
     is_later: bool,
@@ -72,6 +74,7 @@ struct Print {
     state: JobState,
     can_download: bool,
     can_retry: bool,
+    can_order: bool,
     /// Whether it goes on by itself.
     is_active: bool,
 }
@@ -92,7 +95,7 @@ pub(super) async fn show(
     let MapPage { maps, next_cursor } = app.store.printable_maps(caller.owner, before, ROWS_MAX).await?;
     let ids: Vec<Uuid> = maps.iter().map(|map| map.id).collect();
     let mut prints = app.store.prints_of(&ids, PRINTS_MAX).await?;
-    let mut known = Known::of(&app, prints.values()).await?;
+    let mut known = Known::of(&app, caller.owner, prints.values()).await?;
     let rows: Vec<Row> = maps
         .into_iter()
         .map(|map| {
@@ -102,6 +105,7 @@ pub(super) async fn show(
         .collect();
     super::draw(&Page {
         limit: words::size(i64::try_from(MAP_BYTES_MAX).unwrap_or(i64::MAX)),
+        signed_in: app.store.owner_name(caller.owner).await?,
         active: rows.iter().flat_map(Row::prints).filter(|print| print.is_active).count(),
         rows,
         is_later: before.is_some(),
@@ -111,16 +115,19 @@ pub(super) async fn show(
 
 /// What is known of the prints on a page.
 struct Known {
+    /// Whether the one who looks may order them.
+    is_payer: bool,
     jobs: HashMap<JobId, JobRecord>,
     exports: HashMap<JobId, Artifact>,
     orders: HashMap<JobId, OrderRecord>,
 }
 
 impl Known {
-    async fn of(app: &App, prints: impl Iterator<Item = &Prints>) -> Result<Self, Problem> {
+    async fn of(app: &App, owner: Owner, prints: impl Iterator<Item = &Prints>) -> Result<Self, Problem> {
         let ids: Vec<JobId> = prints.flat_map(|prints| prints.jobs.iter().copied()).collect();
         let jobs = app.store.jobs_by_id(ids.iter().copied()).await?;
         Ok(Known {
+            is_payer: matches!(owner, Owner::Organisation(_)),
             jobs: jobs.into_iter().map(|job| (job.record.id, job.record)).collect(),
             exports: app.store.exports(&ids).await?,
             orders: app.store.orders_of(&ids).await?,
@@ -130,7 +137,8 @@ impl Known {
     /// A print as it is shown; nothing of one that was removed a moment ago.
     fn print(&mut self, id: JobId) -> Option<Print> {
         let job = self.jobs.remove(&id)?;
-        Some(Print::new(&job, self.exports.get(&id), self.orders.get(&id)))
+        let print = Print::new(&job, self.exports.get(&id), self.orders.get(&id));
+        Some(Print { can_order: print.can_order && self.is_payer, ..print })
     }
 }
 
@@ -197,6 +205,11 @@ impl Print {
             state: job.state,
             can_download: export.is_some(),
             can_retry: job.can_print_again(),
+            can_order: order.is_none()
+                && matches!(
+                    job.state,
+                    JobState::PendingExport | JobState::Exporting | JobState::ExportComplete
+                ),
             is_active: is_running
                 || job.state == JobState::PendingExport
                 || job.state == JobState::ExportComplete && order.is_some(),

@@ -104,6 +104,7 @@ pub(crate) async fn order(store: &Store, args: Order) -> anyhow::Result<ExitCode
     let mut ask = read_order(path)?;
     ask.cost_max = args.cost_max.or(ask.cost_max);
     if args.dry_run {
+        store.check_order(job, &ask).await?;
         return estimate(&ask, &args.printful).await;
     }
     let asked = store.ask_order(job, organisation, &ask).await?;

@@ -16,6 +16,7 @@ on_both!(
     only_an_organisation_orders_and_only_within_its_limit,
     a_map_is_exported_and_ordered_in_one_request,
     a_map_is_exported_and_ordered_in_one_command,
+    a_person_signs_in_with_a_key_and_orders_on_the_page,
     the_page_of_maps_tells_an_organisation_how_its_orders_stand,
     an_order_that_is_not_what_was_asked_for_is_never_confirmed,
     an_order_that_was_too_dear_goes_on_with_a_higher_limit,
@@ -161,8 +162,7 @@ fn a_print_is_ordered_once_shipped_and_delivered(ode: &Ode) {
     let _worker = shop.worker(&base, &[]);
     let key = ode.json(["keys", "create", "--organisation", "acme"])["key"].as_str().unwrap().to_owned();
     let client = Client::program(&web, &key);
-    let spec =
-        json!({ "data": { "schema": 1, "page": { "size": "A6", "dpi": 72 }, "base": { "detail": "110m" } } });
+    let spec = json!({ "data": { "schema": 1, "page": { "size": "18x24", "dpi": 36 }, "base": { "detail": "110m" } } });
     let exported = post(&client, "/api/export", &spec).json();
     let id = exported["printJobId"].as_str().unwrap();
     let job = JobId(id.parse().unwrap());
@@ -194,7 +194,7 @@ fn a_print_is_ordered_once_shipped_and_delivered(ode: &Ode) {
 fn only_an_organisation_orders_and_only_within_its_limit(ode: &Ode) {
     let shop = Shop::open(ode, &[]);
     let web = super::client::web(ode);
-    let spec = json!({ "data": { "schema": 1, "page": { "size": "A6", "dpi": 72 } } });
+    let spec = json!({ "data": { "schema": 1, "page": { "size": "18x24", "dpi": 36 } } });
     let of = |client: &Client| {
         let exported = post(client, "/api/export", &spec).json();
         format!("/api/print-jobs/{}/order", exported["printJobId"].as_str().unwrap())
@@ -217,10 +217,48 @@ fn only_an_organisation_orders_and_only_within_its_limit(ode: &Ode) {
     drop(shop);
 }
 
+fn a_person_signs_in_with_a_key_and_orders_on_the_page(ode: &Ode) {
+    const FORM: &str = "application/x-www-form-urlencoded";
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let web = super::client::web(ode);
+    let made = ode.json(["keys", "create", "--organisation", "acme"]);
+    let (key, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
+    let page = Client::stranger(&web).with("Accept", "text/html");
+    let wrong = page.send("POST", "/sign-in", FORM, b"key=ode_nothing");
+    assert!(wrong.code() == 401 && wrong.body.contains("paste the whole of it"), "{wrong:?}");
+    let signed = page.send("POST", "/sign-in", FORM, format!("key={key}").as_bytes());
+    let cookie = signed.header("set-cookie");
+    assert!(
+        signed.code() == 303 && cookie.contains("HttpOnly") && !cookie.contains(&key[17..]),
+        "{signed:?}"
+    );
+    let acme = page.with("Cookie", cookie.split(';').next().unwrap());
+    assert!(acme.get("/maps").body.contains("Signed in as acme"));
+    let spec = json!({ "data": ordered_map()["data"] });
+    let id_of_job = post(&acme, "/api/export", &spec).json()["printJobId"].as_str().unwrap().to_owned();
+    let path = format!("/print-jobs/{id_of_job}/order");
+    assert!(acme.get(&path).body.contains("Poster, 18 × 24 in"));
+    let form = "name=Ada&company=&address1=12+Main+St&city=Springfield&country_code=us&zip=62701&variant_id=1&quantity=1";
+    let order = |client: &Client| client.send("POST", &path, FORM, form.as_bytes()).code();
+    assert_eq!(order(&acme.with("Sec-Fetch-Site", "cross-site")), 403);
+    assert_eq!(order(&page), 404, "a stranger");
+    assert_eq!((order(&acme), order(&acme)), (303, 303), "asked for twice, ordered once");
+    let other = form.replace("variant_id=1", "variant_id=2");
+    assert_eq!(acme.send("POST", &path, FORM, other.as_bytes()).code(), 409);
+    let job = JobId(id_of_job.parse().unwrap());
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    shop.until(job, "ordered");
+    assert_eq!((shop.told(job, "create"), shop.told(job, "charge")), (1, 1));
+    assert_eq!(acme.post("/sign-out").header("set-cookie").split(';').next(), Some("ode_sign_in="));
+    ode.ok(["keys", "revoke", id]);
+    assert!(page.get("/maps").body.contains("/sign-in"));
+    assert!(acme.get("/maps").body.contains("/sign-in"), "the key was revoked");
+}
+
 /// A small map, and an order of its print.
 fn ordered_map() -> Value {
     json!({
-        "data": { "schema": 1, "page": { "size": "A6", "dpi": 72 }, "base": { "detail": "110m" },
+        "data": { "schema": 1, "page": { "size": "18x24", "dpi": 36 }, "base": { "detail": "110m" },
             "title": { "text": "Our <Journeys>" } },
         "order": order(),
     })
@@ -247,6 +285,12 @@ fn a_map_is_exported_and_ordered_in_one_request(ode: &Ode) {
     post(&rich, "/api/export", &wrong).assert_problem(400, "INVALID");
     wrong["order"] = json!({ "variant_id": 1 });
     post(&rich, "/api/export", &wrong).assert_problem(400, "INVALID");
+    let mut larger = ordered_map();
+    larger["order"]["variant_id"] = 2.into();
+    let refused = post(&rich, "/api/export", &larger);
+    refused.assert_problem(400, "INVALID");
+    let told = refused.json()["detail"].to_string();
+    assert!(told.contains("variant 2 is a poster of 24 x 36 in"), "{told}");
     let once = rich.with("Idempotency-Key", "one");
     let first = post(&once, "/api/export", &ordered_map());
     assert_eq!(first.code(), 201, "{first:?}");
@@ -303,7 +347,7 @@ fn the_page_of_maps_tells_an_organisation_how_its_orders_stand(ode: &Ode) {
     let job = JobId(made["printJobId"].as_str().unwrap().parse().unwrap());
     shop.until(job, "order_failed");
     let page = client.get("/maps").body;
-    for words in ["Our &#60;Journeys&#62;", "A6", "Order failed", "Needs attention", "Retry", "Download"] {
+    for words in ["Our &#60;Journeys&#62;", "18 × 24 in", "Order failed", "Needs attention", "Retry", "Download"] {
         assert!(page.contains(words), "{words} is not in {page}");
     }
     assert!(!Client::browser(&web).get("/maps").body.contains("Journeys"), "somebody else's map");
@@ -384,6 +428,9 @@ fn the_queue_of_orders_is_seen_to_twice_at_once(ode: &Ode) {
     let dry = ode.json(["print:queue", "--dry-run"]);
     assert_eq!(dry.as_array().unwrap().len(), 2, "{dry}");
     let start = || shop.command(&["print:queue", "--json"]).spawn().unwrap();
+    let mut killed = start();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
     let mut both = [start(), start()];
     both.iter_mut().for_each(|one| assert!(one.wait().unwrap().success()));
     let _worker = shop.worker("http://127.0.0.1:9", &[]);
