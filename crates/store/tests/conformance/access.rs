@@ -588,6 +588,7 @@ mod postgres_only {
             (format!("created_by = '{id}' ORDER BY created_at DESC"), "script_creator"),
             ("job_type = 'plain' AND status = 'failed'".to_owned(), "script_type"),
             ("created_at > now() - interval '24 hours'".to_owned(), "script_created"),
+            ("updated_at > now()".to_owned(), "script_updated"),
         ];
         for (condition, index) in queries {
             let plan = rows(sql, &format!("EXPLAIN SELECT * FROM script_jobs WHERE {condition}")).await;
