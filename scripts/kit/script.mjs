@@ -1,4 +1,5 @@
 // Runs a script: reads its payload, opens its page, and tells how it ended.
+import { realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isAskedToStop, launch, openPage, photograph } from "./browser.mjs";
@@ -18,7 +19,7 @@ const STACK_LETTERS_MAX = 4000;
  */
 export async function script(meta, run) {
   const file = fileURLToPath(meta.url);
-  if (process.argv[1] !== file) return run;
+  if (realpathSync(process.argv[1]) !== file) return run;
   const payload = await readPayload();
   await perform(run, basename(dirname(file)), payload, async () => openPage(await launch(payload?.browser)));
   return run;
@@ -54,6 +55,7 @@ async function attempt(run, payload, events, open) {
       );
     }
     page = await open();
+    if (isTraced(payload)) await page.context().tracing.start({ snapshots: true });
     const { message, data, partial = false } = await run({ job, page, input, site });
     return { success: true, ...(partial && { partial }), message, data };
   } catch (error) {
@@ -61,9 +63,12 @@ async function attempt(run, payload, events, open) {
     if (isAskedToStop()) await new Promise(() => {});
     const failure = asFailure(error);
     if (page) await leavePicture(page, job, events);
+    if (page && isTraced(payload)) await leaveTrace(page, job, events);
     return refusal(failure);
   }
 }
+
+const isTraced = ({ trace }) => trace === "on-failure";
 
 function refusal({ code, message, retryable, data, cause, stack }) {
   const told = code === "script_error" ? (cause?.stack ?? stack) : undefined;
@@ -83,5 +88,18 @@ async function leavePicture(page, job, events) {
     events.send({ t: "artifact", name, kind: "screenshot", path: name });
   } catch (error) {
     job.log(`There is no picture of the page: ${String(error.message).split("\n")[0]}`, "warn");
+  }
+}
+
+/** What the browser did until it went wrong. ODE takes the secrets out before it keeps it. */
+async function leaveTrace(page, job, events) {
+  const folder = process.env.ODE_ARTIFACTS;
+  const name = "trace.zip";
+  if (!folder) return;
+  try {
+    await page.context().tracing.stop({ path: join(folder, name) });
+    events.send({ t: "artifact", name, kind: "trace", path: name });
+  } catch (error) {
+    job.log(`There is no trace: ${String(error.message).split("\n")[0]}`, "warn");
   }
 }

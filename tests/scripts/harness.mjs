@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { launch } from "../../scripts/kit/browser.mjs";
 
-const root = new URL("../..", import.meta.url).pathname;
-const program = process.env.ODE_TEST_PROGRAM ?? join(root, "target/debug/ode");
+export const root = new URL("../..", import.meta.url).pathname;
+export const program = process.env.ODE_TEST_PROGRAM ?? join(root, "target/debug/ode");
 const browser = process.env.ODE_TEST_CHROMIUM;
 /** Attempts that ODE makes of a job. */
 const ATTEMPTS_MAX = 4;

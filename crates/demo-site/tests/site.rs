@@ -80,6 +80,14 @@ async fn nobody_changes_anything_without_a_session_or_its_token() {
 }
 
 #[tokio::test]
+async fn only_a_session_that_there_was_has_ended() {
+    let visit = Visit::new().await;
+    let page = async |cookie: &str| visit.get("/sign-in?next=/", cookie).await.text().await.unwrap();
+    assert!(!page("").await.contains("has ended"));
+    assert!(page("trattoria=of-yesterday").await.contains("has ended"));
+}
+
+#[tokio::test]
 async fn a_fault_strikes_the_owner_it_is_for() {
     let visit = Visit::new().await;
     let fault = |owner: &str| -> Fault {

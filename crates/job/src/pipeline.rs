@@ -37,8 +37,8 @@ pub trait Handler: Send + Sync {
         Limits::default()
     }
 
-    /// How much longer than its limit an attempt may take, to end what it started and to say what it saw of it. One that
-    /// still runs then is dropped.
+    /// How much longer than its limit, or than somebody wants it to, an attempt may take, to end what it started and to
+    /// say what it saw of it. One that still runs then is dropped.
     fn end_within(&self) -> Duration {
         Duration::ZERO
     }
@@ -118,6 +118,11 @@ pub trait Context: Send + Sync {
 
     /// Puts files at a place of the caller's, the page to open first. There they appear together or not at all.
     async fn publish(&self, address: &str, files: &[File]) -> Result<(), Failure>;
+
+    /// Ready once the attempt is to end early. It has [`Handler::end_within`] for that; without any, it is just dropped.
+    async fn asked_to_end(&self) {
+        std::future::pending().await
+    }
 
     /// The record of what the job does to the outside world that must happen once, where it does such a thing.
     fn effects(&self) -> Option<&dyn Effects> {

@@ -1,5 +1,6 @@
 //! The files that a script leaves: read from its directory and nowhere else, and kept only without secrets.
 
+use crate::archive;
 use crate::order::Artifact;
 use ode_child::{Place, Redactor};
 use std::fs::File;
@@ -13,8 +14,8 @@ const TOTAL_BYTES_MAX: u64 = 60 * 1024 * 1024;
 const COUNT_MAX: usize = 50;
 /// What a file is that its script gave no word for.
 const KIND: &str = "file";
-/// How archives begin. What is packed in them cannot be searched.
-const ARCHIVES: [&[u8]; 5] = [b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"];
+/// How files begin in which something is packed. It cannot be searched as it is.
+const PACKED: [&[u8]; 5] = [archive::START, b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"];
 
 /// Reads the files that a script named. What is left out is told to `note`.
 pub(crate) fn collect(
@@ -35,7 +36,7 @@ pub(crate) fn collect(
         let contents = read(folder, path, room.min(BYTES_MAX)).map_err(|error| error.to_string());
         match contents.and_then(|contents| without_secrets(contents, redactor)) {
             Ok(contents) => {
-                room -= contents.len() as u64;
+                room = room.saturating_sub(contents.len() as u64);
                 let kind = artifact.kind.clone().unwrap_or_else(|| KIND.to_owned());
                 kept.push(Artifact { name: name.clone(), kind, contents });
             }
@@ -79,13 +80,21 @@ fn open_below(folder: &Path, path: &str) -> io::Result<File> {
     }
 }
 
-/// Text is kept without its secrets; anything else that holds one is not kept, nor is what cannot be searched.
+/// What is kept of a file: all of it where there are no secrets, and of an archive the same for each file in it.
 fn without_secrets(contents: Vec<u8>, redactor: &Redactor) -> Result<Vec<u8>, String> {
     if redactor.is_empty() {
         return Ok(contents);
     }
-    if ARCHIVES.iter().any(|start| contents.starts_with(start)) {
-        return Err("an archive cannot be searched for secrets".to_owned());
+    if contents.starts_with(archive::START) {
+        return archive::changed(&contents, |file| searched(file, redactor));
+    }
+    searched(contents, redactor)
+}
+
+/// Text is kept without its secrets; anything else that holds one is not kept, nor is what cannot be searched.
+fn searched(contents: Vec<u8>, redactor: &Redactor) -> Result<Vec<u8>, String> {
+    if PACKED.iter().any(|start| contents.starts_with(start)) {
+        return Err("what is packed in it cannot be searched for secrets".to_owned());
     }
     if !redactor.finds(&contents) {
         return Ok(contents);
@@ -125,6 +134,7 @@ mod tests {
         check(b"\xff\xfe hunter2", Err("holds a secret"));
         check(b"\x89PNG\xff\xfe", Ok(b"\x89PNG\xff\xfe"));
         check(b"PK\x03\x04 packed", Err("archive"));
+        check(b"\x1f\x8b packed", Err("cannot be searched"));
     }
 
     #[test]

@@ -27,6 +27,7 @@
 //! # }
 //! ```
 
+mod archive;
 mod artifacts;
 mod browser;
 mod catalog;

@@ -72,7 +72,7 @@ impl<T: FnMut(News)> Teller<T> {
             self.step = place + 1;
             match state {
                 StepState::Started => self.hold(0.0, title),
-                StepState::Done | StepState::Skipped => self.hold(100.0, None),
+                StepState::Done | StepState::Skipped => self.hold(100.0, title),
                 StepState::Failed => {}
             }
         }

@@ -15,6 +15,7 @@ use ode_job::{
 use ode_store::{Blobs, Destination, Finish, Places, SealSide, Store, crash};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -52,6 +53,7 @@ struct Telling<'a> {
     places: &'a Places,
     told: &'a Told,
     logs: &'a mpsc::Sender<Line>,
+    interrupt: watch::Receiver<Option<Interrupt>>,
     gathered: Mutex<Gathered>,
 }
 
@@ -164,6 +166,10 @@ impl Context for Telling<'_> {
         self.places.publish(Destination { owner: self.owner, job, fence, address }, files).await
     }
 
+    async fn asked_to_end(&self) {
+        interrupted(&mut self.interrupt.clone()).await;
+    }
+
     fn effects(&self) -> Option<&dyn Effects> {
         Some(self)
     }
@@ -255,16 +261,15 @@ pub(crate) async fn run(
         places: &shared.config.places,
         told: &told,
         logs: &shared.logs,
+        interrupt: interrupt.clone(),
         gathered: Mutex::default(),
     };
     let id = job.lease.job();
     crash::point_of("before-run", [id]);
     let limit = job.timeout.unwrap_or(lane.limits.attempt_timeout);
-    let ended = tokio::select! {
-        biased;
-        why = interrupted(&mut interrupt) => Err(why),
-        ended = tokio::time::timeout(limit + lane.handler.end_within(), guarded(lane, &job, &context)) => Ok(ended),
-    };
+    let end_within = lane.handler.end_within();
+    let attempt = tokio::time::timeout(limit + end_within, guarded(lane, &job, &context));
+    let ended = unless_interrupted(attempt, &mut interrupt, end_within).await;
     crash::point_of("after-run", [id]);
     let shown = context.gathered.into_inner().expect("no code panics while holding this lock");
     let (ended, result) = match ended {
@@ -281,6 +286,26 @@ pub(crate) async fn run(
     let took = began.elapsed();
     lane.pace.learn(took);
     Over { end, took: Some(took), is_brisk }
+}
+
+/// How an attempt ended, or why it was ended.
+async fn unless_interrupted<T>(
+    attempt: impl Future<Output = T>,
+    interrupt: &mut watch::Receiver<Option<Interrupt>>,
+    end_within: Duration,
+) -> Result<T, Interrupt> {
+    let mut attempt = pin!(attempt);
+    let ended = tokio::select! {
+        biased;
+        why = interrupted(interrupt) => Err(why),
+        ended = attempt.as_mut() => Ok(ended),
+    };
+    if matches!(ended, Err(Interrupt::Stop | Interrupt::Shutdown)) {
+        // Over only when nothing of it runs any more: the next job may need what this one holds. It knows by
+        // `asked_to_end`; what it answers to that is of no interest.
+        let _ = tokio::time::timeout(end_within, attempt).await;
+    }
+    ended
 }
 
 /// A handler that panics has failed; the worker has not.

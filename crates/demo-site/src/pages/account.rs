@@ -4,10 +4,10 @@ use super::{Page, draw};
 use crate::faults::FaultKind;
 use crate::fields::Fields;
 use crate::site::Shared;
-use crate::visitor::{Visitor, welcome};
+use crate::visitor::{Visitor, session_token, welcome};
 use askama::Template;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
 
@@ -30,8 +30,10 @@ pub(crate) struct Next {
     next: String,
 }
 
-pub(crate) async fn sign_in_page(Query(Next { next }): Query<Next>) -> Page {
-    let trouble = if next.is_empty() { "" } else { "Your session has ended. Sign in again." };
+pub(crate) async fn sign_in_page(Query(Next { next }): Query<Next>, headers: HeaderMap) -> Page {
+    // Somebody who is here for the first time had no session that could have ended.
+    let has_ended = !next.is_empty() && session_token(&headers).is_some();
+    let trouble = if has_ended { "Your session has ended. Sign in again." } else { "" };
     draw(&SignIn { trouble: trouble.into(), email: String::new(), next })
 }
 

@@ -107,8 +107,7 @@ impl Handler for ScriptHandler {
         let order = self.order(job, script.clone(), record).await?;
         context.note("script_version", script.manifest.version.into());
         let told = Told::new(context, started(&script));
-        // Being stopped drops us, and with us the run and everything that the script started.
-        let run = self.runner.run(order, |news| told.hear(news), std::future::pending());
+        let run = self.runner.run(order, |news| told.hear(news), context.asked_to_end());
         let report = told.during(record, run).await.map_err(|error| unstarted(&error))?;
         finish(job, &script, context, report).await
     }

@@ -175,6 +175,8 @@ CREATE INDEX job_live_script_creator ON job_live (created_by, id) WHERE pipeline
 CREATE INDEX job_past_script_creator ON job_past (created_by, id) WHERE pipeline = 'script';
 CREATE INDEX job_past_script_type ON job_past (kind, state, id) WHERE pipeline = 'script';
 CREATE INDEX job_past_script_created ON job_past (created_at) WHERE pipeline = 'script';
+CREATE INDEX job_past_script_updated ON job_past (greatest(created_at, updated_at, finished_at))
+    WHERE pipeline = 'script';
 
 CREATE VIEW script_jobs WITH (security_invoker) AS
 SELECT j.id, j.reference AS job_id, j.type AS job_type, j.state AS status, j.input AS input_payload, j.result,

@@ -42,8 +42,14 @@ fn is_too_long(error: &axum::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.to_string().contains("length limit"))
 }
 
-/// Reads JSON. What does not fit is told with its path.
+/// Reads a JSON object. What does not fit is told with its path.
 pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
+    // Fields without their names would be taken in their order.
+    if json.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::invalid(
+            "The request is a list. Send a JSON object, with the names of its fields.",
+        ));
+    }
     let mut reader = serde_json::Deserializer::from_slice(json);
     let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();

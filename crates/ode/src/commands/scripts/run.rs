@@ -171,7 +171,7 @@ fn show(news: &News) {
             let mark = if line.level == Level::Info || line.level == Level::Debug { "|" } else { "!" };
             output::tell(format!("{mark} {}", line.text));
         }
-        News::Checkpoint { key, .. } => output::tell(format!("checkpoint {key}")),
+        News::Checkpoint { key, data } => output::tell(format!("checkpoint {key} {data}")),
     }
 }
 

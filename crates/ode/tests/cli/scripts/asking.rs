@@ -59,6 +59,7 @@ fn what_is_wrong_is_told_with_its_place_and_without_its_secret(ode: &Ode) {
     check(json!({ "input": { "email": "a", "password": { "$secret": "email" } } }), "$secret");
     check(json!({ "input": {} }), "email");
     check(json!({}), "input");
+    check(json!([input("well"), 5]), "object");
     check(with(json!({ "priority": 1001 })), "priority");
     check(with(json!({ "run_at": "tomorrow" })), "run_at");
     check(with(json!({ "restaurant_id": "here" })), "restaurant_id");

@@ -24,7 +24,7 @@ case "$payload" in
 esac
 say '{"t":"progress","percent":50,"message":"half way"}'
 case "$payload" in
-*'"how":"wait"'*) sleep 60 ;;
+*'"how":"wait"'*) exec sleep 60 ;;
 *'"how":"refuse"'*)
     printf 'not a picture' > "$ODE_ARTIFACTS/failure.png"
     say '{"t":"artifact","name":"failure.png","kind":"screenshot","path":"failure.png"}'

@@ -67,6 +67,11 @@ fn a_script_is_stopped_and_one_that_takes_too_long_times_out(ode: &Ode) {
     assert_eq!(site.client.post(&format!("/v1/scripts/jobs/{id}/stop")).code(), 200);
     let job = site.client.script_is(&id, "failed");
     assert_eq!(job["error"]["code"], "STOPPED", "{job}");
+    let process = format!("/proc/{}", job["process_pid"]);
+    assert!(
+        !std::path::Path::new(&process).exists(),
+        "what it started is gone when it is told to have ended"
+    );
     let late = site.client.asked_script(&json!({ "input": input("wait"), "timeout_ms": 500 }));
     let job = site.client.script_is(&late, "timed_out");
     assert_eq!((&job["error"]["code"], &job["retry_count"]), (&json!("TIMED_OUT"), &json!(0)), "{job}");

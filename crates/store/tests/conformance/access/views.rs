@@ -96,6 +96,7 @@ async fn scripts_are_found_by_index_however_many_there_were() {
         (format!("created_by = '{id}' ORDER BY created_at DESC"), "script_creator"),
         ("job_type = 'plain' AND status = 'failed'".to_owned(), "script_type"),
         ("created_at > now() - interval '24 hours'".to_owned(), "script_created"),
+        ("updated_at > now()".to_owned(), "script_updated"),
     ];
     for (condition, index) in queries {
         let plan = rows(sql, &format!("EXPLAIN SELECT * FROM script_jobs WHERE {condition}")).await;
