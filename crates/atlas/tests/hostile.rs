@@ -188,3 +188,34 @@ fn a_line_of_very_many_positions_is_drawn_in_bounded_time() {
     ode_atlas::render(&spec, &Options::default(), std::io::sink()).unwrap();
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
 }
+
+/// Positions that jump a quarter of the globe each, in JSON.
+fn jumps(count: u32) -> String {
+    let mut dice = Dice(7);
+    let position = |n: u32| format!("[{},{}]", f64::from(n % 4) * 90.0 - 180.0, dice.roll(120) as f64 - 60.0);
+    (0..count).map(position).collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn positions_that_jump_around_the_world_without_end_are_refused() {
+    let many = jumps(45_000);
+    let shapes = [
+        format!(r#"{{"type": "LineString", "coordinates": [{many}]}}"#),
+        format!(r#"{{"type": "Polygon", "coordinates": [[{many}]]}}"#),
+        format!(r#"{{"type": "MultiPolygon", "coordinates": [[[{many}]]]}}"#),
+    ];
+    for shape in shapes {
+        let refusal = Spec::parse(wrapped(&shape, "{}").as_bytes()).unwrap_err().to_string();
+        assert!(refusal.contains("times around the globe; 10000 is the limit. Leave some out"), "{refusal}");
+    }
+}
+
+#[test]
+fn thousands_of_jumps_around_the_world_are_drawn() {
+    let some = jumps(5_000);
+    for (kind, [open, close]) in [("LineString", ["[", "]"]), ("Polygon", ["[[", "]]"])] {
+        let shape = format!(r#"{{"type": "{kind}", "coordinates": {open}{some}{close}}}"#);
+        let spec = Spec::parse(wrapped(&shape, "{}").as_bytes()).unwrap();
+        ode_atlas::render(&spec, &Options::default(), std::io::sink()).unwrap();
+    }
+}

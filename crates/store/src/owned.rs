@@ -173,8 +173,8 @@ impl Store {
 
     async fn with_documents(&self, rows: &[Row]) -> Result<Vec<OwnedJob>, Error> {
         let records = rows.iter().map(record).collect::<Result<Vec<_>, _>>()?;
-        let mut documents = self.documents(&records).await?;
-        let mut setbacks = self.setbacks(&records).await?;
+        let (mut documents, mut setbacks) =
+            tokio::try_join!(self.documents(&records), self.setbacks(&records))?;
         let owned = |record: JobRecord| OwnedJob {
             document: documents.remove(&record.id),
             setback: setbacks.remove(&record.id),

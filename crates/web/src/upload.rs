@@ -17,7 +17,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use ode_job::{ErrorCode, JobId, Phase};
-use ode_store::Enqueued;
+use ode_store::{Enqueued, OwnedJob};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -134,11 +134,12 @@ async fn outcomes(
     app: &App,
     accepted: Vec<(String, Result<Enqueued, Problem>)>,
 ) -> Result<(Vec<FileOutcome>, Vec<Problem>), Problem> {
-    let ids =
-        accepted.iter().filter_map(|(_, enqueued)| enqueued.as_ref().ok()).map(|enqueued| enqueued.id());
-    let jobs = app.store.jobs_by_id(ids).await?;
-    let views = crate::jobs::views(app, &jobs).await?;
-    let jobs: HashMap<JobId, JobView> = views.into_iter().map(|job| (job.id, job)).collect();
+    let taken = accepted.iter().filter_map(|(_, enqueued)| enqueued.as_ref().ok());
+    let ids: Vec<JobId> = taken.map(|enqueued| enqueued.id()).collect();
+    let (jobs, left) =
+        tokio::try_join!(app.store.jobs_by_id(ids.iter().copied()), app.store.times_left(&ids))?;
+    let view = |job: &OwnedJob| (job.record.id, JobView::new(job, left.get(&job.record.id).copied()));
+    let jobs: HashMap<JobId, JobView> = jobs.iter().map(view).collect();
     let mut problems = Vec::new();
     let outcome = |(filename, enqueued): (String, Result<Enqueued, Problem>)| match enqueued {
         Ok(enqueued) => {

@@ -8,7 +8,7 @@ use super::{Area, Canvas};
 use crate::draw::{Brush, Path, Pixel, dashed};
 use crate::lettering::{Face, Hand};
 use crate::projection::Place;
-use crate::spec::geojson::{Feature, Geometry, Position};
+use crate::spec::geojson::{Feature, Geometry, Position, turn_of};
 use crate::spec::{Color, Edges, Layer, LayerStyle, Spec};
 use crate::sphere;
 use std::sync::Arc;
@@ -155,11 +155,7 @@ fn unwrapped(line: &[Position]) -> Vec<Place> {
     let mut last = line.first().map_or(0.0, |position| position.0);
     line.iter()
         .map(|position| {
-            let step = position.0 - last;
-            // From -180 to 180 in one step is all the way round, not no way at all.
-            if step.abs() > 180.0 && step.abs() < 360.0 {
-                turns -= 360.0_f64.copysign(step);
-            }
+            turns += turn_of(position.0 - last);
             last = position.0;
             Place::from_degrees(position.0 + turns, position.1)
         })

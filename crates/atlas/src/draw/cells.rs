@@ -18,20 +18,50 @@ pub(super) struct Cell {
 pub(super) struct Cells {
     top: f32,
     width: f32,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Row>,
     shape: u32,
+    /// More cells than this of one shape in one row are put together, one for each pixel: thousands of lines across the
+    /// page would else take memory for every crossing. Two for each pixel, so that as many must come before the next time.
+    crowd: usize,
+    sums: Vec<[f32; 2]>,
+}
+
+#[derive(Debug, Default)]
+struct Row {
+    cells: Vec<Cell>,
+    /// Where the cells of the last shape begin.
+    start: usize,
+}
+
+impl Row {
+    /// Makes the cells of the last shape into one for each pixel.
+    fn gather(&mut self, sums: &mut [[f32; 2]]) {
+        let shape = self.cells[self.start].shape;
+        for cell in self.cells.drain(self.start..) {
+            let [cover, area] = &mut sums[cell.x as usize];
+            *cover += cell.cover;
+            *area += cell.area;
+        }
+        for (x, sum) in sums.iter_mut().enumerate().filter(|(_, sum)| **sum != [0.0; 2]) {
+            let [cover, area] = std::mem::take(sum);
+            self.cells.push(Cell { shape, x: x as u32, cover, area });
+        }
+    }
 }
 
 impl Cells {
     pub(super) fn new(width: u32) -> Self {
-        Self { top: 0.0, width: width as f32, rows: Vec::new(), shape: 0 }
+        let pixels = width as usize;
+        // Rounding may bring an edge at the right border just beyond it.
+        let sums = vec![[0.0; 2]; pixels + 1];
+        Self { top: 0.0, width: width as f32, rows: Vec::new(), shape: 0, crowd: 2 * pixels + 1024, sums }
     }
 
     /// Makes ready for the `count` rows from `top` on.
     pub(super) fn start(&mut self, top: u32, count: usize) {
         self.top = top as f32;
-        self.rows.resize_with(count, Vec::new);
-        self.rows.iter_mut().for_each(Vec::clear);
+        self.rows.resize_with(count, Row::default);
+        self.rows.iter_mut().for_each(|row| row.cells.clear());
     }
 
     /// Edges from now on belong to this shape.
@@ -40,7 +70,7 @@ impl Cells {
     }
 
     pub(super) fn row_mut(&mut self, row: usize) -> &mut Vec<Cell> {
-        &mut self.rows[row]
+        &mut self.rows[row].cells
     }
 
     /// Adds an edge. The inside of a shape is where its edges, all taken together, go around.
@@ -123,13 +153,20 @@ impl Cells {
 
     fn touch(&mut self, row: usize, x: u32, cover: f32, area: f32) {
         let shape = self.shape;
-        let cells = &mut self.rows[row];
-        match cells.last_mut() {
-            Some(cell) if cell.x == x && cell.shape == shape => {
-                cell.cover += cover;
-                cell.area += area;
+        let row = &mut self.rows[row];
+        match row.cells.last_mut() {
+            Some(cell) if cell.shape == shape => {
+                if cell.x == x {
+                    cell.cover += cover;
+                    cell.area += area;
+                    return;
+                }
             }
-            _ => cells.push(Cell { shape, x, cover, area }),
+            Some(_) | None => row.start = row.cells.len(),
+        }
+        row.cells.push(Cell { shape, x, cover, area });
+        if row.cells.len() - row.start > self.crowd {
+            row.gather(&mut self.sums);
         }
     }
 }

@@ -115,3 +115,19 @@ fn dashes_cover_their_share() {
     let dashes = dashed(&path(&[(line, false)]).finish(), 4.0, 5.0);
     assert_eq!(dashes.lines().count(), 4);
 }
+
+#[test]
+fn a_crowd_of_shapes_is_drawn_as_the_one_that_they_make() {
+    let mut crowd = Path::default();
+    for number in 0..30_000 {
+        let x = 3.0 + (number * 7 % 30) as f32;
+        crowd.add([[x, 4.0], [x + 1.0, 4.0], [x + 1.0, 14.0], [x, 14.0]], true);
+    }
+    let one: &[Pixel] = &[[3.0, 4.0], [33.0, 4.0], [33.0, 14.0], [3.0, 14.0]];
+    let behind: &[Pixel] = &[[0.5, 0.0], [20.0, 30.0], [39.5, 0.0]];
+    let both = |front: Path| picture(vec![(path(&[(behind, true)]), Brush::Fill), (front, Brush::Fill)]);
+    let (many, one) = (both(crowd), both(path(&[(one, true)])));
+    for rows in [1, 7, 30] {
+        assert!(pixels(&many, rows) == pixels(&one, rows), "in bands of {rows}");
+    }
+}

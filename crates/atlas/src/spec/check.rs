@@ -1,6 +1,6 @@
 //! What the form of a specification alone does not say.
 
-use super::geojson::{Collection, Feature, Geometry, Position};
+use super::geojson::{Collection, Feature, Geometry, Position, turn_of};
 use super::{Layer, Page, SCHEMA, Show, Spec};
 use crate::Error;
 use crate::projection::Projection;
@@ -13,6 +13,9 @@ const SIDE_PIXELS_MIN: u32 = 16;
 const LAYERS_MAX: usize = 50;
 const FEATURES_MAX: usize = 50_000;
 const POSITIONS_MAX: usize = 2_000_000;
+/// All lines and polygons together, end to end, measured in degrees of longitude or latitude, whichever are more. Those of
+/// all the world's flights of a day are far fewer; beyond it, nothing can be told apart any more and drawing takes minutes.
+const ROUNDS_MAX: f64 = 10_000.0;
 /// A marker is drawn with many corners.
 const POINTS_MAX: usize = 50_000;
 const TEXT_CHARS_MAX: usize = 200;
@@ -178,6 +181,7 @@ struct Counted {
     features: usize,
     positions: usize,
     points: usize,
+    degrees: f64,
 }
 
 impl Counted {
@@ -186,13 +190,22 @@ impl Counted {
             let count = feature_positions(&format!("{path}features[{number}]"), feature)?;
             let is_point = matches!(feature.geometry, Some(Geometry::Point(_) | Geometry::MultiPoint(_)));
             *if is_point { &mut self.points } else { &mut self.positions } += count;
+            self.degrees += feature.geometry.as_ref().map_or(0.0, degrees);
         }
         self.features += collection.features.len();
         Ok(())
     }
 
     fn check(&self, path: &str, are: &str) -> Result<(), Error> {
-        let Counted { features, positions, points } = self;
+        let Counted { features, positions, points, degrees } = self;
+        let rounds = degrees / 360.0;
+        if rounds > ROUNDS_MAX {
+            let message = format!(
+                "{are} lines and polygons that go {rounds:.0} times around the globe; {ROUNDS_MAX:.0} is the limit. Leave some \
+                 out, or mend positions that jump to and fro."
+            );
+            return Err(Error::spec(path, message));
+        }
         if *features <= FEATURES_MAX && *positions <= POSITIONS_MAX && *points <= POINTS_MAX {
             return Ok(());
         }
@@ -201,6 +214,21 @@ impl Counted {
              {FEATURES_MAX}, {POINTS_MAX} and {POSITIONS_MAX}. Simplify them."
         );
         Err(Error::spec(path, message))
+    }
+}
+
+/// How far the lines and rings of a geometry go.
+fn degrees(geometry: &Geometry) -> f64 {
+    let step = |pair: &[Position]| {
+        let (east, north) = (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1);
+        (east + turn_of(east)).abs().max(north.abs())
+    };
+    let length = |line: &Vec<Position>| line.windows(2).map(step).sum::<f64>();
+    match geometry {
+        Geometry::Point(_) | Geometry::MultiPoint(_) => 0.0,
+        Geometry::LineString(line) => length(line),
+        Geometry::MultiLineString(lines) | Geometry::Polygon(lines) => lines.iter().map(length).sum(),
+        Geometry::MultiPolygon(polygons) => polygons.iter().flatten().map(length).sum(),
     }
 }
 

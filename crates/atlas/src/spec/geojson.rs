@@ -104,6 +104,12 @@ impl Geometry {
     }
 }
 
+/// Degrees to add to a step in longitude so that it goes from one side of the antimeridian to the other by the shorter way.
+/// From -180 to 180 in one step is all the way round, not no way at all.
+pub(crate) fn turn_of(step: f64) -> f64 {
+    if step.abs() > 180.0 && step.abs() < 360.0 { -360.0_f64.copysign(step) } else { 0.0 }
+}
+
 /// Longitude and latitude in degrees. More numbers, such as a height, are read and forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[schemars(description = "Longitude and latitude in degrees, and perhaps a height.", transform = allow_heights)]

@@ -20,24 +20,22 @@ pub(super) trait Seam {
 /// to the next beginning is always clockwise along the edge.
 pub(super) fn join(pieces: Vec<Vec<Place>>, seam: &impl Seam) -> Vec<Vec<Place>> {
     let pieces: Vec<_> = pieces.into_iter().filter(|piece| piece.len() >= 2).collect();
-    let starts: Vec<f64> = pieces.iter().map(|piece| seam.position(piece[0])).collect();
-    let mut order: Vec<usize> = (0..pieces.len()).collect();
-    order.sort_by(|a, b| starts[*a].total_cmp(&starts[*b]));
-    let mut is_used = vec![false; pieces.len()];
+    let mut starts = Starts::new(pieces.iter().map(|piece| seam.position(piece[0])).collect());
     let mut rings = Vec::new();
     for first in 0..pieces.len() {
-        if is_used[first] {
+        if !starts.is_free(first) {
             continue;
         }
         let mut ring = Vec::new();
         let mut current = first;
         loop {
-            is_used[current] = true;
             let piece = &pieces[current];
             ring.extend_from_slice(piece);
             let end = seam.position(piece[piece.len() - 1]);
-            let (next, reach) = next_start(end, first, (&order, &starts, &is_used), seam.length());
+            // The first one is free until the ring is closed, so every ring can at least be closed where it began.
+            let (next, reach) = starts.after(end, seam.length());
             seam.corners(end, reach, &mut ring);
+            starts.take(next);
             if next == first {
                 break;
             }
@@ -48,19 +46,53 @@ pub(super) fn join(pieces: Vec<Vec<Place>>, seam: &impl Seam) -> Vec<Vec<Place>>
     rings
 }
 
-/// The first beginning at or after `end`, going round, that is free or closes the ring; and where it lies, counted on.
-fn next_start(
-    end: f64,
-    first: usize,
-    (order, starts, is_used): (&[usize], &[f64], &[bool]),
-    length: f64,
-) -> (usize, f64) {
-    let from = order.partition_point(|index| starts[*index] < end);
-    let around = order[from..]
-        .iter()
-        .map(|i| (*i, starts[*i]))
-        .chain(order[..from].iter().map(|i| (*i, starts[*i] + length)));
-    let mut fitting = around.filter(|(index, _)| *index == first || !is_used[*index]);
-    // Every ring can at least be closed where it began.
-    fitting.next().unwrap_or((first, end))
+/// Where pieces begin, in the order along the edge, and which of them are free.
+struct Starts {
+    /// Position and piece.
+    sorted: Vec<(f64, usize)>,
+    /// Where each piece stands in `sorted`.
+    ranks: Vec<usize>,
+    /// For each rank itself if it is free, or else one that is nearer to the next free one: rings of very many pieces
+    /// would otherwise look at most of the used ones for each.
+    next: Vec<usize>,
+}
+
+impl Starts {
+    fn new(positions: Vec<f64>) -> Self {
+        let mut sorted: Vec<(f64, usize)> = positions.into_iter().zip(0..).collect();
+        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut ranks = vec![0; sorted.len()];
+        sorted.iter().enumerate().for_each(|(rank, (_, piece))| ranks[*piece] = rank);
+        Self { next: (0..=sorted.len()).collect(), sorted, ranks }
+    }
+
+    fn is_free(&self, piece: usize) -> bool {
+        let rank = self.ranks[piece];
+        self.next[rank] == rank
+    }
+
+    fn take(&mut self, piece: usize) {
+        let rank = self.ranks[piece];
+        self.next[rank] = rank + 1;
+    }
+
+    /// The first free beginning at or after `end`, going round, of which there must be one; and where it lies, counted on.
+    fn after(&mut self, end: f64, length: f64) -> (usize, f64) {
+        let rank = self.sorted.partition_point(|(start, _)| *start < end);
+        let (rank, turn) = match self.free_from(rank) {
+            rank if rank < self.sorted.len() => (rank, 0.0),
+            _ => (self.free_from(0), length),
+        };
+        let (start, piece) = self.sorted[rank];
+        (piece, start + turn)
+    }
+
+    /// The first free rank from one on, or one past the last.
+    fn free_from(&mut self, mut rank: usize) -> usize {
+        while self.next[rank] != rank {
+            self.next[rank] = self.next[self.next[rank]];
+            rank = self.next[rank];
+        }
+        rank
+    }
 }
