@@ -4,12 +4,12 @@ use clap::{Arg, Command};
 
 /// The commands by what people come for. Those in no group are shown after these, under a heading of their own.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Documents", &["convert", "mapping", "client"]),
+    ("Documents", &["convert", "mapping", "client", "export"]),
     ("Services", &["serve", "web", "worker", "gateway"]),
     ("Maps", &["maps", "print", "export:queue", "print:queue", "printful-sim"]),
     ("Scripts", &["scripts", "seal", "demo-site"]),
-    ("Jobs", &["jobs", "job:status", "webhooks", "workers"]),
-    ("Upkeep", &["migrate", "doctor", "bench"]),
+    ("Jobs", &["jobs", "job:status", "workers", "webhooks"]),
+    ("Upkeep", &["keys", "migrate", "cleanup", "doctor", "bench"]),
     ("Help", &["explain", "completions", "help"]),
 ];
 

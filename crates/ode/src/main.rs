@@ -38,7 +38,7 @@ enum Command {
     /// Run only the gateway: PDFs in over HTTP, XML out, with no database
     #[command(after_long_help = commands::gateway::EXAMPLES)]
     Gateway(commands::gateway::Gateway),
-    /// Convert PDFs to XML, JSON or text here and now
+    /// Convert PDFs to XML, JSON, text or HTML here and now
     #[command(after_long_help = commands::convert::EXAMPLES)]
     Convert(commands::convert::Convert),
     /// Look at mappings, try them, and make new ones
@@ -88,7 +88,7 @@ enum Command {
     /// Remove what was kept long enough; a worker does so once a day by itself
     #[command(after_long_help = commands::cleanup::EXAMPLES)]
     Cleanup(commands::cleanup::Cleanup),
-    /// Write what was learned here for other programs
+    /// Write what people corrected, for other programs to learn from
     #[command(subcommand)]
     Export(commands::export::Export),
     /// Bring the database's schema up to date, take it away, or show it

@@ -332,9 +332,6 @@ impl Store {
             let mut params = params.to_vec();
             params[0] = Param::Ids(written.iter().map(|id| id.0).collect());
             tx.run(sqlite::TELL, &params).await?;
-            if sql == sqlite::END {
-                tx.run(sqlite::LEAVE, &params).await?;
-            }
         }
         if has_checks {
             let is_written: HashSet<JobId> = written.iter().copied().collect();

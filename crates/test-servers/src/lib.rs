@@ -54,7 +54,7 @@ impl Postgres {
     pub fn run(&mut self) {
         let began = Instant::now();
         let mut server = self.spawn();
-        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+        while !self.is_ready() {
             assert!(began.elapsed() < START_MAX, "the server on port {} does not answer", self.port);
             std::thread::sleep(Duration::from_millis(20));
             if server.try_wait().unwrap().is_some() {
@@ -62,6 +62,13 @@ impl Postgres {
             }
         }
         self.server = Some(server);
+    }
+
+    /// Whether it takes statements: one that is starting up takes connections already.
+    fn is_ready(&self) -> bool {
+        let port = self.port.to_string();
+        let asked = program("pg_isready").args(["-q", "-h", "127.0.0.1", "-p", &port]).status();
+        asked.unwrap().success()
     }
 
     fn spawn(&self) -> Child {
@@ -82,7 +89,21 @@ impl Postgres {
 
     /// Its first database, as superuser.
     pub fn url(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+        self.url_of("postgres")
+    }
+
+    /// The database of this name.
+    pub fn url_of(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// A small disk, and a directory on it that the server may write.
+    pub fn small_disk(&self, megabytes: usize) -> Option<(SmallDisk, PathBuf)> {
+        let disk = SmallDisk::mount(self.directory.path().join("small"), megabytes)?;
+        let place = disk.path().join("space");
+        std::fs::create_dir(&place).unwrap();
+        give_to_server(&place);
+        Some((disk, place))
     }
 }
 

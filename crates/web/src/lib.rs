@@ -25,6 +25,7 @@ mod query;
 mod requests;
 mod review;
 mod scripts;
+mod seen;
 mod service;
 mod session;
 mod sign_in;

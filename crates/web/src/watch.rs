@@ -5,6 +5,7 @@
 use crate::connections::{self, Bounds};
 use crate::health::{self, CHECK_TIMEOUT};
 use crate::problem::Problem;
+use crate::seen::Seen;
 use axum::Router;
 use axum::extract::State;
 use axum::http::header;
@@ -16,9 +17,8 @@ use ode_store::disk::Watermark;
 use ode_store::{Blobs, Finding, LiveJobs, Overview, Store};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::Mutex;
 
 /// What was seen is told for this long before the database is asked again: reading it reads all that is under way.
 const FRESH_FOR: Duration = Duration::from_secs(2);
@@ -29,8 +29,8 @@ pub struct Watcher {
     blobs: Blobs,
     disk: Watermark,
     redis_url: Option<String>,
-    seen: Mutex<Option<(Instant, Look)>>,
-    files_seen: Mutex<Option<(Instant, Option<String>)>>,
+    seen: Seen<Look>,
+    files_seen: Seen<Option<String>>,
 }
 
 /// What a look showed.
@@ -46,34 +46,22 @@ impl Watcher {
     /// Watches this store, these files and their disk, and Redis where there is one.
     #[must_use]
     pub fn new(store: Store, blobs: Blobs, disk: Watermark, redis_url: Option<String>) -> Self {
-        Watcher { store, blobs, disk, redis_url, seen: Mutex::new(None), files_seen: Mutex::new(None) }
+        let (seen, files_seen) = (Seen::new(FRESH_FOR), Seen::new(FRESH_FOR));
+        Watcher { store, blobs, disk, redis_url, seen, files_seen }
     }
 
     /// How things are, as of a moment ago. Many who ask at once cause one look.
     pub(crate) async fn look(&self) -> Look {
-        let mut seen = self.seen.lock().await;
-        if let Some((at, look)) = &*seen
-            && at.elapsed() < FRESH_FOR
-        {
-            return look.clone();
-        }
-        let (overview, redis_trouble) = tokio::join!(self.overview(), self.redis_trouble());
-        let look = Look { overview, redis_trouble };
-        *seen = Some((Instant::now(), look.clone()));
-        look
+        let look = async {
+            let (overview, redis_trouble) = tokio::join!(self.overview(), self.redis_trouble());
+            Look { overview, redis_trouble }
+        };
+        self.seen.get(look).await
     }
 
     /// What is wrong with the file store, as of a moment ago: finding out writes a file, and anybody may ask.
     pub(crate) async fn files_trouble(&self) -> Option<String> {
-        let mut seen = self.files_seen.lock().await;
-        if let Some((at, trouble)) = &*seen
-            && at.elapsed() < FRESH_FOR
-        {
-            return trouble.clone();
-        }
-        let trouble = health::trouble("files", self.blobs.check()).await;
-        *seen = Some((Instant::now(), trouble.clone()));
-        trouble
+        self.files_seen.get(health::trouble("files", self.blobs.check())).await
     }
 
     async fn overview(&self) -> Option<Arc<Overview>> {
@@ -213,4 +201,29 @@ fn oldest(
     }
     let labels: Vec<_> = oldest.keys().map(|pipeline| [("pipeline", pipeline.as_str())]).collect();
     gauge(text, name, help, labels.iter().map(|labels| &labels[..]).zip(oldest.values()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ode_store::disk::WatermarkConfig;
+    use ode_store::{BlobsConfig, Config};
+
+    #[tokio::test]
+    async fn the_file_store_is_not_tried_for_everybody_who_asks() {
+        let place = tempfile::tempdir().unwrap();
+        let files = place.path().join("files");
+        let blobs = Blobs::open(&BlobsConfig::Local(files.clone())).unwrap();
+        let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
+        let disk = Watermark::new(None, WatermarkConfig { pause_at: 1.0, resume_at: 1.0 });
+        let mut watcher = Watcher::new(store, blobs, disk, None);
+        watcher.files_seen = Seen::new(Duration::from_secs(3600));
+        assert_eq!(watcher.files_trouble().await, None);
+        // Whoever tried it now would see that it is gone.
+        std::fs::remove_dir_all(&files).unwrap();
+        std::fs::write(&files, "in the way").unwrap();
+        assert_eq!(watcher.files_trouble().await, None);
+        watcher.files_seen = Seen::new(Duration::ZERO);
+        assert!(watcher.files_trouble().await.is_some());
+    }
 }

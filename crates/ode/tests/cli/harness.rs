@@ -50,7 +50,12 @@ impl Ode {
 
     /// One on a PostgreSQL database in which there is nothing yet.
     pub(crate) fn empty_postgres() -> Self {
-        Ode { dir: tempfile::tempdir().unwrap(), database: Some(new_postgres_database()) }
+        Ode::on(new_postgres_database())
+    }
+
+    /// One on this PostgreSQL database.
+    pub(crate) fn on(url: String) -> Self {
+        Ode { dir: tempfile::tempdir().unwrap(), database: Some(url) }
     }
 
     fn migrated(self) -> Self {
@@ -304,7 +309,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-fn run_sql(url: &str, statement: &str) {
+pub(crate) fn run_sql(url: &str, statement: &str) {
     let statement = sqlx::raw_sql(AssertSqlSafe(statement.to_owned()));
     block_on(async {
         if url.starts_with("sqlite:") {

@@ -266,6 +266,16 @@ CREATE TRIGGER job_past_stays AFTER DELETE ON job_past FOR EACH ROW
     WHEN (coalesce(current_setting('ode.retention', true), '') <> 'on') EXECUTE FUNCTION ode_refuse_loss();
 CREATE TRIGGER job_past_not_emptied BEFORE TRUNCATE ON job_past FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
 
+-- Nor does a job that has not ended, but to its end. Asked once a statement, so that the engine, which moves rows, does
+-- not pay for every job.
+CREATE FUNCTION ode_refuse_leaving() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'job_live_stays: a job that has not ended cannot be removed; call it off with ode_cancel or `ode jobs cancel`, or stop it with `ode jobs stop`'
+        USING ERRCODE = 'restrict_violation';
+END $$;
+CREATE TRIGGER job_live_stays BEFORE DELETE OR TRUNCATE ON job_live FOR EACH STATEMENT
+    WHEN (coalesce(current_setting('ode.engine', true), '') <> 'on') EXECUTE FUNCTION ode_refuse_leaving();
+
 -- A job is in one of the two tables. The engine moves a row and makes new ids, so its connections are not asked: it
 -- would cost every job that is made and every one that ends. Everybody else is, when their transaction commits.
 CREATE FUNCTION ode_refuse_twice() RETURNS trigger LANGUAGE plpgsql AS $$

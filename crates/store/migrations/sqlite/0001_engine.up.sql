@@ -158,16 +158,25 @@ CREATE TRIGGER job_past_stays BEFORE DELETE ON job_past WHEN NOT EXISTS (SELECT 
     SELECT raise(ABORT, 'job_past is append-only: only retention may change or remove what it holds');
 END;
 
--- A job is in one of the two tables. It is put into the one before it leaves the other, and nothing can be looked at
--- when a transaction commits. So the row of a job that is tried again must go on where the ended one was; and an ended
--- row that the engine, which moves them, did not make must be of a job that is in neither.
-CREATE TRIGGER job_live_once BEFORE INSERT ON job_live WHEN EXISTS (SELECT 1 FROM job_past
-    WHERE id = NEW.id AND substr(NEW.history, 1, length(history) + 1) IS NOT history || ',') BEGIN
-    SELECT raise(ABORT, 'job_once: the job is in job_past');
+-- A job is in one of the two tables: to put it into the one takes it out of the other, which is how the engine moves
+-- it. A row goes on where the one before was, or is refused; an ended one that the engine did not make is refused
+-- wherever its job is.
+CREATE TRIGGER job_live_once AFTER INSERT ON job_live WHEN EXISTS (SELECT 1 FROM job_past WHERE id = NEW.id) BEGIN
+    SELECT raise(ABORT, 'job_once: the job is in job_past') FROM job_past
+    WHERE id = NEW.id AND substr(NEW.history, 1, length(history) + 1) IS NOT history || ',';
+    DELETE FROM job_past WHERE id = NEW.id;
 END;
 CREATE TRIGGER job_past_once BEFORE INSERT ON job_past WHEN NEW.engine_version IS NULL
     AND (EXISTS (SELECT 1 FROM job_live WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM job_past WHERE id = NEW.id)) BEGIN
     SELECT raise(ABORT, 'job_once: the job is in job_live or in job_past');
+END;
+CREATE TRIGGER job_past_moves AFTER INSERT ON job_past BEGIN
+    DELETE FROM job_live WHERE id = NEW.id;
+END;
+
+-- Nor does a job that has not ended go, but to its end: it is in the other table then.
+CREATE TRIGGER job_live_stays AFTER DELETE ON job_live WHEN NOT EXISTS (SELECT 1 FROM job_past WHERE id = OLD.id) BEGIN
+    SELECT raise(ABORT, 'job_live_stays: a job that has not ended cannot be removed; call it off with `ode jobs cancel`, or stop it with `ode jobs stop`');
 END;
 CREATE TRIGGER job_live_keeps_id BEFORE UPDATE OF id ON job_live WHEN NEW.id <> OLD.id BEGIN
     SELECT raise(ABORT, 'job_once: a job keeps its id');

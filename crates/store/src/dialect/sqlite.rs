@@ -164,13 +164,8 @@ FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path te
 WHERE substr($1, x.key * 16 + 1, 16) = r.job_id
     AND l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $5";
 
-/// Those that ended are not live any more: `$1` is the list of them.
-pub(crate) const LEAVE: &str = "
-WITH RECURSIVE place (n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM place WHERE (n + 2) * 16 <= length($1))
-DELETE FROM job_live WHERE id IN (SELECT substr($1, n * 16 + 1, 16) FROM place)";
-
-/// The first step of the statement of the same name in [`super::postgres`]; [`TELL`] and [`LEAVE`] follow for the
-/// jobs it answers with.
+/// The first step of the statement of the same name in [`super::postgres`]; [`TELL`] follows for the jobs it answers
+/// with. Those that ended are not live any more: a trigger of `job_past` sees to that.
 pub(crate) const END: &str = "
     INSERT INTO job_past (id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries,
         retries_max, pipeline, kind, state, engine_version, session_id, user_id, organisation_id, created_by,

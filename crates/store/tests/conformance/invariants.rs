@@ -14,6 +14,7 @@ on_both!(
     a_job_has_ended_exactly_if_it_is_dated,
     a_job_has_one_owner,
     a_job_is_live_or_past_and_never_both,
+    a_job_that_has_not_ended_cannot_be_removed,
     what_has_ended_keeps_to_the_same_bounds,
     what_is_checked_at_the_door_is_checked_by_the_database_too,
     an_external_id_is_unique_for_its_owner,
@@ -141,6 +142,28 @@ async fn a_job_is_live_or_past_and_never_both(mut database: Database) {
     database.store.retry(JobId(jobs.failed)).await.unwrap();
     database.store.cancel(JobId(jobs.failed)).await.unwrap();
     database.store.retry(JobId(jobs.failed)).await.unwrap();
+}
+
+async fn a_job_that_has_not_ended_cannot_be_removed(mut database: Database) {
+    let jobs = jobs(&database.store).await;
+    let (open, _) = retention(&database.sql);
+    for job in [jobs.ready, jobs.running] {
+        let before = record(&database.store, JobId(job)).await;
+        let removals = [
+            ("DELETE FROM job_live WHERE id = $1", "job_live_stays"),
+            ("DELETE FROM job_live WHERE id = $1 OR id IS NOT NULL", "job_live_stays"),
+        ];
+        check_refused(&mut database.sql, job, &removals).await;
+        // Retention removes what has ended, and nothing else.
+        for statement in ["BEGIN", open] {
+            database.sql.run(statement, &[]).await.unwrap();
+        }
+        check_refused(&mut database.sql, job, &removals[..1]).await;
+        database.sql.run("ROLLBACK", &[]).await.unwrap();
+        assert_eq!(record(&database.store, JobId(job)).await, before);
+    }
+    database.store.cancel(JobId(jobs.ready)).await.unwrap();
+    assert_eq!(database.sql.number("SELECT count(*) FROM jobs", &[]).await, 4);
 }
 
 async fn what_has_ended_keeps_to_the_same_bounds(mut database: Database) {
@@ -463,6 +486,32 @@ async fn a_job_takes_its_files_and_logs_with_it(mut database: Database) {
 mod sqlite_only {
     use super::*;
 
+    const IN_BOTH: &str = "SELECT count(*) FROM job_live JOIN job_past USING (id)";
+
+    /// PostgreSQL looks at the whole when a transaction commits; here each row is looked at as it comes.
+    #[tokio::test]
+    async fn whoever_puts_a_job_into_one_table_takes_it_out_of_the_other() {
+        let mut database = sqlite_file().await;
+        let jobs = jobs(&database.store).await;
+        let signed = ended_row(Pipeline::Xml, State::Failed)
+            .replace("(id, ", "(engine_version, id, ")
+            .replace("VALUES (", "VALUES ('0.1.0', ");
+        for insert in [signed.clone(), signed.replacen("INSERT", "INSERT OR REPLACE", 1)] {
+            for job in [jobs.ready, jobs.running] {
+                // Whether it was taken or not: the job is in one of them.
+                database.sql.run(&insert, &[job]).await.ok();
+                assert_eq!(database.sql.number(IN_BOTH, &[]).await, 0, "{insert}");
+                assert!(database.store.job(ode_job::JobRef::Id(JobId(job))).await.is_ok());
+            }
+        }
+        let again = "INSERT INTO job_live (id, owner, pipeline, kind, input, state, history)
+            SELECT id, zeroblob(16), pipeline, kind, input, 'queued', history || ',9' FROM job_past WHERE id = $1";
+        assert_eq!(database.sql.run(again, &[jobs.failed]).await, Ok(1));
+        assert_eq!(database.sql.number(IN_BOTH, &[]).await, 0);
+        assert_eq!(record(&database.store, JobId(jobs.failed)).await.phase, Phase::Held);
+        assert_eq!(database.sql.number("SELECT count(*) FROM jobs", &[]).await, 4);
+    }
+
     #[tokio::test]
     async fn what_was_told_cannot_be_replaced() {
         let mut database = sqlite_file().await;
@@ -494,9 +543,15 @@ mod postgres_only {
     async fn what_was_told_cannot_be_emptied_at_a_stroke() {
         let mut database = postgres_database().await;
         jobs(&database.store).await;
-        for table in ["job_journal", "job_past", "job_artifact", "job_log"] {
+        for (table, rule) in [
+            ("job_journal", "append-only"),
+            ("job_past", "append-only"),
+            ("job_artifact", "append-only"),
+            ("job_log", "append-only"),
+            ("job_live", "job_live_stays"),
+        ] {
             let refusal = database.sql.run(&format!("TRUNCATE {table}"), &[]).await.unwrap_err();
-            assert!(refusal.contains("append-only"), "{refusal}");
+            assert!(refusal.contains(rule), "{refusal}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::names::named;
 use crate::output::{self, WrongUse};
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use ode_job::{Invalid, JobRef, NewJob, Pipeline};
 use ode_store::Store;
@@ -89,7 +89,9 @@ fn read_document(path: &Path) -> anyhow::Result<Value> {
     let name = path.display();
     let mut source: Box<dyn Read> = match path.to_str() {
         Some("-") => Box::new(std::io::stdin()),
-        _ => Box::new(std::fs::File::open(path).with_context(|| format!("{name} cannot be opened"))?),
+        _ => Box::new(std::fs::File::open(path).map_err(|error| {
+            anyhow!("{name} cannot be opened: {error}. Give a file that is there, or - for standard input.")
+        })?),
     };
     let mut bytes = Vec::new();
     let limit = FILE_BYTES_MAX as u64 + 1;

@@ -96,7 +96,8 @@ impl Bench {
     fn check(&self, commands: &[Command]) -> Result<(), String> {
         self.runtime.block_on(async {
             let mut sql = PgConnection::connect(&self.url).await.unwrap();
-            let empty = "SET ode.retention = 'on'; TRUNCATE job_past, job_live, job_key, worker";
+            let empty =
+                "SET ode.retention = 'on'; SET ode.engine = 'on'; TRUNCATE job_past, job_live, job_key, worker";
             sqlx::raw_sql(empty).execute(&mut sql).await.unwrap();
             check(&self.postgres, commands).await
         })
