@@ -347,7 +347,9 @@ fn the_page_of_maps_tells_an_organisation_how_its_orders_stand(ode: &Ode) {
     let job = JobId(made["printJobId"].as_str().unwrap().parse().unwrap());
     shop.until(job, "order_failed");
     let page = client.get("/maps").body;
-    for words in ["Our &#60;Journeys&#62;", "18 × 24 in", "Order failed", "Needs attention", "Retry", "Download"] {
+    for words in
+        ["Our &#60;Journeys&#62;", "18 × 24 in", "Order failed", "Needs attention", "Retry", "Download"]
+    {
         assert!(page.contains(words), "{words} is not in {page}");
     }
     assert!(!Client::browser(&web).get("/maps").body.contains("Journeys"), "somebody else's map");
