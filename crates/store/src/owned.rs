@@ -272,7 +272,7 @@ mod tests {
         let keys = ids_as_rows(std::iter::once(id));
         let named = Param::Rows(json!([{ "key": id, "name": id.to_string() }]).to_string());
         let text = None::<&str>;
-        let filter = params![id.0, text, text, None::<Timestamp>, None::<Uuid>, 101_i64];
+        let filter = params![id.0, text, text, None::<Timestamp>, None::<Uuid>, 101_i64, text];
         let mut read = vec![(BY_IDS, padded(&[id])), (BESIDE, vec![keys]), (SETBACKS, vec![named])];
         let ByOwner { session, user, organisation } = LIST_AND_COUNT;
         for (list, count) in [session, user, organisation] {
