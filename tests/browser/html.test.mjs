@@ -234,8 +234,10 @@ test("each page is printed on a sheet of its own", async (t) => {
   const { page } = await reader(t, report());
   await page.emulateMedia({ media: "print" });
   assert.ok(!(await page.locator("nav").isVisible()));
-  const printed = (await page.pdf({ preferCSSPageSize: true })).toString("latin1");
-  assert.equal(printed.match(/\/Type\s*\/Page\b/g).length, pageCount);
+  const printed = await page.pdf({ preferCSSPageSize: true });
+  assert.equal(printed.toString("latin1").match(/\/Type\s*\/Page\b/g).length, pageCount);
+  const { stdout } = spawnSync(program, ["convert", "-", "--to", "text"], { input: printed });
+  for (const words of ["The report", "See elsewhere", "needle2 ", "needle12 "]) assert.match(stdout.toString(), new RegExp(words));
 });
 
 test("the frame follows the theme and the paper stays white", async (t) => {

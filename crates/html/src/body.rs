@@ -302,9 +302,8 @@ impl<'w> Writer<'w> {
     }
 
     fn has_caption(&self, index: usize) -> bool {
-        let kids = self.tags.nodes[index].kids.iter();
-        kids.into_iter()
-            .any(|kid| matches!(kid, Kid::Node(kid) if self.tags.nodes[*kid].role == Role::Caption))
+        let mut kids = self.tags.nodes[index].kids.iter();
+        kids.any(|kid| matches!(kid, Kid::Node(kid) if self.tags.nodes[*kid].role == Role::Caption))
     }
 
     /// Whether anything inside cannot stand among words.

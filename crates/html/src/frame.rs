@@ -19,8 +19,6 @@ use crate::text::{Styles, escape};
 
 /// Rules that do not depend on the document.
 const CSS: &str = include_str!("frame.css");
-/// What paper is larger than a page by at least, in CSS pixels: more than a browser rounds by.
-const PAPER_MARGIN: f64 = 0.5;
 /// CSS pixels in a point.
 const PIXELS: f64 = 96.0 / 72.0;
 /// A drawing longer than this is a file of its own, loaded when its page is about to be seen.
@@ -154,13 +152,11 @@ fn style_sheet(
 ) -> String {
     let mut css = format!(":root{{--z:{}}}\n{CSS}{}", short(config.zoom, 3), blends());
     for (index, (width, height)) in sizes.iter().enumerate() {
-        let px = |hundredths: &i64| *hundredths as f64 / 100.0 * PIXELS;
+        let px = |hundredths: &i64| short(*hundredths as f64 / 100.0 * PIXELS, 3);
         let (width, height) = (px(width), px(height));
-        let _ = writeln!(css, ".d{index}{{--w:{};--h:{};page:d{index}}}", short(width, 3), short(height, 3));
-        // On paper of its own size, each page is one sheet. Browsers round the size of paper, and would put what is
-        // left of a page on a sheet of its own.
-        let paper = |px: f64| short((px + PAPER_MARGIN).ceil(), 0);
-        let _ = writeln!(css, "@page d{index}{{size:{}px {}px}}", paper(width), paper(height));
+        // On paper of its own size, each page is one sheet.
+        let _ = writeln!(css, ".d{index}{{--w:{width};--h:{height};page:d{index}}}");
+        let _ = writeln!(css, "@page d{index}{{size:{width}px {height}px}}");
     }
     let mut font = |name: &str, bytes: Vec<u8>| {
         let place = files.place(&format!("fonts/{name}.woff2"), AssetKind::Font, "font/woff2", bytes);
