@@ -309,7 +309,15 @@ async fn scripts_are_listed_by_what_people_look_for(store: Store) {
     let ids = store.enqueue_scripts(&ScriptOrder { batch, ..order(ours, scripts) }).await.unwrap().ids;
     enqueue(&store, theirs, vec![with(theirs, &|job| job.metadata = label.clone())]).await;
     store.cancel(ids[2]).await.unwrap();
-    let owned = OwnedFilter { owner: ours, kind: None, state: None, since: None, before: None, limit: 10 };
+    let owned = OwnedFilter {
+        owner: ours,
+        kind: None,
+        state: None,
+        phase: None,
+        since: None,
+        before: None,
+        limit: 10,
+    };
     let all = ScriptFilter { owned: owned.clone(), restaurant: None, created_by: None, batch: None };
     let of = |owned| ScriptFilter { owned, ..all.clone() };
     let cases = [

@@ -131,6 +131,7 @@ impl ScriptListQuery {
             owner: caller.owner,
             kind: self.kind,
             state,
+            phase: None,
             since: since(self.since.as_deref())?,
             before: cursor(self.cursor.as_deref())?,
             limit: limit(self.limit.as_deref(), PART_MAX)?,
