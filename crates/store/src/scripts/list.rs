@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::owned::{ByOwner, OwnedFilter, by_owner};
 use crate::read::{LIST_MAX, Page, job_columns};
 use ode_job::script::ScriptStep;
-use ode_job::{JobId, JobRecord, State};
+use ode_job::{JobId, JobRecord, Phase, State};
 use serde_json::json;
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -61,6 +61,7 @@ macro_rules! list {
                 AND ($4 IS NULL OR lower(metadata ->> 'restaurant_id') = $4) AND ($5 IS NULL OR created_by = $5)
                 AND ($6 IS NULL OR updated_at >= $6) AND ($7 IS NULL OR id < $7)
                 AND ($8 IS NULL OR id IN (SELECT job_id FROM script_order WHERE batch = $8))
+                AND ($10 IS NULL OR phase = $10)
             ORDER BY id DESC LIMIT $9"
         )
     };
@@ -95,6 +96,7 @@ impl Store {
             owned.before.map(|id| id.0),
             filter.batch,
             i64::try_from(limit + 1).unwrap_or(i64::MAX),
+            owned.phase.map(Phase::as_str),
         ];
         Page::of(&self.db().read(LIST.of(owned.owner), params).await?, limit)
     }

@@ -326,6 +326,7 @@ async fn scripts_are_listed_by_what_people_look_for(store: Store) {
         (ScriptFilter { created_by: Some(person), ..all.clone() }, vec![1]),
         (of(OwnedFilter { kind: Some("other".into()), ..owned.clone() }), vec![2]),
         (of(OwnedFilter { state: Some(State::Queued), ..owned.clone() }), vec![1, 0]),
+        (of(OwnedFilter { phase: Some(Phase::Cancelled), ..owned.clone() }), vec![2]),
         (ScriptFilter { batch, ..all.clone() }, vec![2, 1, 0]),
         (ScriptFilter { batch: Some(Uuid::nil()), ..all.clone() }, vec![]),
         (of(OwnedFilter { before: Some(ids[1]), ..owned.clone() }), vec![0]),
