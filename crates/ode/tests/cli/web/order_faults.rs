@@ -6,6 +6,8 @@ use super::orders::Shop;
 use crate::harness::{Ode, bare, on_both};
 use crate::serve::{PATIENCE, Serving};
 use ode_job::JobId;
+use rustix::process::Signal;
+use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
@@ -17,6 +19,9 @@ on_both!(
     a_database_that_lost_its_last_commits_orders_nothing_twice,
     a_step_that_finds_the_disk_full_is_made_later_and_nothing_twice,
     an_end_that_finds_the_disk_full_is_written_later,
+    five_workers_place_one_order,
+    a_worker_that_is_replaced_while_it_orders_leaves_one_order,
+    a_map_that_is_printed_again_while_it_is_ordered_is_two_orders,
 );
 
 /// Nobody fetches the file in these tests.
@@ -138,6 +143,67 @@ fn an_end_that_finds_the_disk_full_is_written_later(ode: &Ode) {
     assert_ne!(shop.status(job)["state"], "ordered");
     make_room(ode, "full_end", "job_journal");
     shop.assert_once(job, "the end of the attempt");
+}
+
+fn five_workers_place_one_order(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let job = shop.exported();
+    let _workers: [Serving; 5] = std::array::from_fn(|_| shop.quick_worker());
+    shop.order(job);
+    shop.assert_once(job, "all of them saw it");
+}
+
+/// As when a new version is rolled out: the old one is told to stop while nobody knows what became of its call.
+fn a_worker_that_is_replaced_while_it_orders_leaves_one_order(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let job = shop.exported();
+    shop.fault("hang:create");
+    shop.order(job);
+    let old = shop.quick_worker();
+    until("the draft", || shop.told(job, "create") == 1);
+    let _new = shop.quick_worker();
+    old.stop(Signal::TERM);
+    shop.assert_once(job, "by the old one or the new one");
+}
+
+fn a_map_that_is_printed_again_while_it_is_ordered_is_two_orders(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let spec = ode.path("map.json");
+    std::fs::write(
+        &spec,
+        r#"{"schema": 1, "page": {"size": "18x24", "dpi": 36}, "base": {"detail": "110m"}}"#,
+    )
+    .unwrap();
+    let first = ode.json(["print", "export", spec.to_str().unwrap()]);
+    let job = |made: &Value| JobId(made["printJobId"].as_str().unwrap().parse().unwrap());
+    shop.fault("hang:create");
+    shop.order(job(&first));
+    let _worker = shop.quick_worker();
+    until("the draft", || shop.told(job(&first), "create") == 1);
+    let again = ode.json(["print", "reprint", first["printableMapId"].as_str().unwrap()]);
+    shop.order(job(&again));
+    assert_ne!(job(&first), job(&again));
+    shop.assert_once(job(&first), "the first");
+    shop.assert_once(job(&again), "the reprint");
+}
+
+/// On SQLite there are no connections that anybody else could end.
+#[test]
+fn connections_that_end_while_orders_are_placed_cost_time_only() {
+    const ENDS: usize = 12;
+    let ode = Ode::postgres();
+    let shop = Shop::open(&ode, &["--no-fetch"]);
+    let jobs: Vec<JobId> = (0..4).map(|_| shop.exported()).collect();
+    let _worker = shop.quick_worker();
+    jobs.iter().for_each(|job| shop.order(*job));
+    for _ in 0..ENDS {
+        ode.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        );
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    jobs.iter().for_each(|job| shop.assert_once(*job, "cut off"));
 }
 
 /// Only PostgreSQL has a clock of its own; on SQLite the clock of the machine is everybody's.

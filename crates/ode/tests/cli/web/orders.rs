@@ -347,7 +347,9 @@ fn the_page_of_maps_tells_an_organisation_how_its_orders_stand(ode: &Ode) {
     let job = JobId(made["printJobId"].as_str().unwrap().parse().unwrap());
     shop.until(job, "order_failed");
     let page = client.get("/maps").body;
-    for words in ["Our &#60;Journeys&#62;", "18 × 24 in", "Order failed", "Needs attention", "Retry", "Download"] {
+    for words in
+        ["Our &#60;Journeys&#62;", "18 × 24 in", "Order failed", "Needs attention", "Retry", "Download"]
+    {
         assert!(page.contains(words), "{words} is not in {page}");
     }
     assert!(!Client::browser(&web).get("/maps").body.contains("Journeys"), "somebody else's map");
@@ -428,6 +430,9 @@ fn the_queue_of_orders_is_seen_to_twice_at_once(ode: &Ode) {
     let dry = ode.json(["print:queue", "--dry-run"]);
     assert_eq!(dry.as_array().unwrap().len(), 2, "{dry}");
     let start = || shop.command(&["print:queue", "--json"]).spawn().unwrap();
+    let mut killed = start();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
     let mut both = [start(), start()];
     both.iter_mut().for_each(|one| assert!(one.wait().unwrap().success()));
     let _worker = shop.worker("http://127.0.0.1:9", &[]);
