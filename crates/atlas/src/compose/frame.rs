@@ -29,6 +29,10 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, view: &View) {
         }
         return canvas.add(&path, Brush::Stroke(width), rim, page);
     }
+    // A frame may be larger than the world, which then ends within it.
+    let mut world = Path::default();
+    view.chart.add_outline(&mut world);
+    canvas.add(&Arc::new(world.finish()), Brush::Stroke(width), rim, view.window);
     path.add(inner(view.area).corners(), true);
     canvas.add(&Arc::new(path.finish()), Brush::Stroke(width), rim, page);
     if look.has_double_frame {

@@ -11,6 +11,7 @@ use crate::projection::Place;
 use crate::spec::geojson::{Feature, Geometry, Position, turn_of};
 use crate::spec::{Color, Edges, Layer, LayerStyle, Spec};
 use crate::sphere;
+use std::f64::consts::{FRAC_PI_2, PI};
 use std::sync::Arc;
 
 /// How far apart places are on a line that is straight in longitude and latitude.
@@ -123,13 +124,15 @@ fn add_line(line: &[Position], style: &LayerStyle, view: &View, paths: &mut Path
     }
 }
 
-/// A polygon's inside, and its outline without what only cuts it in two at the antimeridian.
+/// A polygon's inside, and its outline without what only cuts it in two at the antimeridian or goes along a pole.
 fn add_polygon(rings: &[Vec<Position>], view: &View, paths: &mut Paths) {
     let mut inside: Vec<Vec<Place>> =
         rings.iter().map(|ring| sphere::densify(&unwrapped(ring), STEP)).collect();
     for ring in &inside {
-        let is_cut =
-            |pair: &[Place]| pair.iter().all(|place| (place.lon.abs() - std::f64::consts::PI).abs() < 1e-9);
+        let is_cut = |pair: &[Place]| {
+            pair.iter().all(|place| (place.lon.abs() - PI).abs() < 1e-9)
+                || pair.iter().all(|place| (place.lat.abs() - FRAC_PI_2).abs() < 1e-9)
+        };
         let mut line: Vec<Place> = ring[..1].to_vec();
         for pair in ring.windows(2) {
             if is_cut(pair) {
