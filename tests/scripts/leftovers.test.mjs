@@ -1,5 +1,5 @@
 // Jobs that go well, hang, ignore every signal, have their browser frozen or lose their worker, all mixed: in the end
-// each has ended, and nothing of any is left. ODE_TEST_SCRIPT_JOBS says how many; a hundred take some minutes.
+// each has ended, and nothing of any is left. ODE_TEST_SCRIPT_JOBS says how many; a hundred take about five minutes.
 import assert from "node:assert/strict";
 import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
