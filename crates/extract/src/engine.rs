@@ -92,11 +92,11 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     Extraction { record, mapping: mapping.id.clone(), others, ..Extraction::default() }
 }
 
-/// Rows may be seen in a mirror; values tell where they stand on the page.
+/// Rows may be seen in a mirror or turned; values tell where they stand on the page.
 fn place_on_pages<'a>(sheet: &Sheet<'_>, values: impl Iterator<Item = &'a mut Value>) {
     for place in values.filter_map(|value| value.place.as_mut()) {
         if let Some(page) = sheet.pages.iter().find(|page| page.page.number == place.page) {
-            place.bbox = page.mirrored(place.bbox);
+            place.bbox = page.shown(place.bbox);
         }
     }
 }
