@@ -12,6 +12,7 @@ use crate::label::Hits;
 use crate::mapping::check::{Equation, Term};
 use crate::mapping::file::{DatesFile, HintFile, LocaleFile, NumbersFile, OnFail, Pick};
 use crate::mapping::{Check, Mapping, Rules};
+use crate::rates;
 use crate::record::{Field, Finding, Record, Row, Severity, Table, Typed, Value};
 use crate::sheet::Sheet;
 use crate::terms;
@@ -63,6 +64,7 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
         found.insert(name, ranked(candidates(rule, context), rule.pick));
     }
     part_from_others(rules, &mut found);
+    add_taxes(rules, context, &mut record, &mut found);
     let confirmed = choose(&rules.checks, &mut found, &record.tables);
     let mut others = BTreeMap::new();
     for (name, rule) in &rules.fields {
@@ -222,6 +224,37 @@ fn part_from_others(rules: &Rules, found: &mut BTreeMap<&str, Vec<Candidate>>) {
             }
         }
     }
+}
+
+/// How sure the sum of several taxes is before arithmetic confirms it.
+const SUM_SCORE: f32 = 0.9;
+
+/// Taxes with their rates, where the mapping reads no table of them. Of several none is the whole tax: that is their sum.
+fn add_taxes(
+    rules: &Rules,
+    context: Context<'_>,
+    record: &mut Record,
+    found: &mut BTreeMap<&str, Vec<Candidate>>,
+) {
+    let has_table = rules.tables.iter().any(|table| table.name == "vat");
+    let Some(rule) = rules.fields.get("tax_total").filter(|_| record.kind == "invoice" && !has_table) else {
+        return;
+    };
+    let rows = rates::rows(rule, context, record.tables.get("lines"));
+    if rows.is_empty() {
+        return;
+    }
+    if let (true, Some(list)) = (rows.len() > 1, found.get_mut("tax_total")) {
+        let whole = Typed::Number(rates::whole(&rows));
+        list.retain(|c| c.typed == whole || !rates::holds(&rows, c.place));
+        if !list.iter().any(|c| c.typed == whole) {
+            let (printed, rule) = (String::new(), "the sum of the taxes by rate".into());
+            let (score, is_sure) = (SUM_SCORE, false);
+            list.push(Candidate { typed: whole, printed, place: None, rule, score, is_sure });
+        }
+    }
+    let term = terms::table("vat").map(|table| table.number.to_owned());
+    record.tables.insert("vat".into(), Table { term, rows });
 }
 
 fn is_same(a: &Typed, b: &Typed) -> bool {
