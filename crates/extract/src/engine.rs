@@ -43,6 +43,9 @@ const OTHERS_MAX: usize = 5;
 /// Fields in one check among whose candidates is chosen.
 const CHOSEN_FIELDS_MAX: usize = 4;
 
+/// Names of parties: a heading or a label is none.
+const NAMES: &[&str] = &["seller_name", "buyer_name"];
+
 /// Runs a mapping over a document.
 pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     let rules = mapping.rules();
@@ -61,7 +64,11 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     }
     let mut found: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
     for (name, rule) in &rules.fields {
-        found.insert(name, ranked(candidates(rule, context), rule.pick));
+        let mut list = candidates(rule, context);
+        if NAMES.contains(&name.as_str()) {
+            list.retain(|c| !rules.labels.is_label(&c.printed));
+        }
+        found.insert(name, ranked(list, rule.pick));
     }
     part_from_others(rules, &mut found);
     add_taxes(rules, context, &mut record, &mut found);
