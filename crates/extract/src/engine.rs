@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
+use crate::facts::Ask;
 use crate::field::{Candidate, Context, candidates};
 use crate::finding::FindingCode;
 use crate::label::Hits;
@@ -51,7 +52,8 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     let rules = mapping.rules();
     let hits: Hits = rules.labels.find(sheet);
     let file = mapping.locale();
-    let locale = locale_of(file, hint_of(rules, &file.hints, &hits), sheet);
+    let hint = hint_of(rules, &file.hints, &hits);
+    let locale = locale_of(file, hint, sheet);
     let context = Context { sheet, hits: &hits, locale: &locale, body_size: body_size(sheet) };
     let mut record = Record { kind: mapping.kind.clone(), source: mapping.id.clone(), ..Record::default() };
     for rule in &rules.tables {
@@ -95,6 +97,10 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     }
     assume_currency(rules, &locale, &mut record);
     record.findings.extend(failed_checks(&rules.checks, &record));
+    let ambiguous: Vec<Finding> = ambiguous_dates(&record).collect();
+    if !ambiguous.is_empty() && order_of(file, hint, sheet).is_none() {
+        record.findings.extend(ambiguous);
+    }
     let cells = record.tables.values_mut().flat_map(|table| &mut table.rows).flat_map(BTreeMap::values_mut);
     let fields = record.fields.values_mut().chain(cells).map(|field| &mut field.value);
     place_on_pages(sheet, fields.chain(others.values_mut().flatten()));
@@ -132,15 +138,7 @@ pub(crate) fn missing(name: &str) -> Finding {
 /// How the document writes numbers and dates: as the mapping says, or as its own figures give away.
 pub(crate) fn locale_of(file: &LocaleFile, hint: Option<&HintFile>, sheet: &Sheet<'_>) -> Locale {
     let texts = || sheet.rows().map(|(_, _, row)| row.text.as_str());
-    let ordered = |dates: Option<DatesFile>| match dates {
-        Some(DatesFile::DayFirst) => Some(DateOrder::DayFirst),
-        Some(DatesFile::MonthFirst) => Some(DateOrder::MonthFirst),
-        Some(DatesFile::Auto) | None => None,
-    };
-    let order = ordered(file.dates)
-        .or_else(|| date::order_of(texts()))
-        .or_else(|| hint.and_then(|hint| ordered(hint.dates)))
-        .unwrap_or_default();
+    let order = order_of(file, hint, sheet).unwrap_or_default();
     let mut marks = file.currency.marks.clone();
     marks.extend(hint.iter().flat_map(|hint| hint.marks.clone()));
     let currencies = Currencies { default: file.currency.default.clone(), marks };
@@ -155,6 +153,40 @@ pub(crate) fn locale_of(file: &LocaleFile, hint: Option<&HintFile>, sheet: &Shee
         },
     };
     Locale { numbers, dates: DateStyle { order }, currencies }
+}
+
+/// Which comes first in a date, the day or the month, where anything tells it.
+fn order_of(file: &LocaleFile, hint: Option<&HintFile>, sheet: &Sheet<'_>) -> Option<DateOrder> {
+    let ordered = |dates: Option<DatesFile>| match dates {
+        Some(DatesFile::DayFirst) => Some(DateOrder::DayFirst),
+        Some(DatesFile::MonthFirst) => Some(DateOrder::MonthFirst),
+        Some(DatesFile::Auto) | None => None,
+    };
+    ordered(file.dates)
+        .or_else(|| date::order_of(sheet.rows().map(|(_, _, row)| row.text.as_str())))
+        .or_else(|| hint.and_then(|hint| ordered(hint.dates)))
+}
+
+/// Currencies of countries where both orders are in use.
+const BOTH_ORDERS: &[&str] = &["USD", "CAD", "PHP"];
+
+/// Dates whose day may be their month, on a page that does not tell what country it is from.
+fn ambiguous_dates(record: &Record) -> impl Iterator<Item = Finding> {
+    let has = |name: &str| record.fields.contains_key(name);
+    let currency = record.fields.text("currency");
+    let is_placed = has("iban") || currency.is_some_and(|code| !BOTH_ORDERS.contains(&code.as_str()));
+    let dates = record.fields.iter().filter(move |_| record.kind == "invoice" && !is_placed);
+    dates.filter_map(|(name, field)| {
+        let Typed::Date(day) = field.value.typed else { return None };
+        let printed = &field.value.printed;
+        let label = terms::header(name).map_or(name.as_str(), |term| term.label);
+        let message = format!(
+            "The {label} is printed as {printed}, and nothing tells whether the day or the month comes first; it was read as \
+             {day}."
+        );
+        let (severity, code) = (Severity::Review, FindingCode::DateAmbiguous);
+        date::may_be_turned(printed).then(|| Finding { severity, code, field: Some(name.clone()), message })
+    })
 }
 
 /// The hint with most of its words on the page; of equals the first.
