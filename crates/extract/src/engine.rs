@@ -66,7 +66,7 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     }
     let mut found: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
     for (name, rule) in &rules.fields {
-        let mut list = candidates(rule, context);
+        let mut list = if rule.is_blank { Vec::new() } else { candidates(rule, context) };
         if NAMES.contains(&name.as_str()) {
             list.retain(|c| !rules.labels.is_label(&c.printed));
         }

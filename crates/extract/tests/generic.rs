@@ -2,7 +2,8 @@
 
 mod paper;
 
-use ode_extract::{Choice, Extraction, Registry, Severity, extract};
+use ode_extract::learn::{Lesson, learn};
+use ode_extract::{Choice, Extraction, Options, Registry, Severity, extract};
 use paper::{Paper, cells, value};
 
 fn read(paper: Paper) -> Extraction {
@@ -354,4 +355,21 @@ fn taxes_of_several_rates_add_up_and_an_instalment_is_not_the_total() {
         ],
     );
     assert_eq!(cells(&extraction, "vat", &["rate", "amount"]), [["5", "20.00"], ["20", "120.00"]]);
+}
+
+#[test]
+fn what_cannot_be_learned_stays_blank_instead_of_wrong() {
+    let rows = [("Subtotal", "1,000.00"), ("VAT 20%", "200.00"), ("Total", "1,200.00")];
+    let document = with_sums(&rows).document();
+    let expected = serde_json::json!({ "invoice_number": "HP-17", "gross_total": "999.99" });
+    let lesson = Lesson { document: &document, file: "a.pdf", expected: &expected, name: "learned" };
+    let learned = learn(lesson, &Registry::shipped()).expect("the number can be learned");
+    assert_eq!(learned.missed, ["gross_total"]);
+
+    let folder = tempfile::tempdir().expect("a folder for the mapping");
+    std::fs::write(folder.path().join("learned.toml"), &learned.text).expect("the mapping is written");
+    let options = Options { folder: Some(folder.path().to_owned()), ..Options::default() };
+    let registry = Registry::new(options).unwrap_or_else(|errors| panic!("{errors:?}\n{}", learned.text));
+    let extraction = extract(&document, &registry, Choice::Named("learned_v1")).expect("it is read");
+    check(&extraction, &[("invoice_number", "HP-17"), ("gross_total", ""), ("net_total", "1000.00")]);
 }
