@@ -93,6 +93,10 @@ fn compare_table(name: &str, page: &Record, embedded: &Record, source: &str) -> 
     if on_page.is_empty() || in_xml.is_empty() {
         return Vec::new();
     }
+    // A page that prints taxes without what is taxed leaves out those of nothing.
+    if name == "vat" && on_page.iter().any(|row| row.number("basis").is_none()) {
+        return Vec::new();
+    }
     if on_page.len() != in_xml.len() {
         let what = if name == "lines" { "lines" } else { "tax rates" };
         let (one, other) = (on_page.len(), in_xml.len());

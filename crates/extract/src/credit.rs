@@ -51,7 +51,7 @@ pub(crate) fn recognise(record: &mut Record, sheet: &Sheet<'_>) {
     let Some(page) = sheet.pages.first() else { return };
     let upper = page.rows.iter().take_while(|row| row.bbox.y0 < page.page.height * TITLE_SHARE);
     if let Some((printed, bbox)) = upper.filter_map(title).next() {
-        let place = Some(Place { page: page.page.number, bbox: page.mirrored(bbox) });
+        let place = Some(Place { page: page.page.number, bbox: page.shown(bbox) });
         let typed = Typed::Code(CREDIT_NOTE.to_owned());
         let value = Value { typed, printed, place, rule: "by the title".to_owned(), confidence: 0.9 };
         record.fields.insert("type_code".to_owned(), Field { term: Some("BT-3".to_owned()), value });

@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
+use crate::facts::Ask;
 use crate::field::{Candidate, Context, candidates};
 use crate::finding::FindingCode;
 use crate::label::Hits;
 use crate::mapping::check::{Equation, Term};
 use crate::mapping::file::{DatesFile, HintFile, LocaleFile, NumbersFile, OnFail, Pick};
 use crate::mapping::{Check, Mapping, Rules};
+use crate::rates;
 use crate::record::{Field, Finding, Record, Row, Severity, Table, Typed, Value};
 use crate::sheet::Sheet;
 use crate::terms;
@@ -42,12 +44,16 @@ const OTHERS_MAX: usize = 5;
 /// Fields in one check among whose candidates is chosen.
 const CHOSEN_FIELDS_MAX: usize = 4;
 
+/// Names of parties: a heading or a label is none.
+const NAMES: &[&str] = &["seller_name", "buyer_name"];
+
 /// Runs a mapping over a document.
 pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     let rules = mapping.rules();
     let hits: Hits = rules.labels.find(sheet);
     let file = mapping.locale();
-    let locale = locale_of(file, hint_of(rules, &file.hints, &hits), sheet);
+    let hint = hint_of(rules, &file.hints, &hits);
+    let locale = locale_of(file, hint, sheet);
     let context = Context { sheet, hits: &hits, locale: &locale, body_size: body_size(sheet) };
     let mut record = Record { kind: mapping.kind.clone(), source: mapping.id.clone(), ..Record::default() };
     for rule in &rules.tables {
@@ -60,9 +66,14 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     }
     let mut found: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
     for (name, rule) in &rules.fields {
-        found.insert(name, ranked(candidates(rule, context), rule.pick));
+        let mut list = if rule.is_blank { Vec::new() } else { candidates(rule, context) };
+        if NAMES.contains(&name.as_str()) {
+            list.retain(|c| !rules.labels.is_label(&c.printed));
+        }
+        found.insert(name, ranked(list, rule.pick));
     }
     part_from_others(rules, &mut found);
+    add_taxes(rules, context, &mut record, &mut found);
     let confirmed = choose(&rules.checks, &mut found, &record.tables);
     let mut others = BTreeMap::new();
     for (name, rule) in &rules.fields {
@@ -86,17 +97,21 @@ pub(crate) fn run(mapping: &Mapping, sheet: &Sheet<'_>) -> Extraction {
     }
     assume_currency(rules, &locale, &mut record);
     record.findings.extend(failed_checks(&rules.checks, &record));
+    let ambiguous: Vec<Finding> = ambiguous_dates(&record).collect();
+    if !ambiguous.is_empty() && order_of(file, hint, sheet).is_none() {
+        record.findings.extend(ambiguous);
+    }
     let cells = record.tables.values_mut().flat_map(|table| &mut table.rows).flat_map(BTreeMap::values_mut);
     let fields = record.fields.values_mut().chain(cells).map(|field| &mut field.value);
     place_on_pages(sheet, fields.chain(others.values_mut().flatten()));
     Extraction { record, mapping: mapping.id.clone(), others, ..Extraction::default() }
 }
 
-/// Rows may be seen in a mirror; values tell where they stand on the page.
+/// Rows may be seen in a mirror or turned; values tell where they stand on the page.
 fn place_on_pages<'a>(sheet: &Sheet<'_>, values: impl Iterator<Item = &'a mut Value>) {
     for place in values.filter_map(|value| value.place.as_mut()) {
         if let Some(page) = sheet.pages.iter().find(|page| page.page.number == place.page) {
-            place.bbox = page.mirrored(place.bbox);
+            place.bbox = page.shown(place.bbox);
         }
     }
 }
@@ -123,15 +138,7 @@ pub(crate) fn missing(name: &str) -> Finding {
 /// How the document writes numbers and dates: as the mapping says, or as its own figures give away.
 pub(crate) fn locale_of(file: &LocaleFile, hint: Option<&HintFile>, sheet: &Sheet<'_>) -> Locale {
     let texts = || sheet.rows().map(|(_, _, row)| row.text.as_str());
-    let ordered = |dates: Option<DatesFile>| match dates {
-        Some(DatesFile::DayFirst) => Some(DateOrder::DayFirst),
-        Some(DatesFile::MonthFirst) => Some(DateOrder::MonthFirst),
-        Some(DatesFile::Auto) | None => None,
-    };
-    let order = ordered(file.dates)
-        .or_else(|| date::order_of(texts()))
-        .or_else(|| hint.and_then(|hint| ordered(hint.dates)))
-        .unwrap_or_default();
+    let order = order_of(file, hint, sheet).unwrap_or_default();
     let mut marks = file.currency.marks.clone();
     marks.extend(hint.iter().flat_map(|hint| hint.marks.clone()));
     let currencies = Currencies { default: file.currency.default.clone(), marks };
@@ -146,6 +153,40 @@ pub(crate) fn locale_of(file: &LocaleFile, hint: Option<&HintFile>, sheet: &Shee
         },
     };
     Locale { numbers, dates: DateStyle { order }, currencies }
+}
+
+/// Which comes first in a date, the day or the month, where anything tells it.
+fn order_of(file: &LocaleFile, hint: Option<&HintFile>, sheet: &Sheet<'_>) -> Option<DateOrder> {
+    let ordered = |dates: Option<DatesFile>| match dates {
+        Some(DatesFile::DayFirst) => Some(DateOrder::DayFirst),
+        Some(DatesFile::MonthFirst) => Some(DateOrder::MonthFirst),
+        Some(DatesFile::Auto) | None => None,
+    };
+    ordered(file.dates)
+        .or_else(|| date::order_of(sheet.rows().map(|(_, _, row)| row.text.as_str())))
+        .or_else(|| hint.and_then(|hint| ordered(hint.dates)))
+}
+
+/// Currencies of countries where both orders are in use.
+const BOTH_ORDERS: &[&str] = &["USD", "CAD", "PHP"];
+
+/// Dates whose day may be their month, on a page that does not tell what country it is from.
+fn ambiguous_dates(record: &Record) -> impl Iterator<Item = Finding> {
+    let has = |name: &str| record.fields.contains_key(name);
+    let currency = record.fields.text("currency");
+    let is_placed = has("iban") || currency.is_some_and(|code| !BOTH_ORDERS.contains(&code.as_str()));
+    let dates = record.fields.iter().filter(move |_| record.kind == "invoice" && !is_placed);
+    dates.filter_map(|(name, field)| {
+        let Typed::Date(day) = field.value.typed else { return None };
+        let printed = &field.value.printed;
+        let label = terms::header(name).map_or(name.as_str(), |term| term.label);
+        let message = format!(
+            "The {label} is printed as {printed}, and nothing tells whether the day or the month comes first; it was read as \
+             {day}."
+        );
+        let (severity, code) = (Severity::Review, FindingCode::DateAmbiguous);
+        date::may_be_turned(printed).then(|| Finding { severity, code, field: Some(name.clone()), message })
+    })
 }
 
 /// The hint with most of its words on the page; of equals the first.
@@ -222,6 +263,37 @@ fn part_from_others(rules: &Rules, found: &mut BTreeMap<&str, Vec<Candidate>>) {
             }
         }
     }
+}
+
+/// How sure the sum of several taxes is before arithmetic confirms it.
+const SUM_SCORE: f32 = 0.9;
+
+/// Taxes with their rates, where the mapping reads no table of them. Of several none is the whole tax: that is their sum.
+fn add_taxes(
+    rules: &Rules,
+    context: Context<'_>,
+    record: &mut Record,
+    found: &mut BTreeMap<&str, Vec<Candidate>>,
+) {
+    let has_table = rules.tables.iter().any(|table| table.name == "vat");
+    let Some(rule) = rules.fields.get("tax_total").filter(|_| record.kind == "invoice" && !has_table) else {
+        return;
+    };
+    let rows = rates::rows(rule, context, record.tables.get("lines"));
+    if rows.is_empty() {
+        return;
+    }
+    if let (true, Some(list)) = (rows.len() > 1, found.get_mut("tax_total")) {
+        let whole = Typed::Number(rates::whole(&rows));
+        list.retain(|c| c.typed == whole || !rates::holds(&rows, c.place));
+        if !list.iter().any(|c| c.typed == whole) {
+            let (printed, rule) = (String::new(), "the sum of the taxes by rate".into());
+            let (score, is_sure) = (SUM_SCORE, false);
+            list.push(Candidate { typed: whole, printed, place: None, rule, score, is_sure });
+        }
+    }
+    let term = terms::table("vat").map(|table| table.number.to_owned());
+    record.tables.insert("vat".into(), Table { term, rows });
 }
 
 fn is_same(a: &Typed, b: &Typed) -> bool {

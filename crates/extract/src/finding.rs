@@ -56,6 +56,7 @@ finding_codes! {
     TaxRateMismatch       "TAX_RATE_MISMATCH"       "A tax amount is not its rate of what is taxed";
     PayableMismatch       "PAYABLE_MISMATCH"        "The amount to pay does not follow from the total";
     DueBeforeIssue        "DUE_BEFORE_ISSUE"        "The invoice was due before it was issued";
+    DateAmbiguous         "DATE_AMBIGUOUS"          "A day is printed so that day and month may be taken for each other";
     PeriodReversed        "PERIOD_REVERSED"         "A period ends before it starts";
     IbanCheck             "IBAN_CHECK"              "An account number fails its check digits";
     TaxNumberCheck        "TAX_NUMBER_CHECK"        "A tax number fails its check digits";

@@ -177,6 +177,13 @@ impl Labels {
         same.find(|(known, of, _)| known == text && *of == group).map(|(_, _, id)| *id)
     }
 
+    /// Whether a text is a label and nothing else.
+    pub(crate) fn is_label(&self, text: &str) -> bool {
+        let text = normal(text);
+        let bucket = self.starts.get(first_word(&text));
+        bucket.into_iter().flatten().any(|at| self.plain[*at].0 == text)
+    }
+
     /// Which labels stand in some folded texts, also inside longer ones.
     pub(crate) fn present(&self, texts: impl Iterator<Item = String>) -> Vec<bool> {
         let mut present = vec![false; self.count];
@@ -195,7 +202,8 @@ impl Labels {
     pub(crate) fn find(&self, sheet: &Sheet<'_>) -> Hits {
         let mut hits = Hits { by_label: vec![Vec::new(); self.count], ..Hits::default() };
         for (page, row_at, row) in sheet.rows() {
-            let found = self.find_in(row);
+            let mut found = self.find_in(row);
+            join_translations(row, &mut found);
             for (group, id, chars) in found {
                 if group == Some(Group::Anchor) {
                     hits.all.entry((page, row_at)).or_default().push(chars.clone());
@@ -239,6 +247,25 @@ impl Labels {
             }
         }
         kept
+    }
+}
+
+/// Labels in two languages, "Due Date / Jatuh Tempo", are one: each stands where both do.
+fn join_translations(row: &TextRow, found: &mut [(Option<Group>, LabelId, Range<usize>)]) {
+    if !row.text.contains('/') {
+        return;
+    }
+    let is_anchor = |group: &Option<Group>| *group == Some(Group::Anchor);
+    let anchors: Vec<Range<usize>> =
+        found.iter().filter(|(group, ..)| is_anchor(group)).map(|(_, _, chars)| chars.clone()).collect();
+    let is_joined = |left: &Range<usize>, right: &Range<usize>| {
+        left.end < right.start && row.slice(&(left.end..right.start)).trim_matches(' ') == "/"
+    };
+    for (_, _, chars) in found.iter_mut().filter(|(group, ..)| is_anchor(group)) {
+        let own = chars.clone();
+        let second = anchors.iter().find(|other| is_joined(&own, other));
+        let first = anchors.iter().find(|other| is_joined(other, &own));
+        *chars = first.map_or(own.start, |first| first.start)..second.map_or(own.end, |second| second.end);
     }
 }
 
@@ -350,6 +377,17 @@ mod tests {
         let hits = labels.find(&Sheet::new(&document));
         assert_eq!(hits.of(&[due]).len(), 1);
         assert_eq!(hits.of(&[date]), vec![Hit { page: 0, row: 1, chars: 0..4 }]);
+    }
+
+    #[test]
+    fn labels_in_two_languages_are_one() {
+        let document = page(&[("Due Date / Jatuh Tempo: 1 May", 50.0, 50.0)]);
+        let mut builder = LabelsBuilder::default();
+        let english = builder.add("Due Date", Group::Anchor).unwrap();
+        let indonesian = builder.add("Jatuh Tempo", Group::Anchor).unwrap();
+        let hits = builder.build().find(&Sheet::new(&document));
+        assert_eq!(hits.of(&[english])[0].chars, 0..22);
+        assert_eq!(hits.of(&[indonesian])[0].chars, 0..22);
     }
 
     #[test]

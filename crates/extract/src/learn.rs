@@ -2,7 +2,7 @@
 //! stands, every rule is tried on the document, and only one that gives the expected value is kept. The rest is left
 //! to the generic mapping, which the new one extends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ode_pdf::{Document, Rect};
@@ -365,7 +365,8 @@ impl Learner<'_> {
         mapping::parse_lazily("learned", text, &|id| (id == BASE).then(|| self.base.clone()))
     }
 
-    /// Puts the file together, and takes back rules that give another value beside the others than alone.
+    /// Puts the file together, and takes back rules that give another value beside the others than alone. What no rule
+    /// gives as expected stays blank: the generic mapping would give something else.
     fn settle(
         &self,
         lesson: &Lesson<'_>,
@@ -373,8 +374,12 @@ impl Learner<'_> {
         rules: &mut BTreeMap<String, (String, String)>,
         table: &str,
     ) -> Result<String, ExtractError> {
+        let mut blank: BTreeSet<String> = BTreeSet::new();
         loop {
-            let text = self.file(lesson, expected, rules, table);
+            let blanks: String =
+                blank.iter().map(|name| format!("\n[fields.{name}]\nblank = true\n")).collect();
+            let rest = blanks + table;
+            let text = self.file(lesson, expected, rules, &rest);
             let mapping = self.parse(&text)?;
             let record = engine::run(&mapping, &self.sheet).record;
             let is_right = |name: &String| {
@@ -382,15 +387,24 @@ impl Learner<'_> {
                 found.is_some_and(|f| is_expected(&f.value.typed, &expected[name]))
             };
             let wrong: Vec<String> = rules.keys().filter(|name| !is_right(name)).cloned().collect();
-            if wrong.is_empty() {
+            let is_misread = |name: &&String| record.fields.contains_key(*name) && !is_right(name);
+            let misread: Vec<String> = expected
+                .keys()
+                .filter(|name| !rules.contains_key(*name))
+                .filter(is_misread)
+                .cloned()
+                .collect();
+            if wrong.is_empty() && misread.is_empty() {
                 // Its own test promises only what it gives; what is missed is told beside the file.
                 let given: BTreeMap<String, String> = expected
                     .iter()
                     .filter(|(name, _)| is_right(name))
                     .map(|(n, v)| (n.clone(), v.clone()))
                     .collect();
-                return Ok(self.file(lesson, &given, rules, table));
+                return Ok(self.file(lesson, &given, rules, &rest));
             }
+            // A wrong rule may lead others astray, so it goes first.
+            blank.extend(misread.into_iter().filter(|_| wrong.is_empty()));
             for name in wrong {
                 rules.remove(&name);
             }

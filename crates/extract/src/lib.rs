@@ -15,6 +15,7 @@ pub mod mapping;
 pub mod matching;
 mod pattern;
 pub mod preview;
+mod rates;
 pub mod record;
 pub mod registry;
 pub mod rules;

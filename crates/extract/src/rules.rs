@@ -176,23 +176,69 @@ impl<'a> Sums<'a> {
         let (net, gross) = (self.total("net_total")?, self.total("gross_total")?);
         let listed: Option<Vec<Decimal>> = self.vat.iter().map(|row| row.number("amount")).collect();
         let listed = listed.filter(|listed| !listed.is_empty()).map(sum);
-        // Without a word about tax nobody can tell; it may be that there is none, and that the page says so in words.
-        let tax = self.total("tax_total").or(listed)?;
+        let Some(tax) = self.total("tax_total").or(listed) else { return self.untold_tax(net, gross) };
         let expected = net.saturating_add(tax);
         let rounding = self.total("rounding").unwrap_or_default();
         // Rounding may be part of the total, and so may a charge or an allowance that bears no tax. A credit note
         // may print its tax without the minus that its totals have.
-        let after_tax = expected.saturating_add(self.charges).saturating_sub(self.allowances);
         let of_credit = if gross.is_sign_negative() { net.saturating_sub(tax) } else { expected };
-        let is_explained = [expected, expected.saturating_add(rounding), after_tax, of_credit]
-            .into_iter()
-            .any(|total| self.same(total, gross, 1));
-        if is_explained {
+        let is_whole = !self.is_between("allowance_total", net) && !self.is_between("charge_total", net);
+        let plain = [expected, expected.saturating_add(rounding), of_credit].into_iter().filter(|_| is_whole);
+        let is_explained = plain.chain(self.adjusted(expected)).any(|total| self.same(total, gross, 1));
+        if is_explained || self.is_included(net, tax, gross) {
             return None;
         }
         let (net, tax, gross) = (self.money(net), self.money(tax), self.money(gross));
         let message = format!("Net {net} and tax {tax} do not add up to the gross total {gross}.");
         Some(review(FindingCode::TotalMismatch, "gross_total", message))
+    }
+
+    /// An amount after the allowances and charges of the document, of which pages print the first with a minus or without,
+    /// and after what the buyer withholds.
+    fn adjusted(&self, amount: Decimal) -> [Decimal; 3] {
+        let charged = amount.saturating_add(self.charges);
+        let less = charged.saturating_sub(self.allowances.abs());
+        let withheld = self.total("withheld").unwrap_or_default().abs();
+        [charged.saturating_sub(self.allowances), less, less.saturating_sub(withheld)]
+    }
+
+    /// Whether an amount is printed on the way from a net total, to which the lines add up, to the gross total: then it counts.
+    fn is_between(&self, name: &str, net: Decimal) -> bool {
+        let place = |name: &str| self.record.fields.get(name).and_then(|field| field.value.place);
+        let (Some(upper), Some(own), Some(lower)) = (place("net_total"), place(name), place("gross_total"))
+        else {
+            return false;
+        };
+        let is_there = [upper.page, lower.page] == [own.page; 2]
+            && upper.bbox.y1 < own.bbox.y0
+            && own.bbox.y1 < lower.bbox.y0;
+        let lines = sum(self.lines.iter().filter_map(|line| line.number("total")));
+        is_there && self.same(lines, net, self.lines.len()) && self.total(name).is_some_and(|n| !n.is_zero())
+    }
+
+    /// Without a word about tax the difference is somebody's to explain: it may be that it was not read.
+    fn untold_tax(&self, net: Decimal, gross: Decimal) -> Option<Finding> {
+        let rounding = self.total("rounding").unwrap_or_default();
+        let explained = [net, net.saturating_add(rounding)].into_iter().chain(self.adjusted(net));
+        if explained.into_iter().any(|total| self.same(total, gross, 1)) {
+            return None;
+        }
+        let (net, gross) = (self.money(net), self.money(gross));
+        let message =
+            format!("No tax was found that leads from the net total {net} to the gross total {gross}.");
+        Some(review(FindingCode::FieldMissing, "tax_total", message))
+    }
+
+    /// Whether the tax is part of a price that is stated twice, as its one rate says.
+    fn is_included(&self, net: Decimal, tax: Decimal, gross: Decimal) -> bool {
+        let [rate] = self.vat.iter().map(|row| row.number("rate")).collect::<Vec<_>>()[..] else {
+            return false;
+        };
+        let share = rate.and_then(|rate| {
+            let whole = Decimal::ONE_HUNDRED.saturating_add(rate);
+            gross.saturating_mul(rate).checked_div(whole)
+        });
+        net == gross && share.is_some_and(|share| self.same(share, tax, 1))
     }
 
     /// The rows of the tax table add up to its totals, and each is its rate of its basis.
@@ -217,19 +263,41 @@ impl<'a> Sums<'a> {
     }
 
     fn tax_row(&self, row: &Row) -> Option<Finding> {
-        let (rate, basis, amount) = (row.number("rate")?, row.number("basis")?, row.number("amount")?);
-        let expected = basis.saturating_mul(rate).checked_div(Decimal::ONE_HUNDRED)?;
-        // Tax may have been rounded line by line.
-        let parts = self.lines.len().saturating_add(1);
-        let (of, whole) = INDONESIAN_BASE;
-        let indonesian = expected.saturating_mul(of.into()).checked_div(whole.into())?;
-        let is_indonesian = self.currency == "IDR" && self.same(indonesian, amount, parts);
-        if self.same(expected, amount, parts) || is_indonesian {
+        let (rate, amount) = (row.number("rate")?, row.number("amount")?);
+        let bases = row.number("basis").map_or_else(|| self.bases(amount), |basis| vec![basis]);
+        let basis = *bases.first()?;
+        if bases.into_iter().any(|basis| self.is_tax(rate, basis, amount)) {
             return None;
         }
         let (basis, amount) = (self.money(basis), self.money(amount));
         let message = format!("{} % of {basis} is not the stated tax of {amount}.", rate.normalize());
         Some(review(FindingCode::TaxRateMismatch, "vat", message))
+    }
+
+    fn is_tax(&self, rate: Decimal, basis: Decimal, amount: Decimal) -> bool {
+        let Some(expected) = basis.saturating_mul(rate).checked_div(Decimal::ONE_HUNDRED) else {
+            return true;
+        };
+        // Tax may have been rounded line by line.
+        let parts = self.lines.len().saturating_add(1);
+        let (of, whole) = INDONESIAN_BASE;
+        let indonesian = expected.saturating_mul(of.into()).checked_div(whole.into());
+        let is_indonesian =
+            self.currency == "IDR" && indonesian.is_some_and(|tax| self.same(tax, amount, parts));
+        self.same(expected.abs(), amount.abs(), parts) || is_indonesian
+    }
+
+    /// What the only tax of a document may be taken of where its row does not say: the net total, before or after allowances
+    /// and charges, what is left of the gross total, and all lines but one or one alone where others are free of tax.
+    fn bases(&self, tax: Decimal) -> Vec<Decimal> {
+        let (Some(net), [_]) = (self.total("net_total"), self.vat.as_slice()) else { return Vec::new() };
+        let mut bases =
+            vec![net, net.saturating_add(self.charges), net.saturating_sub(self.allowances.abs())];
+        bases.extend(self.adjusted(net));
+        bases.extend(self.total("gross_total").map(|gross| gross.saturating_sub(tax)));
+        let lines = self.lines.iter().filter_map(|line| line.number("total"));
+        bases.extend(lines.flat_map(|line| [line, net.saturating_sub(line)]));
+        bases
     }
 
     /// What is to be paid is the gross total less what was paid. Without a word about payments, a smaller amount,
@@ -300,7 +368,7 @@ fn days(record: &Record) -> Vec<Finding> {
         && due < issued
     {
         let message = format!("The invoice of {issued} was due on {due}, before it was issued.");
-        findings.push(info(FindingCode::DueBeforeIssue, "due_date", message));
+        findings.push(review(FindingCode::DueBeforeIssue, "due_date", message));
     }
     if let (Some(start), Some(end)) = (day("period_start"), day("period_end"))
         && end < start

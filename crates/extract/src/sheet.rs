@@ -1,10 +1,11 @@
 //! A document's words laid out for searching: rows of text from top to bottom, each cut into pieces where a wide
 //! gap or a drawn rule parts them, every character knowing its place.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use ode_pdf::text::is_leftward_letter;
-use ode_pdf::{Document, Page, Rect, Word};
+use ode_pdf::{Document, Page, Rect, Rule, Word};
 use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
 /// Words further apart than this many font sizes belong to different pieces. A space is a quarter of a font size,
@@ -29,8 +30,10 @@ pub type Stroke = (f32, f32, f32);
 /// One page.
 #[derive(Clone, Debug)]
 pub struct SheetPage<'a> {
-    /// As the reader gave it.
-    pub page: &'a Page,
+    /// As the reader gave it; one whose writing is shown sideways is turned upright.
+    pub page: Cow<'a, Page>,
+    /// How far its writing is turned, in degrees as in [`Word::rotation`].
+    turn: u16,
     /// Rows from top to bottom.
     pub rows: Vec<TextRow>,
     /// Drawn lines that stand upright, as (x, top, bottom).
@@ -38,7 +41,7 @@ pub struct SheetPage<'a> {
     /// Drawn lines that lie, as (y, left, right).
     pub levels: Vec<Stroke>,
     /// Whether it is read from right to left. Rows and lines are then as in a mirror, so that behind a label and in the next
-    /// column mean what they mean to its reader; [`SheetPage::mirrored`] leads back to the page.
+    /// column mean what they mean to its reader; [`SheetPage::shown`] leads back to the page.
     pub is_mirrored: bool,
 }
 
@@ -112,12 +115,14 @@ impl<'a> Sheet<'a> {
 
 impl<'a> SheetPage<'a> {
     fn new(page: &'a Page) -> Self {
-        let is_mirrored = is_read_leftwards(page);
+        let turn = turn_of(page);
+        let page = if turn == 0 { Cow::Borrowed(page) } else { Cow::Owned(upright(page, turn)) };
+        let is_mirrored = is_read_leftwards(&page);
         let turned: Vec<Word> = match is_mirrored {
             true => page.words.iter().map(|word| mirror_word(word, page.width)).collect(),
             false => Vec::new(),
         };
-        let (uprights, levels) = drawn_lines(page, is_mirrored);
+        let (uprights, levels) = drawn_lines(&page, is_mirrored);
         let mut words: Vec<&Word> = if is_mirrored { &turned } else { &page.words }
             .iter()
             .filter(|w| w.rotation == 0 && !w.text.trim().is_empty())
@@ -131,10 +136,16 @@ impl<'a> SheetPage<'a> {
             }
         }
         let rows = groups.into_iter().map(|group| TextRow::new(group, &uprights, is_mirrored)).collect();
-        Self { page, rows, uprights, levels, is_mirrored }
+        Self { page, turn, rows, uprights, levels, is_mirrored }
     }
 
-    /// A place of the page as the rows see it, and the other way round.
+    /// Where a place of a row stands on the page as it is shown.
+    pub fn shown(&self, place: Rect) -> Rect {
+        let back = (360 - self.turn) % 360;
+        turned(self.mirrored(place), self.page.width, self.page.height, back)
+    }
+
+    /// A place of the upright page as the rows see it, and the other way round.
     pub fn mirrored(&self, place: Rect) -> Rect {
         if self.is_mirrored { mirror(place, self.page.width) } else { place }
     }
@@ -147,6 +158,45 @@ impl<'a> SheetPage<'a> {
 
 fn crosses(uprights: &[Stroke], between: &Range<f32>, y: f32) -> bool {
     uprights.iter().any(|(x, top, bottom)| between.contains(x) && *top <= y && y <= *bottom)
+}
+
+/// How most letters of a page are turned.
+fn turn_of(page: &Page) -> u16 {
+    let letters = |turn: u16| -> usize {
+        page.words.iter().filter(|word| word.rotation == turn).map(|word| word.text.chars().count()).sum()
+    };
+    let most = |best: u16, turn: u16| if letters(turn) > letters(best) { turn } else { best };
+    if page.words.iter().all(|word| word.rotation == 0) {
+        0
+    } else {
+        [90, 180, 270].into_iter().fold(0, most)
+    }
+}
+
+/// A place of a page of this size, seen by somebody who turned the page so that writing turned this far is upright.
+fn turned(place: Rect, width: f32, height: f32, turn: u16) -> Rect {
+    let Rect { x0, y0, x1, y1 } = place;
+    match turn {
+        90 => Rect { x0: y0, x1: y1, y0: width - x1, y1: width - x0 },
+        180 => Rect { x0: width - x1, x1: width - x0, y0: height - y1, y1: height - y0 },
+        270 => Rect { x0: height - y1, x1: height - y0, y0: x0, y1: x1 },
+        _ => place,
+    }
+}
+
+/// The page, turned so that writing of this direction is upright. What was upright is not any more.
+fn upright(page: &Page, turn: u16) -> Page {
+    let place = |bbox: Rect| turned(bbox, page.width, page.height, turn);
+    let (width, height) = if turn == 180 { (page.width, page.height) } else { (page.height, page.width) };
+    let words = page.words.iter().map(|word| {
+        let bbox = place(word.bbox);
+        // Edges are told along the writing, from wherever that begins.
+        let first = word.edges.iter().copied().fold(f32::INFINITY, f32::min);
+        let edges = word.edges.iter().map(|edge| edge - first + bbox.x0).collect();
+        Word { bbox, edges, rotation: (word.rotation + 360 - turn) % 360, ..word.clone() }
+    });
+    let rules = page.rules.iter().map(|rule| Rule { bbox: place(rule.bbox) });
+    Page { width, height, words: words.collect(), rules: rules.collect(), ..page.clone() }
 }
 
 fn mirror(place: Rect, width: f32) -> Rect {
@@ -413,6 +463,24 @@ pub(crate) mod tests {
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[0].text, "Total Tagihan\tRp 5.000");
         assert_eq!(rows[0].pieces.len(), 2);
+    }
+
+    #[test]
+    fn a_page_that_is_shown_sideways_is_read_in_the_direction_of_its_writing() {
+        let texts = &[("Total Tagihan", 50.0, 100.0), ("Rp 5.000", 300.0, 100.0), ("Next", 50.0, 115.0)];
+        for turn in [90, 180, 270] {
+            let mut document = page(texts);
+            let straight = document.pages[0].clone();
+            // Turning a page by the rest of a circle shows its writing sideways.
+            document.pages[0] = upright(&straight, 360 - turn);
+            assert!(document.pages[0].words.iter().all(|word| word.rotation == turn), "{turn}");
+            let sheet = Sheet::new(&document);
+            let rows = &sheet.pages[0].rows;
+            assert_eq!(rows[0].text, "Total Tagihan\tRp 5.000", "{turn}");
+            assert_eq!(rows.len(), 2, "{turn}");
+            let shown = sheet.pages[0].shown(rows[1].bbox);
+            assert_eq!(shown, document.pages[0].words.last().unwrap().bbox, "{turn}");
+        }
     }
 
     #[test]

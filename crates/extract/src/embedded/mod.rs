@@ -14,6 +14,7 @@ use tree::Node;
 
 use crate::finding::FindingCode;
 use crate::record::{Finding, Record, Severity};
+use crate::rules;
 use crate::write::{self, Format, Provenance, Written};
 
 /// Names that the standards give to the invoice, the surest first.
@@ -139,6 +140,8 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Embedded, Unreadable> {
         Syntax::Zugferd1 => cii::read(&zugferd1::renamed(root), &mut record),
         Syntax::Ubl => ubl::read(&root, &mut record),
     }
+    let findings = rules::check(&record);
+    record.findings.extend(findings);
     Ok(Embedded { name: name.to_owned(), syntax, bytes: bytes.to_vec(), record })
 }
 

@@ -10,7 +10,7 @@ use crate::label::Hit;
 use crate::mapping::FieldRule;
 use crate::mapping::file::Where;
 use crate::sheet::{Piece, SheetPage, Span, TextRow};
-use crate::values::{self, Kind};
+use crate::values::{self, Kind, Locale, number};
 
 /// The same for the second and further directions from one label.
 const DIRECTION_FACTOR: f32 = 0.93;
@@ -22,7 +22,7 @@ const BLOCK_LINES: f32 = 8.0;
 pub(super) fn anchored(rule: &FieldRule, hit: &Hit, context: Context<'_>, sources: &mut Vec<Source>) {
     let row = context.sheet.row(hit.page, hit.row);
     let label = values::tidy(&row.slice(&hit.chars));
-    let base = label_score(row, hit);
+    let base = label_score(rule.kind, row, hit, context.locale);
     let mut factor = 1.0;
     for direction in &rule.wheres {
         let (name, lines) = match direction {
@@ -46,12 +46,18 @@ pub(super) fn anchored(rule: &FieldRule, hit: &Hit, context: Context<'_>, source
     }
 }
 
-/// A label that is a whole piece, or stands before a colon, is surely a label; one inside a sentence may be a word.
-fn label_score(row: &TextRow, hit: &Hit) -> f32 {
+/// A label that is a whole piece, or stands before a colon, is surely a label; one inside a sentence may be a word. The
+/// label of an amount may have its rate on either side: "VAT 20%", "7 % MwSt.".
+fn label_score(kind: Kind, row: &TextRow, hit: &Hit, locale: &Locale) -> f32 {
     let Some(piece) = row.piece_at(hit.chars.start).map(|at| &row.pieces[at]) else { return 0.5 };
-    let starts = piece.chars.start == hit.chars.start;
+    let rate = |chars: Range<usize>| {
+        number::leading_rate(&row.slice(&chars), locale).filter(|_| kind == Kind::Amount).map(|(_, end)| end)
+    };
+    let before = piece.chars.start..hit.chars.start;
+    let starts = before.is_empty() || rate(before.clone()).is_some_and(|end| end + 1 >= before.len());
     let next = row.text.chars().nth(hit.chars.end);
-    let ends = next.is_none_or(|c| c == '\t' || c == ':');
+    let behind = hit.chars.end..piece.chars.end.max(hit.chars.end);
+    let ends = next.is_none_or(|c| c == '\t' || c == ':') || rate(behind).is_some();
     match (starts, ends) {
         (true, true) => 1.0,
         (true, false) => 0.96,

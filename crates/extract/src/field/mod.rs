@@ -70,7 +70,7 @@ const SMALL_PRINT_FACTOR: f32 = 0.8;
 /// A value that words part from its label is less surely the label's.
 const WORDS_BETWEEN_FACTOR: f32 = 0.8;
 
-/// Money is mostly printed with its decimals; a bare number may be anything.
+/// Money is mostly printed with its decimals, or large enough to have its thousands parted; a bare number may be anything.
 const BARE_NUMBER_FACTOR: f32 = 0.96;
 
 /// Everything the rule and its alternatives find.
@@ -131,7 +131,7 @@ fn read(rule: &FieldRule, source: &Source, locale: &Locale) -> Vec<Candidate> {
                 // A code says more than a mark: "$" is several currencies.
                 score *= 0.9;
             }
-            if kind == Kind::Amount && !reading.is_sure {
+            if kind == Kind::Amount && !reading.is_sure && !printed.contains(['.', ',', '\'', '’']) {
                 score *= BARE_NUMBER_FACTOR;
             }
             if source.is_label_end && has_words_before(&cut.text, reading.chars.start) {

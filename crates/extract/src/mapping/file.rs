@@ -231,6 +231,9 @@ pub struct FieldFile {
     /// Whether the rule of the mapping that this one extends is a further way.
     #[serde(default)]
     pub inherit: bool,
+    /// Whether nothing is read, also not as the mapping that this one extends does.
+    #[serde(default)]
+    pub blank: bool,
     /// Further ways, tried after this one.
     #[serde(default)]
     pub or: Vec<FieldFile>,

@@ -146,6 +146,8 @@ pub(crate) struct FieldRule {
     pub codes: BTreeMap<String, String>,
     pub to: Option<String>,
     pub is_required: bool,
+    /// Whether nothing is read.
+    pub is_blank: bool,
     pub or: Vec<FieldRule>,
 }
 
@@ -280,6 +282,8 @@ fn inherit(mut child: MappingFile, parent: Option<&Mapping>) -> MappingFile {
             None => {
                 child.fields.insert(name.clone(), field.clone());
             }
+            // Its labels still tell where other values end.
+            Some(own) if own.blank => *own = FieldFile { blank: true, ..field.clone() },
             Some(own) if own.inherit => {
                 own.or.push(FieldFile { or: Vec::new(), ..field.clone() });
                 own.or.extend(field.or.iter().cloned());
@@ -478,7 +482,7 @@ const REACH_LINES: f32 = 3.0;
 fn compile_field(field: &FieldFile, labels: &mut LabelsBuilder<'_>) -> Result<FieldRule, String> {
     let has_source =
         !field.anchor.0.is_empty() || field.find.is_some() || field.zone.is_some() || field.party.is_some();
-    if !has_source && field.value.is_none() && field.within.is_none() && field.or.is_empty() {
+    if !has_source && !field.blank && field.value.is_none() && field.within.is_none() && field.or.is_empty() {
         return Err("it needs an anchor, a find, a zone, a party, a within or a value".into());
     }
     check_ranges(field)?;
@@ -517,6 +521,7 @@ fn compile_field(field: &FieldFile, labels: &mut LabelsBuilder<'_>) -> Result<Fi
         codes: field.codes.clone(),
         to: field.to.clone(),
         is_required: field.required,
+        is_blank: field.blank,
         or: or.collect(),
     })
 }

@@ -80,8 +80,9 @@ fn charges_after_tax_and_rounding_explain_a_gross_total() {
 }
 
 #[test]
-fn without_a_word_about_tax_a_gross_total_cannot_be_judged() {
-    expect(&record(&[("net_total", "100"), ("gross_total", "119")], &[]), &[]);
+fn without_a_word_about_tax_a_gross_total_must_be_the_net_total() {
+    expect(&record(&[("net_total", "100"), ("gross_total", "119")], &[]), &["FIELD_MISSING"]);
+    expect(&record(&[("net_total", "100"), ("gross_total", "100")], &[]), &[]);
     let rows: Rows<'_> = &[&[("rate", "19"), ("basis", "100"), ("amount", "19")], &[("amount", "201")]];
     expect(&record(TOTALS, &[("vat", rows)]), &[]);
 }
@@ -140,6 +141,21 @@ fn a_tax_table_must_agree_with_the_totals_and_with_itself() {
     expect(&record(TOTALS, &[("vat", rows)]), &["TAX_RATE_MISMATCH", "TAX_MISMATCH"]);
     let rows: Rows<'_> = &[&[("rate", "19"), ("basis", "90"), ("amount", "17.1")]];
     expect(&record(TOTALS, &[("vat", rows)]), &["TAX_MISMATCH", "TAX_BASIS_MISMATCH"]);
+}
+
+#[test]
+fn the_only_tax_is_its_rate_of_something_that_the_document_states() {
+    let vat: Rows<'_> = &[&[("rate", "20"), ("amount", "150.00")]];
+    let with = |more: &[(&str, &str)], net: &str, gross: &str| {
+        let fields = [("net_total", net), ("tax_total", "150.00"), ("gross_total", gross)];
+        record(&[&fields[..], more].concat(), &[("vat", vat)])
+    };
+    expect(&with(&[], "1000.00", "1150.00"), &["TAX_RATE_MISMATCH"]);
+    expect(&with(&[], "750.00", "900.00"), &[]);
+    expect(&with(&[("allowance_total", "-50.00")], "800.00", "900.00"), &[]);
+    expect(&with(&[("charge_total", "10.00")], "740.00", "900.00"), &[]);
+    // Prices that hold the tax already.
+    expect(&with(&[], "900.00", "900.00"), &[]);
 }
 
 #[test]

@@ -189,7 +189,9 @@ fn cell_span(part: &BodyRow<'_>, band: &Range<f32>) -> Option<Span> {
         match &mut span {
             None => span = Some(word),
             Some(whole) => {
-                whole.text.push(' ');
+                // Far apart, "1" and "210.00" are two numbers.
+                let is_apart = part.row.text.chars().nth(chars.start - 1) == Some('\t');
+                whole.text.push(if is_apart { '\t' } else { ' ' });
                 whole.chars.push(None);
                 whole.text.push_str(&word.text);
                 whole.chars.extend(word.chars);

@@ -390,6 +390,15 @@ pub fn dates(text: &str, style: &DateStyle) -> Vec<Reading> {
     found
 }
 
+/// Whether day and month of a printed date may be taken for each other: 04/05/2025.
+pub fn may_be_turned(printed: &str) -> bool {
+    let parts: Vec<Option<u32>> =
+        printed.trim().split(['/', '-']).map(|part| part.trim().parse().ok()).collect();
+    let [Some(first), Some(second), Some(_)] = parts[..] else { return false };
+    let is_month = |number: u32| (1..=12).contains(&number);
+    is_month(first) && is_month(second) && first != second
+}
+
 /// Whether a document's dates put the month first: some date in figures can be read no other way. None where all of
 /// them can be read both ways.
 pub fn order_of<'a>(texts: impl Iterator<Item = &'a str>) -> Option<DateOrder> {
@@ -597,6 +606,21 @@ fn date(year: i16, month: i8, day: i16) -> Option<Date> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_of_small_numbers_may_be_turned() {
+        for (printed, expected) in [
+            ("04/05/2025", true),
+            ("4-5-25", true),
+            ("05/05/2025", false),
+            ("13/05/2025", false),
+            ("04.05.2025", false),
+            ("2025-04-05", false),
+            ("4 May 2025", false),
+        ] {
+            assert_eq!(may_be_turned(printed), expected, "{printed}");
+        }
+    }
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {

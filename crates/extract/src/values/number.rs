@@ -60,6 +60,23 @@ pub fn percents(text: &str, locale: &Locale) -> Vec<Reading> {
     if with_sign.is_empty() { all.into_iter().take(1).collect() } else { with_sign }
 }
 
+/// Letters that may stand before a rate: "at", "von", "zzgl.".
+const RATE_LETTERS_MAX: usize = 4;
+
+/// The rate that a text begins with, and how many characters it takes: "@ 20 %", " (9.25%)".
+pub fn leading_rate(text: &str, locale: &Locale) -> Option<(Reading, usize)> {
+    let chars: Vec<char> = text.chars().map(western).collect();
+    let rate = quantities(text, locale).into_iter().next()?;
+    let before = &chars[..rate.chars.start];
+    let letters = before.iter().filter(|c| c.is_alphanumeric()).count();
+    let sign = rate.chars.end + chars[rate.chars.end..].iter().position(|c| !c.is_whitespace())?;
+    if letters > RATE_LETTERS_MAX || before.contains(&'\t') || chars[sign] != '%' {
+        return None;
+    }
+    let is_closed = chars.get(sign + 1).is_some_and(|c| matches!(c, ')' | ']'));
+    Some((rate, sign + 1 + usize::from(is_closed)))
+}
+
 /// The unit printed beside a number: what is left of the text when the number is taken out.
 pub fn unit_beside(text: &str, number: &Range<usize>) -> Option<String> {
     let behind: String = text.chars().skip(number.end).collect();
@@ -418,6 +435,22 @@ mod tests {
         check("5 100", NumberStyle::Comma, &["5", "100"]);
         check("1 234,50 €", NumberStyle::Comma, &["1234.50"]);
         check("12\u{a0}345", NumberStyle::Comma, &["12345"]);
+    }
+
+    #[test]
+    fn a_text_may_begin_with_a_rate() {
+        fn check(text: &str, expected: Option<(&str, usize)>) {
+            let found = leading_rate(text, &Locale { numbers: NumberStyle::Point, ..Locale::default() });
+            let found = found.map(|(rate, end)| (crate::facts::plain(&rate.typed), end));
+            assert_eq!(found, expected.map(|(rate, end)| (rate.to_owned(), end)), "{text}");
+        }
+        check(" 20%", Some(("20", 4)));
+        check(" (9.25 %) x", Some(("9.25", 9)));
+        check(" at 20% on", Some(("20", 7)));
+        check(" 200.00", None);
+        check(" 200.00 20%", None);
+        check(" of all goods 20%", None);
+        check("\t20%", None);
     }
 
     #[test]

@@ -87,6 +87,7 @@ impl Invoice {
         invoice.correct_codes();
         lines::complete(&mut invoice);
         signs::complete(&mut invoice);
+        invoice.part_subtotal();
         invoice.add_up();
         tax::complete(&mut invoice);
         invoice.locate_parties();
@@ -214,6 +215,33 @@ impl Invoice {
             for name in ["payee_name", "payee_id", "payee_registration"] {
                 self.header.remove(name);
             }
+        }
+    }
+
+    /// A subtotal before allowances and charges is the sum of the lines: in the standard the net total comes after them. Those
+    /// that a page only mentions, beside sums that hold without them, are not written.
+    fn part_subtotal(&mut self) {
+        let of = |name: &str| self.header.number(name);
+        let (Some(net), Some(gross)) = (of("net_total"), of("gross_total")) else { return };
+        let tax = of("tax_total").unwrap_or_default();
+        let (allowances, charges) = (of("allowance_total"), of("charge_total").unwrap_or_default());
+        let taken_off = allowances.unwrap_or_default().abs();
+        let after = net.saturating_sub(taken_off).saturating_add(charges);
+        let adds_up = |net: Decimal| net.saturating_add(tax) == gross;
+        let of_lines = sum(self.lines.iter().filter_map(|line| line.number("total")));
+        if !self.is_embedded && adds_up(net) && of("line_total").unwrap_or(of_lines) == net {
+            self.header.retain(|name, _| !matches!(name.as_str(), "allowance_total" | "charge_total"));
+        }
+        if self.is_embedded || adds_up(net) || !adds_up(after) {
+            return;
+        }
+        let term = |name: &str| terms::header(name).map(|term| term.number.to_owned());
+        if let Some(mut subtotal) = self.header.remove("net_total") {
+            subtotal.term = term("line_total");
+            self.header.entry("line_total".to_owned()).or_insert(subtotal);
+        }
+        if let Some(field) = self.header.get_mut("allowance_total") {
+            field.value.typed = Typed::Number(taken_off);
         }
     }
 

@@ -1,7 +1,8 @@
 //! The generic mapping on invoices that no mapping was written for: one page each in several languages and designs.
 
 use crate::paper::{Paper, cells, value};
-use ode_extract::{Choice, Extraction, Registry, extract};
+use ode_extract::learn::{Lesson, learn};
+use ode_extract::{Choice, Extraction, Options, Registry, Severity, extract};
 
 fn read(paper: Paper) -> Extraction {
     let extraction =
@@ -279,4 +280,94 @@ fn a_word_of_a_name_over_the_table_heads_no_column() {
     let extraction = read(paper);
     let lines = cells(&extraction, "lines", &["name", "quantity", "unit_price", "total"]);
     assert_eq!(lines, [["Hospedagem (12 meses)", "12", "49.90", "598.80"]]);
+}
+
+/// An invoice over 600.00 and 400.00 with these rows under its lines.
+fn with_sums(rows: &[(&str, &str)]) -> Paper {
+    let mut paper = Paper::new()
+        .title(40.0, 30.0, "Harbor Print Works Ltd", 14.0)
+        .text(40.0, 46.0, "1 Dock Road, Hull")
+        .text(350.0, 30.0, "Invoice No: HP-17")
+        .text(350.0, 43.0, "Invoice Date: 7 March 2025")
+        .text(40.0, 100.0, "Bill to: Kite & Co");
+    let lines = [
+        ["Description", "Qty", "Price", "Amount"],
+        ["Leaflets", "1000", "0.60", "600.00"],
+        ["Posters", "100", "4.00", "400.00"],
+    ];
+    for (at, [name, quantity, price, total]) in lines.into_iter().enumerate() {
+        let y = 170.0 + 16.0 * at as f32;
+        paper =
+            paper.text(40.0, y, name).right(330.0, y, quantity).right(430.0, y, price).right(560.0, y, total);
+    }
+    for (at, (label, amount)) in rows.iter().enumerate() {
+        let y = 240.0 + 14.0 * at as f32;
+        paper = paper.text(360.0, y, label).right(560.0, y, &format!("GBP {amount}"));
+    }
+    paper
+}
+
+/// Codes of what should be looked at.
+fn flags(extraction: &Extraction) -> Vec<&'static str> {
+    let findings = extraction.record.findings.iter().filter(|finding| finding.severity >= Severity::Review);
+    findings.map(|finding| finding.code.as_str()).collect()
+}
+
+#[test]
+fn sums_that_are_wrong_are_flagged_also_where_the_tax_is_labelled_with_its_rate() {
+    fn expect(rows: &[(&str, &str)], expected: &[&str]) {
+        assert_eq!(flags(&read(with_sums(rows))), expected, "{rows:?}");
+    }
+    let net = ("Subtotal", "1,000.00");
+    expect(&[net, ("VAT 20%", "200.00"), ("Total", "1,200.00")], &[]);
+    expect(&[net, ("VAT 20%", "200.00"), ("Total", "1,300.00")], &["TOTAL_MISMATCH"]);
+    expect(&[net, ("VAT (20%)", "150.00"), ("Total", "1,150.00")], &["TAX_RATE_MISMATCH"]);
+    expect(&[net, ("Total", "1,200.00")], &["FIELD_MISSING"]);
+    expect(&[net, ("Shipping", "25.00"), ("Tax", "80.00"), ("Total", "1,105.00")], &[]);
+    expect(&[net, ("Discount", "-100.00"), ("Tax", "72.00"), ("Total", "972.00")], &[]);
+    expect(
+        &[net, ("Discount (10%)", "100.00"), ("Tax", "72.00"), ("Total", "1,072.00")],
+        &["TOTAL_MISMATCH"],
+    );
+}
+
+#[test]
+fn taxes_of_several_rates_add_up_and_an_instalment_is_not_the_total() {
+    let rows = [
+        ("Total excl. VAT", "1,000.00"),
+        ("VAT 5%", "20.00"),
+        ("VAT 20% on 600.00", "120.00"),
+        ("Total incl. VAT", "1,140.00"),
+        ("Deposit paid", "-500.00"),
+        ("Amount due", "640.00"),
+    ];
+    let extraction = read(with_sums(&rows));
+    assert!(flags(&extraction).is_empty(), "{:?}", extraction.record.findings);
+    check(
+        &extraction,
+        &[
+            ("net_total", "1000.00"),
+            ("tax_total", "140.00"),
+            ("gross_total", "1140.00"),
+            ("payable", "640.00"),
+        ],
+    );
+    assert_eq!(cells(&extraction, "vat", &["rate", "amount"]), [["5", "20.00"], ["20", "120.00"]]);
+}
+
+#[test]
+fn what_cannot_be_learned_stays_blank_instead_of_wrong() {
+    let rows = [("Subtotal", "1,000.00"), ("VAT 20%", "200.00"), ("Total", "1,200.00")];
+    let document = with_sums(&rows).document();
+    let expected = serde_json::json!({ "invoice_number": "HP-17", "gross_total": "999.99" });
+    let lesson = Lesson { document: &document, file: "a.pdf", expected: &expected, name: "learned" };
+    let learned = learn(lesson, &Registry::shipped()).expect("the number can be learned");
+    assert_eq!(learned.missed, ["gross_total"]);
+
+    let folder = tempfile::tempdir().expect("a folder for the mapping");
+    std::fs::write(folder.path().join("learned.toml"), &learned.text).expect("the mapping is written");
+    let options = Options { folder: Some(folder.path().to_owned()), ..Options::default() };
+    let registry = Registry::new(options).unwrap_or_else(|errors| panic!("{errors:?}\n{}", learned.text));
+    let extraction = extract(&document, &registry, Choice::Named("learned_v1")).expect("it is read");
+    check(&extraction, &[("invoice_number", "HP-17"), ("gross_total", ""), ("net_total", "1000.00")]);
 }

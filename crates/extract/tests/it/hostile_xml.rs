@@ -143,3 +143,18 @@ fn a_broken_invoice_is_a_finding_and_the_next_one_is_used() {
         "The attachment factur-x.xml has the name of an invoice but is none that we know."
     );
 }
+
+#[test]
+fn the_sums_of_an_invoice_inside_a_document_are_checked() {
+    let sums = "<InvoiceCurrencyCode>EUR</InvoiceCurrencyCode><SpecifiedTradeSettlementHeaderMonetarySummation>\
+                <TaxBasisTotalAmount>398.00</TaxBasisTotalAmount><TaxTotalAmount currencyID=\"EUR\">39.86</TaxTotalAmount>\
+                <GrandTotalAmount>537.86</GrandTotalAmount></SpecifiedTradeSettlementHeaderMonetarySummation>";
+    let settlement = format!(
+        "<SupplyChainTradeTransaction><ApplicableHeaderTradeSettlement>{sums}</ApplicableHeaderTradeSettlement>\
+         </SupplyChainTradeTransaction>"
+    );
+    let document = invoice("1").replace("</ExchangedDocument>", &format!("</ExchangedDocument>{settlement}"));
+    let record = embedded::read("factur-x.xml", document.as_bytes()).unwrap().record;
+    let codes: Vec<&str> = record.findings.iter().map(|finding| finding.code.as_str()).collect();
+    assert!(codes.contains(&"TOTAL_MISMATCH"), "{codes:?}");
+}

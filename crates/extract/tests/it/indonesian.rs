@@ -147,3 +147,45 @@ fn jumlah_is_the_quantity_where_another_column_has_the_total_and_the_total_where
         );
     }
 }
+
+#[test]
+fn rows_of_sums_are_no_lines_and_parties_side_by_side_keep_their_numbers() {
+    let paper = Paper::new()
+        .title(250.0, 30.0, "INVOICE", 16.0)
+        .text(40.0, 110.0, "Dari")
+        .text(320.0, 110.0, "Untuk")
+        .text(40.0, 123.0, "PT Mitra Digital Solusindo")
+        .text(320.0, 123.0, "PT Bank Harapan Tbk")
+        .text(40.0, 136.0, "NPWP 0712345678012000")
+        .text(320.0, 136.0, "NPWP 0012345678091000")
+        .text(40.0, 60.0, "No : 045/MDS/V/2025")
+        .text(320.0, 60.0, "Due Date / Jatuh Tempo : 4 Juni 2025")
+        .text(40.0, 73.0, "Tanggal : 5 Mei 2025");
+    let paper = row(paper, 170.0, ["", "Deskripsi", "Kuantitas", "Harga", "Total"]);
+    let paper = row(paper, 186.0, ["", "Lisensi", "10", "Rp 1.200.000", "Rp 12.000.000"]);
+    let paper = row(paper, 202.0, ["", "Pelatihan (2 hari)", "2", "Rp 3.000.000", "Rp 6.000.000"])
+        .text(350.0, 230.0, "Jumlah")
+        .right(550.0, 230.0, "Rp 18.000.000")
+        .text(350.0, 244.0, "PPN 11%")
+        .right(550.0, 244.0, "Rp 1.980.000")
+        .text(350.0, 258.0, "Total")
+        .right(550.0, 258.0, "Rp 19.980.000");
+    let extraction = check(
+        paper,
+        &[
+            ("invoice_number", "045/MDS/V/2025"),
+            ("due_date", "2025-06-04"),
+            ("seller_name", "PT Mitra Digital Solusindo"),
+            ("seller_vat_id", "0712345678012000"),
+            ("buyer_name", "PT Bank Harapan Tbk"),
+            ("buyer_vat_id", "0012345678091000"),
+            ("net_total", "18000000"),
+            ("tax_total", "1980000"),
+            ("gross_total", "19980000"),
+        ],
+    );
+    assert_eq!(
+        cells(&extraction, "lines", &["id", "name", "total"]),
+        [["", "Lisensi", "12000000"], ["", "Pelatihan (2 hari)", "6000000"]]
+    );
+}
