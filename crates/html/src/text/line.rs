@@ -130,6 +130,8 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [O
     let from_right = letters().filter(|letter| is_leftward_letter(*letter)).count();
     let is_from_right =
         from_right * 2 > letters().filter(|letter| letter.is_alphabetic()).count() && from_right > 0;
+    // A glyph that stands for several words has no place of its own in a line that goes both ways.
+    let is_settled = from_right == 0 || !letters().any(char::is_whitespace);
     let mut words: Vec<&[u32]> = traced.words[words].iter().map(Vec::as_slice).collect();
     if !is_from_right && from_right > 0 {
         order_from_right(traced, &mut words);
@@ -161,7 +163,7 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [O
         let is_turned = turn.min(360.0 - turn) > TURN_MAX;
         // A pen that goes back stands on the other side of a letter than a browser's.
         let is_backwards = end < start && (is_from_right || Way::of(&glyph.text) == Way::FromRight);
-        let can_be_text = !is_backwards && !is_turned && !glyph.is_invisible;
+        let can_be_text = is_settled && !is_backwards && !is_turned && !glyph.is_invisible;
         may_be_text[*index as usize] = can_be_text.then_some(stretch);
         marks.push(Mark {
             traced: Some(*index),
