@@ -179,3 +179,26 @@ fn totals_that_do_not_add_up_are_written_as_they_stand() {
         &[("net_total", "630527000"), ("tax_total", "69357970"), ("gross_total", "699928970")],
     );
 }
+
+#[test]
+fn a_subtotal_before_a_discount_is_the_sum_of_the_lines() {
+    let lines = json!([{ "name": "Leaflets", "quantity": "1000", "unit_price": "1", "total": "1000" }]);
+    let fields = json!({ "currency": "USD", "net_total": "1000", "allowance_total": "-100", "tax_total": "72",
+                         "gross_total": "972" });
+    let record = written(fields, lines.clone(), json!([]));
+    expect_header(&record, &[("line_total", "1000"), ("allowance_total", "100"), ("net_total", "900")]);
+    expect_header(&record, &[("tax_total", "72"), ("gross_total", "972"), ("payable", "972")]);
+
+    let fields = json!({ "currency": "USD", "net_total": "1000", "allowance_total": "100", "tax_total": "72",
+                         "gross_total": "1072" });
+    let record = written(fields, lines, json!([]));
+    assert_eq!(of(&record.fields, "allowance_total"), None, "it is part of the price already");
+}
+
+#[test]
+fn taxes_that_two_authorities_take_of_the_same_are_one() {
+    let fields = json!({ "currency": "INR", "net_total": "1000", "tax_total": "50", "gross_total": "1050" });
+    let vat = json!([{ "rate": "2.5", "amount": "25" }, { "rate": "2.5", "amount": "25" }]);
+    let record = written(fields, json!([]), vat);
+    expect(&record, "vat", &["rate", "basis", "amount"], &[&["5", "1000", "50"]]);
+}

@@ -83,6 +83,7 @@ fn a_scan_is_read_and_says_so() {
         ran.stderr.contains("Page 1 was read by OCR.") && ran.stderr.contains("(PAGE_READ_BY_OCR)"),
         "{ran:?}"
     );
+    assert!(ran.stdout.contains("code=\"PAGE_READ_BY_OCR\""), "the result itself says so: {ran:?}");
 
     desk.ok(["convert", "a.pdf", "--provenance", "own.json"]);
     let (scanned, own) = (place(&desk.read("places.json")), place(&desk.read("own.json")));

@@ -6,7 +6,7 @@ use super::study::study;
 use ode_child::Failure;
 use ode_child::child::Reporter;
 use ode_extract::registry::ShadowReport;
-use ode_extract::write::{Format, Provenance, not_an_invoice, provenance, write};
+use ode_extract::write::{Format, Provenance, Written, not_an_invoice, provenance, write};
 use ode_extract::{
     Choice, ExtractError, Extraction, FindingCode, Record, Registry, Severity, compare, embedded, extract,
 };
@@ -23,8 +23,8 @@ pub(super) const PROVENANCE: &str = "provenance";
 fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converted, Failure> {
     let document = &reading.document;
     if ask.to == To::Text {
-        let summary =
-            Summary { pages: document.pages.len(), findings: warned(reading), ..Summary::default() };
+        let findings = warned(reading).into_iter().map(told_finding).collect();
+        let summary = Summary { pages: document.pages.len(), findings, ..Summary::default() };
         return Ok(Converted { document: document.to_text().into_bytes(), provenance: None, summary });
     }
     let choice = ask.mapping.as_deref().map_or(Choice::Auto, Choice::Named);
@@ -33,12 +33,13 @@ fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converte
         scans::doubt(&mut page.record, document);
         page
     });
-    let (found, mut findings) = match attached {
+    let (found, mut noticed) = match attached {
         Some(attached) => (attached.invoice, attached.findings),
         None => (None, Vec::new()),
     };
+    noticed.extend(warned(reading));
     let shadows = page.as_ref().map(shadows).unwrap_or_default();
-    let mut converted = match (found, page) {
+    let (record, written) = match (found, page) {
         (Some(mut invoice), page) => {
             match page {
                 Ok(page) => {
@@ -49,54 +50,49 @@ fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converte
                 // What the file says is not doubted because the page cannot be read; a name that is wrong is.
                 Err(error) => mapping_exists(error, reading)?,
             }
+            invoice.record.findings.extend(noticed);
             let written = invoice.write(format(ask), shown(ask));
-            findings.extend(written.findings);
-            findings.extend(invoice.record.findings.iter().cloned());
-            told(document, ask, &invoice.record, written.bytes)
+            (invoice.record, written)
         }
         (None, page) => {
-            let page = page.map_err(|error| unmapped(error, reading))?;
+            let mut page = page.map_err(|error| unmapped(error, reading))?;
             if matches!(format(ask), Format::Ubl | Format::Cii)
                 && let Some(finding) = not_an_invoice(&page.record)
             {
                 return Err(failed(ErrorCode::NoMapping, finding.message));
             }
+            page.record.findings.extend(noticed);
             let written = write(&page.record, format(ask), shown(ask));
-            findings.extend(page.record.findings.iter().cloned());
-            findings.extend(written.findings);
-            told(document, ask, &page.record, written.bytes)
+            (page.record, written)
         }
     };
+    let mut converted = told(document, ask, record, written);
     converted.summary.shadows = shadows;
-    Ok(with_findings(converted, reading, findings))
+    Ok(converted)
 }
 
-/// A conversion's answer, before its findings.
-fn told(document: &Document, ask: &Ask, record: &Record, written: Vec<u8>) -> Converted {
-    let summary =
-        Summary { source: record.source.clone(), pages: document.pages.len(), ..Summary::default() };
-    Converted {
-        document: written,
-        provenance: (ask.places != Places::Untold).then(|| provenance(record)),
-        summary,
-    }
-}
-
-fn with_findings(
-    mut converted: Converted,
-    reading: &Reading,
-    findings: Vec<ode_extract::Finding>,
-) -> Converted {
-    let mut findings = findings;
+/// A conversion's answer. Its findings are those of the record, which our own formats hold too, and of the writer.
+fn told(document: &Document, ask: &Ask, record: Record, written: Written) -> Converted {
+    let provenance = (ask.places != Places::Untold).then(|| provenance(&record));
+    let mut findings = record.findings;
+    findings.extend(written.findings);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    let told = findings.into_iter().map(|finding| Finding {
+    let summary = Summary {
+        source: record.source,
+        pages: document.pages.len(),
+        findings: findings.into_iter().map(told_finding).collect(),
+        shadows: Vec::new(),
+    };
+    Converted { document: written.bytes, provenance, summary }
+}
+
+fn told_finding(finding: ode_extract::Finding) -> Finding {
+    Finding {
         severity: severity(finding.severity).to_owned(),
         code: finding.code.to_string(),
         field: finding.field,
         message: finding.message,
-    });
-    converted.summary.findings = told.chain(warned(reading)).collect();
-    converted
+    }
 }
 
 fn severity(severity: Severity) -> &'static str {
@@ -108,10 +104,10 @@ fn severity(severity: Severity) -> &'static str {
 }
 
 /// What the reader had to leave out, and what came from OCR.
-fn warned(reading: &Reading) -> Vec<Finding> {
-    let warning = |message: &String| Finding {
-        severity: "review".into(),
-        code: FindingCode::DocumentDamaged.to_string(),
+fn warned(reading: &Reading) -> Vec<ode_extract::Finding> {
+    let warning = |message: &String| ode_extract::Finding {
+        severity: Severity::Review,
+        code: FindingCode::DocumentDamaged,
         field: None,
         message: message.clone(),
     };

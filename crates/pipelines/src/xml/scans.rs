@@ -1,9 +1,9 @@
 //! Scans inside the child: which pages they are, what is said about them, and how sure a value from them is.
 
-use super::ask::{Finding, Scans, Unread};
+use super::ask::{Scans, Unread};
 use super::hocr;
 use ode_extract::record::Value;
-use ode_extract::{Place, Record};
+use ode_extract::{Finding, FindingCode, Place, Record, Severity};
 use ode_pdf::{Document, Recognised, Rect, Refusal};
 
 /// A document with what OCR has read of it.
@@ -53,11 +53,9 @@ pub(super) fn unread_pages(document: &Document) -> Vec<u32> {
 /// What a person should know about the scans: which were read by OCR, and which were not and why.
 pub(super) fn findings(reading: &Reading) -> Vec<Finding> {
     let Reading { document, read, unread } = reading;
-    let finding = |code: &str, message: String| Finding {
-        severity: "review".into(),
-        code: code.into(),
-        field: None,
-        message,
+    let finding = |code: FindingCode, message: String| {
+        let severity = if code == FindingCode::PageWithoutText { Severity::Info } else { Severity::Review };
+        Finding { severity, code, field: None, message }
     };
     let by_ocr = document.pages.iter().filter(|page| page.is_recognised()).map(|page| page.number);
     let by_ocr: Vec<u32> = by_ocr.collect();
@@ -68,15 +66,15 @@ pub(super) fn findings(reading: &Reading) -> Vec<Finding> {
     if !by_ocr.is_empty() {
         let message =
             format!("{} read by OCR. Compare what matters with the page.", pages(&by_ocr, "was", "were"));
-        findings.push(finding("PAGE_READ_BY_OCR", message));
+        findings.push(finding(FindingCode::PageReadByOcr, message));
     }
     if !empty.is_empty() {
         let message = format!("{} a picture in which OCR found no text.", pages(&empty, "is", "are each"));
-        findings.push(Finding { severity: "info".into(), ..finding("PAGE_WITHOUT_TEXT", message) });
+        findings.push(finding(FindingCode::PageWithoutText, message));
     }
     if let Some(unread) = unread.filter(|_| !left.is_empty()) {
         let message = format!("{} a scan and not read: {}", pages(&left, "is", "are each"), why(unread));
-        findings.push(finding("PAGE_NOT_READ", message));
+        findings.push(finding(FindingCode::PageNotRead, message));
     }
     findings
 }

@@ -21,6 +21,7 @@ const RATES_MAX: usize = 100;
 pub(super) fn complete(invoice: &mut Invoice) {
     // An amount alone belongs to no rate; it was something else that stood under the table.
     invoice.vat.retain(|row| row.number("rate").is_some() || row.number("basis").is_some());
+    join_taxes(invoice);
     rates_of_lines(invoice);
     assign_rates(invoice);
     if invoice.vat.is_empty() {
@@ -34,6 +35,25 @@ pub(super) fn complete(invoice: &mut Invoice) {
     merge_rows(invoice);
     explain_difference(invoice);
     follow_lines(invoice);
+}
+
+/// How far a tax may be off its rate of the net total by rounding.
+const TAX_SLACK: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
+
+/// Taxes of several authorities that are each taken of the whole net total, such as CGST and SGST, are one to the standard.
+fn join_taxes(invoice: &mut Invoice) {
+    let Some(net) = invoice.header.number("net_total") else { return };
+    let taxes: Option<Vec<(Decimal, Decimal)>> =
+        invoice.vat.iter().map(|row| Some((row.number("rate")?, row.number("amount")?))).collect();
+    let Some(taxes) = taxes.filter(|taxes| taxes.len() > 1) else { return };
+    let is_of_net = |(rate, tax): &(Decimal, Decimal)| {
+        share(net, *rate).saturating_sub(*tax).abs() <= TAX_SLACK && !rate.is_zero()
+    };
+    let is_stated = invoice.vat.iter().any(|row| row.number("basis").is_some());
+    if !is_stated && taxes.iter().all(is_of_net) {
+        let (rates, amounts): (Vec<Decimal>, Vec<Decimal>) = taxes.into_iter().unzip();
+        invoice.vat = vec![tax_row(sum(rates), net, sum(amounts))];
+    }
 }
 
 /// A line without a rate has the only rate there is.
