@@ -37,7 +37,7 @@ enum Command {
     /// Run only the gateway: PDFs in over HTTP, XML out, with no database
     #[command(after_long_help = commands::gateway::EXAMPLES)]
     Gateway(commands::gateway::Gateway),
-    /// Convert PDFs to XML, JSON or text here and now
+    /// Convert PDFs to XML, JSON, text or HTML here and now
     #[command(after_long_help = commands::convert::EXAMPLES)]
     Convert(commands::convert::Convert),
     /// Look at mappings, try them, and make new ones
