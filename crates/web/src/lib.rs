@@ -28,6 +28,7 @@ mod service;
 mod session;
 mod site;
 mod upload;
+mod values;
 mod view;
 mod watch;
 

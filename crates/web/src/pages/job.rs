@@ -81,10 +81,11 @@ pub(super) async fn show(
     let job = jobs::find(&app, &caller, &id).await?;
     let (events, checks) = (app.store.events(job.id).await?, app.store.checks(job.id).await?);
     let revised = app.store.revisions(job.id).await?;
-    let values = match job.phase {
-        Phase::Done => values::of(&app, job.id, &revised).await?,
-        Phase::Held | Phase::Ready | Phase::Running | Phase::Failed | Phase::Cancelled => Vec::new(),
+    let said = match job.phase {
+        Phase::Done => crate::values::of(&app, job.id).await?,
+        Phase::Held | Phase::Ready | Phase::Running | Phase::Failed | Phase::Cancelled => None,
     };
+    let values = said.map(|said| values::listed(said, &revised)).unwrap_or_default();
     let view = jobs::shown(&app, job).await?;
     super::draw(&Page {
         // This is where one reviews it.

@@ -15,6 +15,7 @@ use uuid::Uuid;
 on_both!(
     a_value_is_corrected_and_exported_with_its_place,
     a_correction_that_says_nothing_is_refused,
+    a_correction_of_what_was_never_read_is_refused,
     the_page_corrects_a_value_with_a_plain_form,
     what_was_found_out_is_told_by_the_api_and_the_page,
     a_file_that_waits_for_its_next_try_says_why_and_until_when,
@@ -108,10 +109,24 @@ fn a_correction_that_says_nothing_is_refused(ode: &Ode) {
     assert_eq!(browser.get(&address).json(), json!({ "revisions": [] }));
 }
 
+fn a_correction_of_what_was_never_read_is_refused(ode: &Ode) {
+    let (_serving, browser, id) = converted(ode);
+    let address = format!("/api/jobs/{id}/revisions");
+    let send = |body: &str| browser.send("POST", &address, JSON, body.as_bytes());
+    let unknown = send(r#"{"field":"nosuchfield","after":"1"}"#);
+    unknown.assert_problem(400, "INVALID");
+    assert_told(&unknown.body, &["There is no field nosuchfield.", "invoice_number, lines.*.total"]);
+    let stale = send(r#"{"field":"lines.0.total","before":"99.00","after":"11.00"}"#);
+    stale.assert_problem(409, "CONFLICT");
+    assert_told(&stale.body, &[r#"was read as \"10.00\""#]);
+    assert_eq!(ode.ok(["export", "training"]), "");
+    assert_eq!(send(r#"{"field":"due_date","after":"2026-12-01"}"#).code(), 201, "a value that was missed");
+}
+
 fn the_page_corrects_a_value_with_a_plain_form(ode: &Ode) {
     let (_serving, browser, id) = converted(ode);
     let shown = page(&browser, &format!("/jobs/{id}"));
-    assert_told(&shown, &["What was read", "invoice number", "INV-1", "lines 1: total", "10.00"]);
+    assert_told(&shown, &["What was read", "invoice number", "INV-1", "line 1: total", "10.00"]);
     let form = b"field=lines.0.total&before=10.00&after=1+1.00%26&page=1&box=10.0+20.5+60.0+30.0";
     let answer = browser.send("POST", &format!("/jobs/{id}/revisions"), URLENCODED, form);
     assert_eq!((answer.code(), answer.header("location")), (303, format!("/jobs/{id}#values").as_str()));
