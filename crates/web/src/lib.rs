@@ -2,6 +2,7 @@
 //!
 //! A route reads and writes through the store and never runs a pipeline.
 
+mod again;
 mod caller;
 mod connections;
 mod door;

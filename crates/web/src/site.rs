@@ -12,8 +12,8 @@ use crate::service::ServiceSettings;
 use crate::session::Signer;
 use crate::watch::Watcher;
 use crate::{
-    caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, review, scripts,
-    service, upload,
+    again, caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, review,
+    scripts, service, upload,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -235,6 +235,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/jobs/{id}/download", get(download::download))
         .route("/api/jobs/{id}/link", post(download::link))
         .route("/api/jobs/{id}/retry", post(jobs::retry))
+        .route("/api/jobs/{id}/convert", post(again::convert))
         .route("/api/jobs/{id}/cancel", post(jobs::cancel))
         .route("/api/jobs/{id}/stop", post(jobs::stop))
         .route("/api/stream", get(live::stream))

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use ode_job::estimate::TimeLeft;
-use ode_job::{ErrorCode, EventRecord, JobId, JobRecord, Phase, State};
+use ode_job::{ErrorCode, EventRecord, JobId, JobRecord, Phase, Pipeline, State};
 use ode_store::OwnedJob;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -146,6 +146,9 @@ pub(crate) struct Links {
     /// Tries it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry: Option<String>,
+    /// Converts its document once more, with another mapping or in another form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    convert: Option<String>,
     /// Calls it off.
     #[serde(skip_serializing_if = "Option::is_none")]
     cancel: Option<String>,
@@ -185,6 +188,14 @@ pub(crate) fn why_no_retry(job: &OwnedJob) -> Option<ErrorCode> {
     }
 }
 
+/// Whether another mapping may make something of a document: it is there, and can be read at all.
+fn may_convert(job: &OwnedJob) -> bool {
+    match job.record.phase {
+        Phase::Failed => why_no_retry(job).is_none(),
+        Phase::Held | Phase::Ready | Phase::Running | Phase::Done | Phase::Cancelled => job.has_source(),
+    }
+}
+
 /// What a page calls a state.
 fn label(state: State) -> &'static str {
     match state {
@@ -201,6 +212,11 @@ impl JobView {
     /// Whether trying it again may help.
     pub(crate) fn can_retry(&self) -> bool {
         self.links.retry.is_some()
+    }
+
+    /// Whether its document can be converted once more.
+    pub(crate) fn can_convert(&self) -> bool {
+        self.links.convert.is_some()
     }
 
     /// Whether it can be removed now.
@@ -282,6 +298,8 @@ fn links(job: &OwnedJob) -> Links {
     let when = |is_so: bool, what: &str| is_so.then(|| of(what));
     let (is_waiting, is_running) =
         (matches!(record.phase, Phase::Ready | Phase::Held), record.phase == Phase::Running);
+    let has_ended = !is_waiting && !is_running;
+    let is_convertible = has_ended && record.pipeline == Pipeline::Xml && may_convert(job);
     Links {
         job: of(""),
         events: of("/events"),
@@ -289,9 +307,10 @@ fn links(job: &OwnedJob) -> Links {
         revisions: when(record.phase == Phase::Done, "/revisions"),
         download: when(record.phase == Phase::Done && job.has_result(), "/download"),
         retry: when(record.phase == Phase::Failed && why_no_retry(job).is_none(), "/retry"),
+        convert: when(is_convertible, "/convert"),
         cancel: when(is_waiting, "/cancel"),
         stop: when(is_running, "/stop"),
-        delete: when(!is_waiting && !is_running, ""),
+        delete: when(has_ended, ""),
     }
 }
 

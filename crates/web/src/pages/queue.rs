@@ -1,5 +1,6 @@
 //! The queue: send files, see what becomes of them, fetch what they became.
 
+use super::choices::Choices;
 use super::row::Row;
 use super::words;
 use crate::App;
@@ -26,7 +27,7 @@ struct Queue {
     paused: Option<String>,
     waits: Option<&'static str>,
     limit: String,
-    mappings: Vec<Mapping>,
+    choices: Choices,
     active: i64,
     filters: Vec<Filter>,
     rows: Vec<Row>,
@@ -39,13 +40,6 @@ struct Queue {
 struct Notice {
     name: String,
     detail: String,
-}
-
-struct Mapping {
-    name: String,
-    label: String,
-    about: String,
-    is_chosen: bool,
 }
 
 struct Filter {
@@ -126,7 +120,7 @@ async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> 
         paused,
         waits: jobs::notice(app, page.active_count).await?,
         limit: words::size(i64::try_from(app.settings.upload_bytes_max).unwrap_or(i64::MAX)),
-        mappings: mappings(app),
+        choices: Choices::new(app, &app.settings.mapping_default, ""),
         active: page.active_count,
         filters: filters(show),
         rows,
@@ -138,19 +132,6 @@ async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> 
         first: before.map(|_| link(show, None)),
         next: page.next_cursor.map(|cursor| link(show, Some(cursor.to_string()))),
     })
-}
-
-fn mappings(app: &App) -> Vec<Mapping> {
-    let chosen = &app.settings.mapping_default;
-    let names = app.settings.mappings.iter();
-    names
-        .map(|(name, about)| Mapping {
-            name: name.clone(),
-            label: if name == "auto" { "Whichever fits (auto)".into() } else { name.clone() },
-            about: about.clone(),
-            is_chosen: name == chosen,
-        })
-        .collect()
 }
 
 fn filters(show: &str) -> Vec<Filter> {
