@@ -190,8 +190,7 @@ async function show(id) {
 function post(file, line) {
   return new Promise((done) => {
     const form = new FormData();
-    const mapping = $("mapping");
-    if (mapping) form.append("mapping", mapping.value);
+    for (const choice of choices()) form.append(choice.name, choice.value);
     form.append("file", file);
     const request = new XMLHttpRequest();
     line.stop = () => request.abort();
@@ -260,6 +259,20 @@ function lineFor(file) {
   return line;
 }
 
+// ---- What was chosen stays chosen, in this browser.
+const choices = () => ["mapping", "output"].map($).filter(Boolean);
+function remember() {
+  for (const choice of choices()) {
+    try {
+      const kept = localStorage.getItem(choice.id);
+      if (kept !== null && [...choice.options].some((option) => option.value === kept)) choice.value = kept;
+      choice.addEventListener("change", () => localStorage.setItem(choice.id, choice.value));
+    } catch {
+      // A browser that keeps nothing offers what the server offers.
+    }
+  }
+}
+
 function dropping() {
   const form = $("upload");
   const files = $("files");
@@ -319,7 +332,10 @@ function times(root = document) {
 }
 
 times();
-if ($("upload")) dropping();
+if ($("upload")) {
+  remember();
+  dropping();
+}
 if ($("queue")) {
   deeds();
   follow();

@@ -2,6 +2,7 @@
 //!
 //! A route reads and writes through the store and never runs a pipeline.
 
+mod again;
 mod caller;
 mod connections;
 mod door;
@@ -31,6 +32,7 @@ mod session;
 mod sign_in;
 mod site;
 mod upload;
+mod values;
 mod view;
 mod watch;
 

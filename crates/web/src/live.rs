@@ -100,8 +100,45 @@ pub(crate) struct Hub {
 #[derive(Debug)]
 struct Room {
     listeners: HashMap<Owner, broadcast::Sender<Said>>,
-    recent: VecDeque<(Owner, Said)>,
+    recent: VecDeque<(Owner, Kept)>,
     attended_until: Instant,
+}
+
+/// What is kept for somebody who comes back.
+#[derive(Debug)]
+enum Kept {
+    /// This was said to them, or begins what is said.
+    Said(Said),
+    /// From here on nobody of theirs listened, so that what happened is in the journal only.
+    Gap,
+}
+
+impl Room {
+    fn keep(&mut self, owner: Owner, kept: Kept) {
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((owner, kept));
+    }
+
+    /// What somebody missed who heard everything up to the line `last`.
+    fn missed(&self, owner: Owner, last: i64) -> Missed {
+        let theirs = self.recent.iter().filter(|(to, _)| *to == owner);
+        let theirs: Vec<Option<&Said>> = theirs
+            .map(|(_, kept)| match kept {
+                Kept::Said(said) => Some(said),
+                Kept::Gap => None,
+            })
+            .collect();
+        let is_last = |said: &Option<&Said>| said.is_some_and(|said| said.seq == Some(last));
+        let until = theirs.iter().rposition(is_last).map_or(0, |at| at + 1);
+        let (heard, since) = theirs.split_at(until);
+        let lines = since.iter().map(|said| said.map(|said| said.text.clone()));
+        match lines.collect() {
+            Some(lines) if until > 0 => Missed::Lines(lines),
+            _ => Missed::Unknown { heard: heard.iter().filter_map(|said| (*said)?.seq).collect() },
+        }
+    }
 }
 
 impl Default for Hub {
@@ -112,9 +149,17 @@ impl Default for Hub {
     }
 }
 
-/// What somebody who begins to listen gets: what was said since a line, where that is known, and what is said next.
+/// What was said since somebody heard a line.
+enum Missed {
+    /// This.
+    Lines(Vec<Bytes>),
+    /// Only the journal knows, in which they heard these already.
+    Unknown { heard: HashSet<i64> },
+}
+
+/// What somebody who begins to listen gets: what was said since the line they name, and what is said next.
 struct Seat {
-    missed: Option<Vec<Bytes>>,
+    missed: Missed,
     receiver: broadcast::Receiver<Said>,
 }
 
@@ -129,8 +174,9 @@ impl Hub {
         self.awake.notify_one();
     }
 
-    /// Begins to listen, after the line `last` if there was one. Nothing is said in between: it is one step.
-    fn listen(&self, owner: Owner, last: Option<i64>) -> Result<Seat, Problem> {
+    /// Begins to listen, after the line `last` if there was one, else at `begins`. Nothing is said in between: it is one
+    /// step.
+    fn listen(&self, owner: Owner, last: Option<i64>, begins: i64) -> Result<Seat, Problem> {
         let mut room = self.room();
         let sender = room.listeners.entry(owner).or_insert_with(|| broadcast::channel(WAITING_MAX).0);
         if sender.receiver_count() >= STREAMS_MAX {
@@ -138,10 +184,13 @@ impl Hub {
             return Err(Problem::new(ErrorCode::RateLimited, detail).after(KEEP_ALIVE));
         }
         let receiver = sender.subscribe();
-        let is_last = |(to, said): &(Owner, Said)| *to == owner && said.seq == last;
-        let at = last.and_then(|_| room.recent.iter().rposition(is_last));
-        let after = |at| room.recent.iter().skip(at + 1).filter(|(to, _)| *to == owner);
-        let missed = at.map(|at| after(at).map(|(_, said)| said.text.clone()).collect());
+        let missed = match last {
+            Some(last) => room.missed(owner, last),
+            None => {
+                room.keep(owner, Kept::Said(Said { seq: Some(begins), text: Bytes::new() }));
+                Missed::Lines(Vec::new())
+            }
+        };
         self.awake.notify_one();
         Ok(Seat { missed, receiver })
     }
@@ -163,10 +212,7 @@ impl Hub {
             // Nobody may be there any more; it is kept for when they are back.
             let _ = sender.send(said.clone());
         }
-        if room.recent.len() == RECENT_MAX {
-            room.recent.pop_front();
-        }
-        room.recent.push_back((owner, said));
+        room.keep(owner, Kept::Said(said));
     }
 
     /// Tells one owner to read the list again: something happened that is no part of any history.
@@ -189,12 +235,16 @@ impl Hub {
     /// How soon to look again, if at all.
     fn pace(&self) -> Option<Duration> {
         let mut room = self.room();
-        room.listeners.retain(|_, sender| sender.receiver_count() > 0);
+        let is_gone = |(_, sender): &(&Owner, &broadcast::Sender<Said>)| sender.receiver_count() == 0;
+        let gone: Vec<Owner> = room.listeners.iter().filter(is_gone).map(|(owner, _)| *owner).collect();
+        for owner in gone {
+            room.listeners.remove(&owner);
+            room.keep(owner, Kept::Gap);
+        }
         let is_attended = Instant::now() < room.attended_until;
         if room.listeners.is_empty() && !is_attended {
             // In the same step: who comes from now on waits until it is followed again.
             self.following.send_replace(false);
-            room.recent.clear();
             return None;
         }
         Some(if room.listeners.is_empty() { LOOK_SELDOM } else { LOOK_EVERY })
@@ -343,7 +393,8 @@ fn line(entry: &Told, job: &JobView) -> Option<Bytes> {
 ///
 /// `event: job` carries a `JobEvent`; its `id` is where a browser goes on after a break, by itself. `event: ready` comes
 /// first: what happens from then on is told, so read the list after it. `event: resync` says that more happened than
-/// could be told: read the list again. After a break across a restart of the server a line may come twice.
+/// could be told: read the list again. Where another process answers after a break, or the same after a restart, the
+/// lines of the last seconds before it may come twice.
 #[utoipa::path(get, path = "/api/stream", tag = "jobs",
     params(("Last-Event-ID" = Option<String>, Header, description = "The id of the last line that arrived")),
     responses(
@@ -355,9 +406,9 @@ pub(crate) async fn stream(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.trim().parse::<i64>().ok());
-    let seat = app.hub.listen(caller.owner, last)?;
-    app.hub.followed().await?;
     let begins = last.unwrap_or_else(|| app.store.seq_at(Timestamp::now()));
+    let seat = app.hub.listen(caller.owner, last, begins)?;
+    app.hub.followed().await?;
     let ready = format!("retry: {RECONNECT_MILLIS}\nid: {begins}\nevent: ready\ndata: {{}}\n\n");
     let mut listening = Listening {
         first: VecDeque::from([ready.into()]),
@@ -365,10 +416,9 @@ pub(crate) async fn stream(
         receiver: seat.receiver,
         stopping: app.stopping.clone(),
     };
-    match (seat.missed, last) {
-        (Some(missed), _) => listening.first.extend(missed),
-        (None, Some(last)) => listening.catch_up(&app, caller.owner, last).await?,
-        (None, None) => {}
+    match seat.missed {
+        Missed::Lines(missed) => listening.first.extend(missed.into_iter().filter(|line| !line.is_empty())),
+        Missed::Unknown { heard } => listening.catch_up(&app, caller.owner, begins, &heard).await?,
     }
     let body = Body::from_stream(lines(listening));
     let head = [
@@ -396,16 +446,23 @@ fn lines(listening: Listening) -> impl futures_util::Stream<Item = Result<Bytes,
 }
 
 impl Listening {
-    /// Reads from the journal what somebody missed since a line.
-    async fn catch_up(&mut self, app: &App, owner: Owner, last: i64) -> Result<(), Problem> {
+    /// Reads from the journal what somebody missed since a line, besides what they `heard` before it.
+    async fn catch_up(
+        &mut self,
+        app: &App,
+        owner: Owner,
+        last: i64,
+        heard: &HashSet<i64>,
+    ) -> Result<(), Problem> {
         // What was committed late may have a lower number than the line that arrived.
         let now = Timestamp::now();
         let from = last.saturating_sub(app.store.seq_at(now) - app.store.seq_at(now - LAG));
-        let numbers = app.store.told_numbers(from, RECENT_MAX).await?;
+        let mut numbers = app.store.told_numbers(from, RECENT_MAX).await?;
         if numbers.len() == RECENT_MAX {
             self.first.push_back(Bytes::from_static(RESYNC.as_bytes()));
             return Ok(());
         }
+        numbers.retain(|seq| !heard.contains(seq));
         for part in numbers.chunks(ENTRIES_MAX) {
             let told = app.store.told(part).await?;
             let ids: HashSet<JobId> = told.iter().flat_map(|entry| &entry.jobs).copied().collect();
@@ -441,5 +498,60 @@ impl Listening {
                 _ = self.stopping.changed() => return None,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    const OWNER: Owner = Owner::Session(Uuid::nil());
+    const OTHER: Owner = Owner::Session(Uuid::max());
+
+    /// A room where somebody heard the lines 11 and 12, and left.
+    fn left(hub: &Hub) {
+        let seat = hub.listen(OWNER, None, 10).unwrap();
+        for seq in [11, 12] {
+            hub.send(OWNER, Said { seq: Some(seq), text: seq.to_string().into() });
+        }
+        drop(seat);
+    }
+
+    #[track_caller]
+    fn missed(hub: &Hub, last: i64) -> Result<Vec<Bytes>, Vec<i64>> {
+        match hub.listen(OWNER, Some(last), last).unwrap().missed {
+            Missed::Lines(lines) => Ok(lines),
+            Missed::Unknown { heard } => Err(BTreeSet::from_iter(heard).into_iter().collect()),
+        }
+    }
+
+    #[test]
+    fn who_is_back_before_it_was_noticed_gets_what_was_said_since() {
+        let hub = Hub::default();
+        left(&hub);
+        assert_eq!(missed(&hub, 12), Ok(vec![]));
+        assert_eq!(missed(&hub, 11), Ok(vec!["12".into()]));
+        assert_eq!(missed(&hub, 10), Ok(vec!["11".into(), "12".into()]), "where they began");
+        assert_eq!(missed(&hub, 9), Err(vec![]), "nobody was told that");
+    }
+
+    #[test]
+    fn who_listened_alone_gets_what_the_journal_has_besides_what_they_heard() {
+        let hub = Hub::default();
+        left(&hub);
+        assert_eq!(hub.pace(), None, "nobody listens");
+        assert_eq!(missed(&hub, 12), Err(vec![10, 11, 12]));
+        assert_eq!(missed(&hub, 11), Err(vec![10, 11]), "12 may have been lost on its way");
+    }
+
+    #[test]
+    fn while_only_others_listen_nothing_counts_as_told() {
+        let hub = Hub::default();
+        let _others = hub.listen(OTHER, None, 1).unwrap();
+        left(&hub);
+        assert_eq!(hub.pace(), Some(LOOK_EVERY));
+        assert!(!hub.has_listeners(OWNER));
+        assert_eq!(missed(&hub, 12), Err(vec![10, 11, 12]));
     }
 }

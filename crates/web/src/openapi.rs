@@ -1,24 +1,25 @@
 //! The API's own description: OpenAPI 3.1 made from the routes, and a page that shows it.
 
-use crate::problem::ProblemDocument;
+use crate::problem::{ProblemDocument, codes_of};
 use crate::{
-    download, exports, health, jobs, live, maps, orders, print, review, scripts, service, upload, view,
+    again, download, exports, health, jobs, live, maps, orders, print, review, scripts, service, upload, view,
 };
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
+use serde_json::Value;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 use utoipa::OpenApi;
-use utoipa::openapi::RefOr;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{RefOr, Response};
 
 #[derive(OpenApi)]
 #[openapi(
     info(title = "ODE", description = "PDFs in, XML out. Every error is a problem document (RFC 9457) with a stable code.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")),
     paths(upload::upload, jobs::list, jobs::detail, jobs::delete, jobs::events, download::download, download::link, download::by_link,
-        review::checks, review::revisions, review::revise, jobs::retry, jobs::cancel, jobs::stop, live::stream, health::healthz, health::live, health::ready,
+        review::checks, review::revisions, review::revise, jobs::retry, again::convert, jobs::cancel, jobs::stop, live::stream, health::healthz, health::live, health::ready,
         maps::list_user_maps, maps::add_user_map, maps::user_map, maps::change_user_map, maps::delete_user_map,
         print::export, print::preview, maps::list_printable_maps, maps::printable_map, maps::preview,
         print::export_again, print::list, print::detail, print::download, print::retry, print::reprint, orders::order, orders::show, exports::fetch,
@@ -102,12 +103,14 @@ fn describe(api: &utoipa::openapi::OpenApi) -> String {
     let place = |path: &str| ORDER.iter().position(|start| path.starts_with(start)).unwrap_or(ORDER.len());
     let mut paths: Vec<_> = api.paths.paths.iter().collect();
     paths.sort_by_key(|(path, _)| place(path));
+    let schemas = serde_json::to_value(&api.components).expect("the description is always valid JSON");
+    let schemas = &schemas["schemas"];
     for (path, item) in paths {
         let operations =
             [("GET", &item.get), ("POST", &item.post), ("PUT", &item.put), ("DELETE", &item.delete)];
         for (method, operation) in operations {
             if let Some(operation) = operation {
-                describe_operation(&mut page, method, path, operation);
+                describe_operation(&mut page, (method, path), operation, schemas);
             }
         }
     }
@@ -115,7 +118,12 @@ fn describe(api: &utoipa::openapi::OpenApi) -> String {
     page
 }
 
-fn describe_operation(page: &mut String, method: &str, path: &str, operation: &Operation) {
+fn describe_operation(
+    page: &mut String,
+    (method, path): (&str, &str),
+    operation: &Operation,
+    schemas: &Value,
+) {
     let summary = escaped(operation.summary.as_deref().unwrap_or_default());
     // Writing to a String cannot fail.
     let _ = write!(page, "<section>\n<h2><code>{method} {}</code></h2>\n<p>{summary}</p>\n", escaped(path));
@@ -129,19 +137,91 @@ fn describe_operation(page: &mut String, method: &str, path: &str, operation: &O
         RefOr::Ref(_) => None,
     });
     describe_table(page, "Parameters", parameters);
+    let body = serde_json::to_value(&operation.request_body).expect("the description is always valid JSON");
+    for (kind, content) in body["content"].as_object().into_iter().flatten() {
+        let mut rows = Vec::new();
+        list_fields(&mut rows, "", &content["schema"], schemas);
+        if rows.is_empty() {
+            rows.push(("the whole".to_owned(), kind_of(resolved(&content["schema"], schemas), schemas)));
+        }
+        describe_table(page, &format!("Body, as {}", escaped(kind)), rows.into_iter());
+    }
     let answers = operation.responses.responses.iter().map(|(status, response)| {
         let about = match response {
-            RefOr::T(response) => response.description.as_str(),
-            RefOr::Ref(_) => "",
+            RefOr::T(response) if response.description.is_empty() => answered(response),
+            RefOr::T(response) => response.description.clone(),
+            RefOr::Ref(_) => String::new(),
         };
         let code = status.parse::<u16>().ok().and_then(|code| StatusCode::from_u16(code).ok());
         let name = code.and_then(|code| code.canonical_reason()).unwrap_or_default();
-        let is_problem = code.is_some_and(|code| code.is_client_error() || code.is_server_error());
-        let about = if about.is_empty() && is_problem { "A problem document says why." } else { about };
-        (format!("{status} {name}"), about.to_owned())
+        let codes = code.map(codes_of).unwrap_or_default();
+        let about = if codes.is_empty() || !about.starts_with("Problem") {
+            about
+        } else {
+            format!("{about}, with the code {}", codes.join(", "))
+        };
+        (format!("{status} {name}"), about)
     });
     describe_table(page, "Answers", answers);
     page.push_str("</section>\n");
+}
+
+/// What an answer holds, by the name that it has in the description for programs.
+fn answered(response: &Response) -> String {
+    let content = serde_json::to_value(&response.content).expect("the description is always valid JSON");
+    let told = content.as_object().into_iter().flatten().map(|(kind, content)| {
+        let name = content["schema"]["$ref"].as_str().and_then(|address| address.rsplit('/').next());
+        format!("{} as {kind}", name.unwrap_or("A file"))
+    });
+    told.collect::<Vec<_>>().join(", or ")
+}
+
+/// Fields of fields are listed by their paths, down to here; deeper ones are in the description for programs.
+const DOTS_MAX: usize = 2;
+
+/// Lists the fields of what is sent: name or path, then kind, whether it is needed, and what it is.
+fn list_fields(rows: &mut Vec<(String, String)>, within: &str, schema: &Value, schemas: &Value) {
+    let schema = resolved(schema, schemas);
+    let needed: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let found = resolved(field, schemas);
+        let about =
+            [field, found].into_iter().find_map(|told| told["description"].as_str()).unwrap_or_default();
+        let need = if needed.contains(&name.as_str()) { ", needed" } else { "" };
+        rows.push((format!("{within}{name}"), format!("{}{need}. {about}", kind_of(found, schemas))));
+        if within.matches('.').count() < DOTS_MAX {
+            let (inner, mark) =
+                if found["items"].is_object() { (&found["items"], "[]") } else { (found, "") };
+            list_fields(rows, &format!("{within}{name}{mark}."), inner, schemas);
+        }
+    }
+}
+
+/// What a schema leads to: one that is named elsewhere, or the one of several that is a value.
+fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
+    let parts = ["oneOf", "allOf", "anyOf"].into_iter().find_map(|several| schema[several].as_array());
+    let schema = parts.and_then(|parts| parts.iter().find(|part| part["type"] != "null")).unwrap_or(schema);
+    let name = schema["$ref"].as_str().and_then(|address| address.rsplit('/').next());
+    name.map_or(schema, |name| &schemas[name])
+}
+
+/// The kind of a value in words.
+fn kind_of(schema: &Value, schemas: &Value) -> String {
+    if let Some(values) = schema["enum"].as_array() {
+        let values: Vec<String> = values.iter().map(|value| value.to_string().replace('"', "")).collect();
+        return format!("one of {}", values.join(", "));
+    }
+    if schema["items"].is_object() {
+        return format!("list of {}", kind_of(resolved(&schema["items"], schemas), schemas));
+    }
+    let kinds = schema["type"].as_array().map_or(std::slice::from_ref(&schema["type"]), Vec::as_slice);
+    let kind = kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null").unwrap_or("any value");
+    match schema["format"].as_str() {
+        Some("binary") => "file".to_owned(),
+        Some(format) => format!("{kind} ({format})"),
+        None => kind.to_owned(),
+    }
 }
 
 fn describe_table(page: &mut String, title: &str, rows: impl Iterator<Item = (String, String)>) {
@@ -161,4 +241,51 @@ fn describe_table(page: &mut String, title: &str, rows: impl Iterator<Item = (St
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn section(address: &str) -> String {
+        let page = describe(&Api::openapi());
+        let (_, rest) =
+            page.split_once(&format!("<h2><code>{address}</code></h2>")).expect("it is described");
+        rest.split_once("</section>").expect("it ends").0.to_owned()
+    }
+
+    #[track_caller]
+    fn assert_told(address: &str, told: &[&str]) {
+        let section = section(address);
+        for told in told {
+            assert!(section.contains(told), "{told:?} is not told of {address}:\n{section}");
+        }
+    }
+
+    #[test]
+    fn what_is_to_be_sent_is_told_field_by_field() {
+        let row = |name: &str| format!("<code>{name}</code></th><td>");
+        assert_told(
+            "POST /api/upload",
+            &[
+                "Body, as multipart/form-data",
+                &format!("{}list of ", row("file")),
+                ", needed. The PDFs.",
+                &format!("{}string. Which mapping makes the XML", row("mapping")),
+                &row("output"),
+            ],
+        );
+        assert_told(
+            "POST /api/jobs/{id}/convert",
+            &["Body, as application/json", "string, needed. Which mapping"],
+        );
+        assert_told("POST /api/jobs/{id}/revisions", &[&row("before"), "list of number"]);
+    }
+
+    #[test]
+    fn every_status_of_a_problem_names_the_codes_it_comes_with() {
+        assert_told("POST /api/upload", &["NOT_PDF", "TRUNCATED", "ENCRYPTED", "DISK_FULL", "RATE_LIMITED"]);
+        assert_told("GET /api/jobs", &["Problem as application/problem+json, with the code INVALID<"]);
+    }
 }

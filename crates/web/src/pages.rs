@@ -4,6 +4,7 @@
 //! sending them back to a page; the script of the queue page sends the same forms and exchanges what changed.
 
 mod assets;
+mod choices;
 mod job;
 mod maps;
 mod order;
@@ -32,6 +33,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/jobs/{id}", get(job::show))
         .route("/jobs/{id}/view", get(job::view))
         .route("/jobs/{id}/revisions", post(job::revise).layer(DefaultBodyLimit::max(review::BODY_BYTES_MAX)))
+        .route("/jobs/{id}/convert", post(job::convert).layer(DefaultBodyLimit::max(review::BODY_BYTES_MAX)))
         .route("/jobs/{id}/{deed}", get(job::ask).post(job::act))
         .route("/maps", get(maps::show).post(maps::add))
         .route("/maps/{id}/print", post(maps::print))

@@ -322,6 +322,19 @@ fn status(code: ErrorCode) -> StatusCode {
     }
 }
 
+/// The codes that an answer of this status comes with. What is wrong with a request itself is `INVALID`, whatever the status.
+pub(crate) fn codes_of(of: StatusCode) -> Vec<&'static str> {
+    const ALSO_INVALID: [StatusCode; 4] = [
+        StatusCode::REQUEST_TIMEOUT,
+        StatusCode::PAYLOAD_TOO_LARGE,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        StatusCode::RANGE_NOT_SATISFIABLE,
+    ];
+    let own = ErrorCode::ALL.iter().filter(|code| status(**code) == of);
+    let also = ALSO_INVALID.contains(&of).then_some(&ErrorCode::Invalid);
+    own.chain(also).map(|code| code.as_str()).collect()
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = serde_json::to_vec(&self.document()).expect("a problem document is always valid JSON");

@@ -4,6 +4,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::jobs::find;
 use crate::problem::{Problem, ProblemDocument, Reading, Sending};
+use crate::values;
 use crate::view::moment;
 use axum::Json;
 use axum::body::to_bytes;
@@ -12,7 +13,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use jiff::Timestamp;
 use ode_job::{Check, ErrorCode, JobRecord, Phase};
 use ode_store::{Revised, Revision};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -25,6 +28,8 @@ const FIELD_CHARS_MAX: usize = 255;
 const VALUE_CHARS_MAX: usize = 10_000;
 /// Far beyond what one document has to be corrected; who sends more is no person.
 const REVISIONS_MAX: usize = 1000;
+/// Of the fields that a result has, so many are named to who asks for another.
+const NAMES_TOLD_MAX: usize = 60;
 /// The last page that a table can name.
 const PAGE_MAX: u32 = i32::MAX as u32;
 
@@ -143,7 +148,7 @@ pub(crate) struct NewRevision {
     /// The field by its name, or a path.
     #[schema(min_length = 1, max_length = 255, example = "lines.0.total")]
     pub(crate) field: String,
-    /// What was read; nothing where the value was missing.
+    /// What was read, as the result has it; nothing where the value was missing.
     #[schema(max_length = 10_000)]
     pub(crate) before: Option<String>,
     /// What is right; nothing where there should be no value.
@@ -165,34 +170,35 @@ pub(crate) struct NewRevision {
         (status = 201, body = RevisionView),
         Sending,
         (status = 409, body = ProblemDocument, content_type = "application/problem+json",
-            description = "There is no result to correct")))]
+            description = "There is no result to correct, or before is not what was read (NOT_READY, CONFLICT)")))]
 pub(crate) async fn revise(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<(StatusCode, Json<RevisionView>), Problem> {
+    const FORM: &str = "The correction is not understood. It is a JSON object with field, before and after (texts), page (a \
+                        number from 1) and box (four numbers), of which field and a change are needed.";
     let job = find(&app, &caller, &id).await?;
-    let new = read_json(request).await?;
+    let new = read_json(request, FORM).await?;
     let revised = correct(&app, &caller, &job, new).await?;
     Ok((StatusCode::CREATED, Json(revised.into())))
 }
 
-async fn read_json(request: Request) -> Result<NewRevision, Problem> {
+/// A few lines of JSON; where they are not what was expected, `form` says what that is.
+pub(crate) async fn read_json<T: DeserializeOwned>(
+    request: Request,
+    form: &'static str,
+) -> Result<T, Problem> {
     if !is_json(request.headers()) {
-        let detail = "Send the correction as JSON, with Content-Type: application/json.";
+        let detail = "Send it as JSON, with Content-Type: application/json.";
         return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::Invalid, detail));
     }
     let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await.map_err(|_| {
-        let detail = format!("A correction has {} kB at most, and must arrive whole.", BODY_BYTES_MAX >> 10);
+        let detail = format!("It has {} kB at most, and must arrive whole.", BODY_BYTES_MAX >> 10);
         Problem::with_status(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::Invalid, detail)
     })?;
-    serde_json::from_slice(&body).map_err(|_| {
-        Problem::invalid(
-            "The correction is not understood. It is a JSON object with field, before and after (texts), page (a \
-             number from 1) and box (four numbers), of which field and a change are needed.",
-        )
-    })
+    serde_json::from_slice(&body).map_err(|_| Problem::invalid(form))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -216,11 +222,58 @@ pub(crate) async fn correct(
         }
     }
     let revision = checked(new, caller)?;
+    let (said, checks) = (values::of(app, job.id).await?, app.store.checks(job.id).await?);
+    if let Some(said) = said {
+        let told = checks.into_iter().filter_map(|check| check.field);
+        agree(&revision, &said.values, app.settings.fields.iter().cloned().chain(told))?;
+    }
     if app.store.revisions(job.id).await?.len() >= REVISIONS_MAX {
         let detail = format!("{REVISIONS_MAX} corrections of one document are kept, and it has as many.");
         return Err(Problem::new(ErrorCode::Conflict, detail));
     }
     Ok(app.store.revise(job.id, &revision).await?)
+}
+
+/// A correction is of a field that results have, and knows what was read. Where a result is not ours to read, its sender's
+/// word is taken.
+fn agree(
+    revision: &Revision,
+    values: &[(String, String)],
+    known: impl IntoIterator<Item = String>,
+) -> Result<(), Problem> {
+    let Revision { field, before, .. } = revision;
+    let read = values.iter().find(|(name, _)| name == field).map(|(_, text)| text.as_str());
+    let is_it = |name: &str| any_row(name) == any_row(field);
+    if read.is_none()
+        && !values.iter().any(|(name, _)| is_it(name))
+        && !known.into_iter().any(|name| is_it(&name))
+    {
+        let names: BTreeSet<String> = values.iter().map(|(name, _)| any_row(name)).collect();
+        let names: Vec<&str> = names.iter().take(NAMES_TOLD_MAX).map(String::as_str).collect();
+        return Err(Problem::invalid(format!(
+            "There is no field {field}. This result has {}; others are those of the invoice model, with the number of a row \
+             from 0 in the place of *.",
+            names.join(", ")
+        )));
+    }
+    if read == before.as_deref() {
+        return Ok(());
+    }
+    let quoted = |text: Option<&str>| text.map_or_else(|| "nothing".to_owned(), |text| format!("\"{text}\""));
+    Err(Problem::new(
+        ErrorCode::Conflict,
+        format!(
+            "{field} was read as {}, and before says {}. Look at the result again, and say what stands there.",
+            quoted(read),
+            quoted(before.as_deref())
+        ),
+    ))
+}
+
+/// A field's path for any row of its table: `lines.0.total` is `lines.*.total`.
+fn any_row(field: &str) -> String {
+    let parts = field.split('.').map(|part| if part.parse::<u16>().is_ok() { "*" } else { part });
+    parts.collect::<Vec<_>>().join(".")
 }
 
 fn checked(new: NewRevision, caller: &Caller) -> Result<Revision, Problem> {
@@ -284,6 +337,29 @@ mod tests {
         assert!(!placed(None, Some([1.0, 2.0, 3.0, 4.0])), "a place without a page");
         assert!(!placed(Some(1), Some([3.0, 2.0, 1.0, 4.0])), "right before left");
         assert!(!placed(Some(0), None));
+    }
+
+    #[test]
+    fn a_correction_is_of_a_field_that_exists_and_knows_what_was_read() {
+        let values = [("gross_total", "630.00"), ("lines.0.total", "10.00")];
+        let values = values.map(|(field, text)| (field.to_owned(), text.to_owned()));
+        let agree = |field: &str, before: Option<&str>| {
+            let new = NewRevision { field: field.into(), ..new(before, Some("2")) };
+            let known = ["due_date".to_owned(), "lines.*.id".to_owned()];
+            super::agree(&checked(new, &caller()).unwrap(), &values, known)
+        };
+        assert!(agree("gross_total", Some("630.00")).is_ok());
+        assert!(agree("lines.0.total", Some("10.00")).is_ok());
+        for missing in ["due_date", "lines.0.id", "lines.7.total"] {
+            assert!(agree(missing, None).is_ok(), "{missing} was not read");
+        }
+        let stale = agree("gross_total", Some("10.00")).unwrap_err();
+        assert_eq!((stale.status(), stale.code()), (StatusCode::CONFLICT, ErrorCode::Conflict));
+        assert!(stale.document().detail.contains("was read as \"630.00\""), "{stale:?}");
+        assert!(agree("gross_total", None).is_err() && agree("due_date", Some("1")).is_err());
+        let unknown = agree("nosuchfield", None).unwrap_err();
+        assert_eq!(unknown.status(), StatusCode::BAD_REQUEST);
+        assert!(unknown.document().detail.contains("gross_total, lines.*.total"), "{unknown:?}");
     }
 
     #[test]

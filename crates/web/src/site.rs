@@ -12,8 +12,8 @@ use crate::service::ServiceSettings;
 use crate::session::Signer;
 use crate::watch::Watcher;
 use crate::{
-    caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, review, scripts,
-    service, upload,
+    again, caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, review,
+    scripts, service, upload,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -50,6 +50,8 @@ pub struct WebSettings {
     pub mapping_default: String,
     /// The mappings that the page offers, each with a line about it; where there are none, it asks for a name.
     pub mappings: Vec<(String, String)>,
+    /// Names of the fields that results may have, with `*` for the number of a row, such as `lines.*.total`.
+    pub fields: Vec<String>,
     /// When the disk is too full for uploads.
     pub watermark: WatermarkConfig,
     /// Whose twins of a document are looked for.
@@ -87,6 +89,7 @@ impl Default for WebSettings {
             upload_bytes_max: 50_000_000,
             mapping_default: "pt_simon_invoice_v1".into(),
             mappings: Vec::new(),
+            fields: Vec::new(),
             watermark: WatermarkConfig::default(),
             dedupe: Dedupe::Owner,
             limits: WebLimits::default(),
@@ -232,6 +235,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/jobs/{id}/download", get(download::download))
         .route("/api/jobs/{id}/link", post(download::link))
         .route("/api/jobs/{id}/retry", post(jobs::retry))
+        .route("/api/jobs/{id}/convert", post(again::convert))
         .route("/api/jobs/{id}/cancel", post(jobs::cancel))
         .route("/api/jobs/{id}/stop", post(jobs::stop))
         .route("/api/stream", get(live::stream))

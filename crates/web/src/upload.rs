@@ -236,7 +236,7 @@ fn unknown_field(name: &str) -> Problem {
 }
 
 /// Which mappings there are is for the conversion to say: the door only asks for a name.
-fn check_mapping(mapping: &str) -> Result<(), Problem> {
+pub(crate) fn check_mapping(mapping: &str) -> Result<(), Problem> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if mapping.len() <= MAPPING_CHARS_MAX && mapping.chars().all(is_plain) {
         return Ok(());
@@ -246,7 +246,7 @@ fn check_mapping(mapping: &str) -> Result<(), Problem> {
     )))
 }
 
-fn check_output(output: Option<&str>) -> Result<(), Problem> {
+pub(crate) fn check_output(output: Option<&str>) -> Result<(), Problem> {
     match output {
         Some(output) if !OUTPUTS.contains(&output) => {
             Err(Problem::invalid("The field output is own, ubl or cii."))

@@ -149,6 +149,9 @@ pub(crate) struct Links {
     /// Tries it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry: Option<String>,
+    /// Converts its document once more, with another mapping or in another form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    convert: Option<String>,
     /// Calls it off.
     #[serde(skip_serializing_if = "Option::is_none")]
     cancel: Option<String>,
@@ -188,6 +191,14 @@ pub(crate) fn why_no_retry(job: &OwnedJob) -> Option<ErrorCode> {
     }
 }
 
+/// Whether another mapping may make something of a document: it is there, and can be read at all.
+fn may_convert(job: &OwnedJob) -> bool {
+    match job.record.phase {
+        Phase::Failed => why_no_retry(job).is_none(),
+        Phase::Held | Phase::Ready | Phase::Running | Phase::Done | Phase::Cancelled => job.has_source(),
+    }
+}
+
 /// What a page calls a state.
 fn label(state: State) -> &'static str {
     match state {
@@ -209,6 +220,11 @@ impl JobView {
     /// Where the page is shown that it became, where it became one.
     pub(crate) fn page(&self) -> Option<&str> {
         self.links.view.as_deref()
+    }
+
+    /// Whether its document can be converted once more.
+    pub(crate) fn can_convert(&self) -> bool {
+        self.links.convert.is_some()
     }
 
     /// Whether it can be removed now.
@@ -293,6 +309,8 @@ fn links(job: &OwnedJob) -> Links {
     let is_page = record.phase == Phase::Done && record.pipeline == Pipeline::Html;
     let (is_waiting, is_running) =
         (matches!(record.phase, Phase::Ready | Phase::Held), record.phase == Phase::Running);
+    let has_ended = !is_waiting && !is_running;
+    let is_convertible = has_ended && record.pipeline == Pipeline::Xml && may_convert(job);
     Links {
         job: of(""),
         events: of("/events"),
@@ -301,9 +319,10 @@ fn links(job: &OwnedJob) -> Links {
         download: when(record.phase == Phase::Done && job.has_result() || is_page, "/download"),
         view: is_page.then(|| format!("/jobs/{}/view", record.id)),
         retry: when(record.phase == Phase::Failed && why_no_retry(job).is_none(), "/retry"),
+        convert: when(is_convertible, "/convert"),
         cancel: when(is_waiting, "/cancel"),
         stop: when(is_running, "/stop"),
-        delete: when(!is_waiting && !is_running, ""),
+        delete: when(has_ended, ""),
     }
 }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use clap::Args;
 use ode_child::Sandbox;
 use ode_extract::mapping::file::Status;
+use ode_extract::terms::{HEADER, TABLES};
 use ode_extract::{ExtractError, Mapping, Registry};
 use ode_job::{ErrorCode, Failure};
 use ode_pipelines::xml::{self, Ask, Converted, Converter, Engine, Options, Places, To};
@@ -298,7 +299,6 @@ pub(super) struct WorkerEngine {
     _watching: oneshot::Sender<()>,
 }
 
-/// Starts an engine that converts so many documents at a time. Nobody is told that we are busy: slots give the turns.
 /// The mappings that ship and are in use, each with what it is for, and the word for letting the document decide.
 pub(super) fn mappings_offered() -> Vec<(String, String)> {
     let shipped = Registry::shipped().current();
@@ -309,6 +309,16 @@ pub(super) fn mappings_offered() -> Vec<(String, String)> {
     offered
 }
 
+/// The fields that results may have, with `*` for the number of a row.
+pub(super) fn fields_known() -> Vec<String> {
+    let header = HEADER.iter().map(|term| term.name.to_owned());
+    let columns = TABLES
+        .iter()
+        .flat_map(|table| table.columns.iter().map(|column| format!("{}.*.{}", table.name, column.name)));
+    header.chain(columns).collect()
+}
+
+/// Starts an engine that converts so many documents at a time. Nobody is told that we are busy: slots give the turns.
 pub(super) async fn engine(args: &Conversions, at_once: usize) -> anyhow::Result<WorkerEngine> {
     let sandbox = args.sandbox();
     let ocr = args.ocr.options();

@@ -147,6 +147,7 @@ async fn serve(
     let store = settings.store("web", Schema::Migrate).await?;
     let blobs = settings.blobs()?;
     let mut site = args.site.settings(settings, gateway::mappings_offered(), args.drain.grace())?;
+    site.fields = gateway::fields_known();
     site.maps = Some(Arc::new(Drawing(drawer(None, Sandbox::BestEffort)?)));
     let scripts = KnownScripts::open(settings, store.clone(), args.site.secrets_kept()).await?;
     site.scripts = Some(Arc::new(scripts));

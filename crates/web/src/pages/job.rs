@@ -1,9 +1,11 @@
 //! A job's own page: what it is, what is to be looked at, what was read and corrected, and everything that happened.
 
+use super::choices::{self, Choices};
 use super::row::Row;
 use super::values::{self, Value};
 use super::words;
 use crate::App;
+use crate::again::{self, Again};
 use crate::caller::Caller;
 use crate::jobs;
 use crate::problem::Problem;
@@ -33,6 +35,8 @@ struct Page {
     values: Vec<Value>,
     can_correct: bool,
     corrections: Vec<Correction>,
+    /// How its document can be converted once more, where it can.
+    again: Option<Choices>,
     events: Vec<Line>,
 }
 
@@ -82,21 +86,25 @@ pub(super) async fn show(
     let job = jobs::find(&app, &caller, &id).await?;
     let (events, checks) = (app.store.events(job.id).await?, app.store.checks(job.id).await?);
     let revised = app.store.revisions(job.id).await?;
-    let values = match job.phase {
-        Phase::Done => values::of(&app, job.id, &revised).await?,
-        Phase::Held | Phase::Ready | Phase::Running | Phase::Failed | Phase::Cancelled => Vec::new(),
+    let said = match job.phase {
+        Phase::Done => crate::values::of(&app, job.id).await?,
+        Phase::Held | Phase::Ready | Phase::Running | Phase::Failed | Phase::Cancelled => None,
     };
+    let values = said.map(|said| values::listed(said, &revised)).unwrap_or_default();
+    let output =
+        job.config["output"].as_str().filter(|output| *output != "own").unwrap_or_default().to_owned();
     let view = jobs::shown(&app, job).await?;
     super::draw(&Page {
         // This is where one reviews it.
         row: Row { can_review: false, ..Row::new(&view) },
         is_live: !matches!(view.phase, Phase::Done | Phase::Failed | Phase::Cancelled),
         code: view.error.as_ref().or(view.last_error.as_ref()).map(|error| error.code.clone()),
-        facts: facts(&view),
+        facts: facts(&app, &view),
         findings: checks.into_iter().map(Finding::from).collect(),
         values,
         can_correct: view.phase == Phase::Done && view.page().is_none(),
         corrections: revised.into_iter().map(Correction::from).collect(),
+        again: view.can_convert().then(|| Choices::new(&app, &view.mapping, &output)),
         events: events.into_iter().map(Line::from).collect(),
     })
 }
@@ -174,10 +182,26 @@ pub(super) async fn revise(
     form: Result<Form<Corrected>, FormRejection>,
 ) -> Result<Redirect, Problem> {
     let job = jobs::find(&app, &caller, &id).await?;
-    let Form(form) =
-        form.map_err(|_| Problem::invalid("The form is not understood. Go back and send it again."))?;
+    let Form(form) = form.map_err(|_| not_understood())?;
     review::correct(&app, &caller, &job, form.revision()?).await?;
     Ok(Redirect::to(&format!("/jobs/{}#values", job.id)))
+}
+
+/// Converts a document once more, and goes to the job that does.
+pub(super) async fn convert(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    form: Result<Form<Again>, FormRejection>,
+) -> Result<Redirect, Problem> {
+    let job = jobs::find(&app, &caller, &id).await?;
+    let Form(again) = form.map_err(|_| not_understood())?;
+    let enqueued = again::once_more(&app, &caller, &job, &again).await?;
+    Ok(Redirect::to(&format!("/jobs/{}", enqueued.id())))
+}
+
+fn not_understood() -> Problem {
+    Problem::invalid("The form is not understood. Go back and send it again.")
 }
 
 /// Does what a form asked for, and goes back to where it was asked.
@@ -208,21 +232,21 @@ pub(super) async fn act(
     })
 }
 
-fn facts(job: &JobView) -> Vec<Fact> {
+fn facts(app: &App, job: &JobView) -> Vec<Fact> {
     let plain = |name, value: Option<String>| value.map(|value| Fact { name, value, kind: Kind::Plain });
     let code = |name, value: Option<String>| value.map(|value| Fact { name, value, kind: Kind::Code });
     let moment = |name, at: Option<Timestamp>| {
         at.map(|at| Fact { name, value: words::moment(at), kind: Kind::At(at.to_string()) })
     };
     let facts = [
-        plain("Mapping", job.page().is_none().then(|| job.mapping.clone())),
-        plain("Read by", read_by(job)),
+        plain("Mapping", job.page().is_none().then(|| choices::label(app, &job.mapping))),
+        plain("Read by", read_by(job).map(|mapping| choices::label(app, mapping))),
         plain("Size", job.bytes.map(words::size)),
         plain("Pages", job.pages.map(|pages| pages.to_string())),
         moment("Sent", Some(job.created_at)),
         moment("Started", job.started_at),
         moment("Ready", job.completed_at),
-        moment("Failed", job.failed_at),
+        moment(words::end(job).unwrap_or("Failed"), job.failed_at),
         plain("Attempts", (job.attempt_count > 0).then(|| job.attempt_count.to_string())),
         code("Reference", Some(job.reference.clone())),
         code("SHA-256", job.sha256.clone()),
@@ -231,9 +255,9 @@ fn facts(job: &JobView) -> Vec<Fact> {
 }
 
 /// The mapping that was used, where that is another than was asked for.
-fn read_by(job: &JobView) -> Option<String> {
+fn read_by(job: &JobView) -> Option<&str> {
     let used = job.result.as_ref()?["mapping"].as_str()?;
-    (used != job.mapping).then(|| used.to_owned())
+    (used != job.mapping).then_some(used)
 }
 
 impl From<Check> for Finding {
@@ -264,7 +288,7 @@ impl From<EventRecord> for Line {
         Line {
             at: words::moment(event.at),
             at_iso: event.at.to_string(),
-            sentence: words::event(event.event),
+            sentence: words::event(event.event, event.meta.as_ref()),
             detail: event.meta.as_ref().and_then(words::particulars),
         }
     }

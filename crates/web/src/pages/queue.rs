@@ -1,12 +1,12 @@
 //! The queue: send files, see what becomes of them, fetch what they became.
 
+use super::choices::Choices;
 use super::row::Row;
 use super::words;
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs;
 use crate::problem::Problem;
-use crate::service::request;
 use crate::upload;
 use askama::Template;
 use axum::extract::{Extension, Query, Request, State};
@@ -27,7 +27,7 @@ struct Queue {
     paused: Option<String>,
     waits: Option<&'static str>,
     limit: String,
-    mappings: Vec<Mapping>,
+    choices: Choices,
     active: i64,
     filters: Vec<Filter>,
     rows: Vec<Row>,
@@ -40,13 +40,6 @@ struct Queue {
 struct Notice {
     name: String,
     detail: String,
-}
-
-struct Mapping {
-    name: String,
-    label: String,
-    about: String,
-    is_chosen: bool,
 }
 
 struct Filter {
@@ -135,7 +128,7 @@ async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> 
         paused,
         waits: jobs::notice(app, page.active_count).await?,
         limit: words::size(i64::try_from(app.settings.upload_bytes_max).unwrap_or(i64::MAX)),
-        mappings: mappings(app),
+        choices: Choices::new(app, &app.settings.mapping_default, "").or_page(),
         active: page.active_count,
         filters: filters(show),
         rows,
@@ -147,27 +140,6 @@ async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> 
         first: before.map(|_| link(show, None)),
         next: page.next_cursor.map(|cursor| link(show, Some(cursor.to_string()))),
     })
-}
-
-fn mappings(app: &App) -> Vec<Mapping> {
-    let chosen = &app.settings.mapping_default;
-    let names = app.settings.mappings.iter();
-    // Where the mappings are not known, their names are written.
-    let page = (names.len() > 0).then(|| Mapping {
-        name: request::KIND.into(),
-        label: "A page to look at (HTML)".into(),
-        about: "The document as a web page, with its fonts and pictures".into(),
-        is_chosen: false,
-    });
-    names
-        .map(|(name, about)| Mapping {
-            name: name.clone(),
-            label: if name == "auto" { "Whichever fits (auto)".into() } else { name.clone() },
-            about: about.clone(),
-            is_chosen: name == chosen,
-        })
-        .chain(page)
-        .collect()
 }
 
 fn filters(show: &str) -> Vec<Filter> {

@@ -2,7 +2,7 @@
 
 use super::words;
 use crate::view::JobView;
-use ode_job::Phase;
+use ode_job::{ErrorCode, Phase};
 
 /// What a line shows.
 pub(super) struct Row {
@@ -28,6 +28,8 @@ pub(super) struct Row {
     pub(super) view: Option<String>,
     pub(super) can_download: bool,
     pub(super) can_review: bool,
+    /// Whether another mapping is what may help.
+    pub(super) can_choose: bool,
     pub(super) acts: Vec<Act>,
 }
 
@@ -44,15 +46,21 @@ pub(super) struct Act {
 impl Row {
     pub(super) fn new(job: &JobView) -> Self {
         let name = job.filename.clone().unwrap_or_else(|| job.reference.clone());
+        let end = words::end(job);
         Row {
             id: job.id.to_string(),
             size: job.bytes.map(words::size).unwrap_or_default(),
             mapping: job.mapping.clone(),
             created_at: job.created_at.to_string(),
             created: words::moment(job.created_at),
-            state: job.status.as_str(),
-            phase: if job.is_expired { "held" } else { job.phase.as_str() },
-            label: if job.is_expired { "Removed" } else { job.label },
+            // Nobody is told as news what they asked for.
+            state: if end.is_some() { "cancelled" } else { job.status.as_str() },
+            phase: match end {
+                Some(_) => "cancelled",
+                None if job.is_expired => "held",
+                None => job.phase.as_str(),
+            },
+            label: end.unwrap_or(if job.is_expired { "Removed" } else { job.label }),
             percent: (job.phase == Phase::Running).then_some(job.progress.percent),
             told: told(job),
             setback: job.last_error.as_ref().map(|error| error.message.clone()),
@@ -62,6 +70,7 @@ impl Row {
             view: job.page().map(str::to_owned),
             can_download: job.is_downloadable,
             can_review: job.is_downloadable && job.page().is_none(),
+            can_choose: needs_mapping(job),
             acts: acts(job, &name),
             name,
         }
@@ -70,7 +79,7 @@ impl Row {
 
 fn told(job: &JobView) -> Option<String> {
     if job.is_expired {
-        return Some(ode_job::ErrorCode::Expired.sentence().to_owned());
+        return Some(ErrorCode::Expired.sentence().to_owned());
     }
     let overdue = job.is_overdue.then(|| "taking longer than usual".to_owned());
     let left = job.seconds_left.map(words::left).or(overdue);
@@ -80,6 +89,7 @@ fn told(job: &JobView) -> Option<String> {
             (Some(message), Some(left)) => Some(format!("{message}, {left}")),
             (message, left) => message.or(left),
         },
+        Phase::Failed if words::end(job).is_some() => job.error.as_ref().map(words::why),
         Phase::Done | Phase::Failed | Phase::Cancelled => None,
     }
 }
@@ -100,7 +110,12 @@ fn findings(job: &JobView) -> Option<String> {
 }
 
 fn why(job: &JobView) -> Option<String> {
-    job.error.as_ref().map(|error| error.message.clone())
+    job.error.as_ref().filter(|_| words::end(job).is_none()).map(words::why)
+}
+
+fn needs_mapping(job: &JobView) -> bool {
+    let code = job.error.as_ref().and_then(|error| error.code.parse().ok());
+    job.can_convert() && matches!(code, Some(ErrorCode::NoMapping | ErrorCode::UnknownMapping))
 }
 
 fn acts(job: &JobView, name: &str) -> Vec<Act> {
@@ -112,7 +127,9 @@ fn acts(job: &JobView, name: &str) -> Vec<Act> {
     match job.phase {
         Phase::Held | Phase::Ready => vec![act("cancel", "Cancel", "quiet", "was cancelled")],
         Phase::Running => vec![act("stop", "Stop", "quiet", "is being stopped")],
-        Phase::Failed if job.can_retry() => vec![act("retry", "Retry", "", "is tried again"), delete()],
+        Phase::Failed if job.can_retry() && !needs_mapping(job) => {
+            vec![act("retry", "Retry", "", "is tried again"), delete()]
+        }
         Phase::Failed | Phase::Done | Phase::Cancelled => vec![delete()],
     }
 }

@@ -1,20 +1,8 @@
 //! The values of a result, as its page lists them to be looked at and corrected.
 
-use crate::App;
-use crate::problem::Problem;
-use ode_job::{Artifact, JobId};
+use crate::values::{Place, Said};
 use ode_store::Revised;
-use quick_xml::Reader;
-use quick_xml::events::Event;
-use serde::Deserialize;
-use std::collections::HashMap;
 
-/// The namespace of results in our own form; others are not taken apart.
-const NAMESPACE: &[u8] = b"urn:ode:document:1";
-/// The file that says where values stand, beside the result.
-const PLACES: &str = "places.json";
-/// A result of this size has thousands of lines, which nobody corrects on a page.
-const FILE_BYTES_MAX: i64 = 1 << 20;
 /// Lines of a value that are seen at once.
 const LINES_MAX: usize = 6;
 /// Values on one page.
@@ -29,6 +17,8 @@ pub(super) struct Value {
     pub(super) label: String,
     /// What was read.
     pub(super) text: String,
+    /// The same as people read it.
+    pub(super) shown: String,
     /// How many lines that has.
     pub(super) lines: usize,
     /// What somebody says it should be; empty where there should be none.
@@ -38,43 +28,24 @@ pub(super) struct Value {
     pub(super) area: String,
 }
 
-/// Where a value stands.
-#[derive(Debug, Deserialize)]
-struct Place {
-    page: u32,
-    bbox: [f64; 4],
-}
-
-/// The values of a job's result with what people said about them. None where the result is gone, too large, or in a
-/// form that is not ours.
-pub(super) async fn of(app: &App, job: JobId, revised: &[Revised]) -> Result<Vec<Value>, Problem> {
-    let files = app.store.artifacts(job).await?;
-    let file = |is_it: fn(&Artifact) -> bool| {
-        files.iter().find(|file| is_it(file)).filter(|file| file.bytes <= FILE_BYTES_MAX)
-    };
-    let Some(result) = file(|file| file.role == "result") else { return Ok(Vec::new()) };
-    let xml = app.blobs.get(&result.path, &result.sha256).await?;
-    let places = match file(|file| file.name == PLACES) {
-        Some(file) => app.blobs.get(&file.path, &file.sha256).await?,
-        None => bytes::Bytes::new(),
-    };
-    let places: HashMap<String, Place> = serde_json::from_slice(&places).unwrap_or_default();
+/// The values of a result with what people said about them.
+pub(super) fn listed(Said { values, places }: Said, revised: &[Revised]) -> Vec<Value> {
     let value = |(field, text): (String, String)| {
         let last = revised.iter().rev().find(|revised| revised.revision.field == field);
         let place = places.get(&field);
+        let area = |place: &Place| place.bbox.map(|side| format!("{side:.1}")).join(" ");
         Value {
             label: label(&field),
             corrected: last.map(|revised| revised.revision.after.clone().unwrap_or_default()),
             page: place.map(|place| place.page),
-            area: place
-                .map(|place| place.bbox.map(|side| format!("{side:.1}")).join(" "))
-                .unwrap_or_default(),
+            area: place.map(area).unwrap_or_default(),
             lines: text.lines().count().clamp(1, LINES_MAX),
+            shown: if is_amount(&field) { grouped(&text) } else { text.clone() },
             field,
             text,
         }
     };
-    Ok(read(&xml).into_iter().map(value).collect())
+    values.into_iter().take(VALUES_MAX).map(value).collect()
 }
 
 /// `lines.0.unit_price` as one would say it.
@@ -82,112 +53,60 @@ pub(super) fn label(field: &str) -> String {
     let words = field.replace('_', " ");
     let mut parts = words.split('.');
     match (parts.next(), parts.next().and_then(|row| row.parse::<usize>().ok()), parts.next()) {
-        (Some(table), Some(row), Some(column)) => format!("{table} {}: {column}", row + 1),
+        (Some(table), Some(row), Some(column)) => {
+            format!("{} {}: {column}", table.strip_suffix('s').unwrap_or(table), row + 1)
+        }
         _ => words,
     }
 }
 
-/// Names and texts of the values in our own XML, in its order.
-fn read(xml: &[u8]) -> Vec<(String, String)> {
-    let mut reader = Reader::from_reader(xml);
-    reader.config_mut().expand_empty_elements = true;
-    let (mut values, mut path, mut row) = (Vec::new(), Vec::<String>::new(), 0);
-    let (mut text, mut is_leaf) = (String::new(), false);
-    while let Ok(event) = reader.read_event() {
-        match event {
-            Event::Start(start) => {
-                let is_ours = |value: &[u8]| value == NAMESPACE;
-                let namespace = start.try_get_attribute("xmlns").ok().flatten();
-                if path.is_empty() && !namespace.is_some_and(|found| is_ours(&found.value)) {
-                    return Vec::new();
-                }
-                let name = String::from_utf8_lossy(start.local_name().as_ref()).into_owned();
-                let is_row = path.len() == 2 && name == "row";
-                row = if is_row {
-                    row + 1
-                } else if path.len() == 1 {
-                    0
-                } else {
-                    row
-                };
-                path.push(if is_row { (row - 1).to_string() } else { name });
-                (text, is_leaf) = (String::new(), true);
-            }
-            Event::Text(part) => text.push_str(&part.xml10_content().unwrap_or_default()),
-            Event::GeneralRef(reference) => {
-                let name = reference.decode().unwrap_or_default();
-                text.extend(reference.resolve_char_ref().ok().flatten());
-                text.push_str(quick_xml::escape::resolve_predefined_entity(&name).unwrap_or_default());
-            }
-            Event::End(_) => {
-                let is_value = path.get(1).is_some_and(|name| name != "findings");
-                if is_leaf && is_value && !text.trim().is_empty() && values.len() < VALUES_MAX {
-                    values.push((path[1..].join("."), text.trim().to_owned()));
-                }
-                path.pop();
-                is_leaf = false;
-            }
-            Event::Eof => break,
-            Event::CData(_)
-            | Event::Comment(_)
-            | Event::Decl(_)
-            | Event::DocType(_)
-            | Event::Empty(_)
-            | Event::PI(_) => {}
-        }
+/// Whether a field holds money, by the word its name ends in.
+fn is_amount(field: &str) -> bool {
+    const WORDS: [&str; 6] = ["total", "price", "amount", "base", "paid", "due"];
+    field.rsplit(['.', '_']).next().is_some_and(|word| WORDS.contains(&word))
+}
+
+/// `-15722500.5` as `-15 722 500.5`, with spaces that do not break; what is no number stays as it is.
+fn grouped(text: &str) -> String {
+    const NARROW_SPACE: char = '\u{202f}';
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let digits = whole.strip_prefix('-').unwrap_or(whole);
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(digits) || rest.strip_prefix('.').is_some_and(|rest| !is_number(rest)) {
+        return text.to_owned();
     }
-    values
+    let mut shown = whole[..whole.len() - digits.len()].to_owned();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            shown.push(NARROW_SPACE);
+        }
+        shown.push(digit);
+    }
+    shown + rest
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const XML: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
-<invoice xmlns="urn:ode:document:1" source="example_v1">
-  <invoice_number term="BT-1">RE-2026/0815</invoice_number>
-  <seller_name term="BT-27">M&#xFC;ller &amp; S&#246;hne &lt;GmbH&gt;</seller_name>
-  <buyer_name/>
-  <lines term="BG-25">
-    <row><id>1</id><total term="BT-131">100.00</total></row>
-    <row><total>20.00</total></row>
-  </lines>
-  <vat><row><rate>19</rate></row></vat>
-  <findings><finding code="DERIVED" field="iban">This is an example.</finding></findings>
-</invoice>"#;
-
-    #[test]
-    fn values_are_listed_by_the_paths_that_corrections_use() {
-        let expected = [
-            ("invoice_number", "RE-2026/0815"),
-            ("seller_name", "Müller & Söhne <GmbH>"),
-            ("lines.0.id", "1"),
-            ("lines.0.total", "100.00"),
-            ("lines.1.total", "20.00"),
-            ("vat.0.rate", "19"),
-        ];
-        let expected = expected.map(|(field, text)| (field.to_owned(), text.to_owned()));
-        assert_eq!(read(XML.as_bytes()), expected);
-    }
-
-    #[test]
-    fn what_is_not_ours_is_not_taken_apart() {
-        for other in [
-            "",
-            "no XML",
-            "<a><b>1</b></a>",
-            "<a xmlns=\"urn:other\"><b>1</b></a>",
-            "<a xmlns='urn:ode:document:1'",
-        ] {
-            assert_eq!(read(other.as_bytes()), [], "{other}");
-        }
-        let cut = &XML[..XML.find("</lines>").unwrap()];
-        assert_eq!(read(cut.as_bytes()).len(), 5, "what was there before it ended");
-    }
-
     #[test]
     fn fields_are_named_as_people_say_them() {
         assert_eq!(label("invoice_number"), "invoice number");
-        assert_eq!(label("lines.0.unit_price"), "lines 1: unit price");
+        assert_eq!(label("lines.0.unit_price"), "line 1: unit price");
+    }
+
+    #[test]
+    fn amounts_are_grouped_and_nothing_else_is() {
+        fn check(text: &str, expected: &str) {
+            assert_eq!(grouped(text).replace('\u{202f}', " "), expected);
+        }
+        check("16950000", "16 950 000");
+        check("-1234.50", "-1 234.50");
+        check("630.00", "630.00");
+        check("1234 EUR", "1234 EUR");
+        check("1234.", "1234.");
+        check("", "");
+        assert!(is_amount("gross_total") && is_amount("lines.0.unit_price"));
+        assert!(!is_amount("invoice_number") && !is_amount("due_date"));
     }
 }

@@ -1,7 +1,8 @@
 //! Sizes, moments and events as people read them.
 
+use crate::view::{ErrorView, JobView};
 use jiff::Timestamp;
-use ode_job::Event;
+use ode_job::{ErrorCode, Event};
 use serde_json::Value;
 
 /// A size with the unit that fits it.
@@ -33,9 +34,35 @@ pub(super) fn left(seconds: u64) -> String {
     }
 }
 
+/// What people call an end that somebody asked for: it is no failure.
+pub(super) fn end(job: &JobView) -> Option<&'static str> {
+    match job.error.as_ref()?.code.parse() {
+        Ok(ErrorCode::Cancelled) => Some("Cancelled"),
+        Ok(ErrorCode::Stopped) => Some("Stopped"),
+        _ => None,
+    }
+}
+
+/// Why a job ended badly and what a visitor can do, where its own message speaks to somebody else.
+pub(super) fn why(error: &ErrorView) -> String {
+    match error.code.parse() {
+        Ok(ErrorCode::Cancelled) => {
+            "You called it off before it started. Retry it if you still need it.".into()
+        }
+        Ok(ErrorCode::Stopped) => "It was stopped on request. Retry it to start over.".into(),
+        Ok(ErrorCode::NoMapping) => {
+            "No mapping recognises this document. If it is an invoice, convert it again with a \
+                                     mapping that you choose."
+                .into()
+        }
+        _ => error.message.clone(),
+    }
+}
+
 /// What happened, as a sentence says it.
-pub(super) fn event(event: Event) -> &'static str {
+pub(super) fn event(event: Event, meta: Option<&Value>) -> &'static str {
     match event {
+        Event::Failed if is_asked_for(meta) => "Stopped",
         Event::Created => "Received",
         Event::Queued => "Waiting for its turn",
         Event::Started => "Conversion started",
@@ -54,9 +81,14 @@ pub(super) fn event(event: Event) -> &'static str {
     }
 }
 
+fn is_asked_for(meta: Option<&Value>) -> bool {
+    let code = meta.and_then(|meta| meta["code"].as_str()?.parse().ok());
+    matches!(code, Some(ErrorCode::Cancelled | ErrorCode::Stopped))
+}
+
 /// Particulars of an event: only what helps who reads it. Addresses of ours do not.
 pub(super) fn particulars(meta: &Value) -> Option<String> {
-    let text = |name: &str| meta[name].as_str().map(str::to_owned);
+    let text = |name: &str| meta[name].as_str().filter(|_| !is_asked_for(Some(meta))).map(str::to_owned);
     let number = |name: &str| meta[name].as_i64();
     let parts = [
         text("message").map(|message| message.trim_end_matches('.').to_owned()),
@@ -111,5 +143,8 @@ mod tests {
             json!({ "gateway": "http://gateway:8000", "status": 502, "duration_ms": 1_250, "worker": "x" });
         assert_eq!(particulars(&meta).as_deref(), Some("answered 502 · 1.2 s"));
         assert_eq!(particulars(&json!({})), None);
+        let stopped = json!({ "code": "STOPPED", "message": "The job was stopped.", "attempt": 1 });
+        assert_eq!(event(Event::Failed, Some(&stopped)), "Stopped");
+        assert_eq!(particulars(&stopped).as_deref(), Some("attempt 1"));
     }
 }

@@ -16,7 +16,7 @@ on_both!(
 );
 
 /// Every address of the API that names a job.
-const OF_A_JOB: [(&str, &str); 11] = [
+const OF_A_JOB: [(&str, &str); 12] = [
     ("GET", ""),
     ("GET", "/events"),
     ("GET", "/checks"),
@@ -24,6 +24,7 @@ const OF_A_JOB: [(&str, &str); 11] = [
     ("POST", "/revisions"),
     ("GET", "/download"),
     ("POST", "/retry"),
+    ("POST", "/convert"),
     ("POST", "/cancel"),
     ("POST", "/stop"),
     ("POST", "/link"),

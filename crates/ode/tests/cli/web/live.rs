@@ -11,6 +11,7 @@ use std::net::TcpStream;
 on_both!(
     what_happens_to_a_job_is_heard_as_it_happens,
     who_comes_back_hears_what_they_missed_and_nothing_twice,
+    who_listens_alone_and_comes_back_hears_nothing_twice,
     after_a_restart_nothing_is_lost,
     sessions_do_not_hear_each_other,
     what_another_process_does_is_heard_too,
@@ -124,6 +125,25 @@ fn who_comes_back_hears_what_they_missed_and_nothing_twice(ode: &Ode) {
     assert_eq!(witness.hear(), ["processing", "complete"]);
     browser.uploaded("b.pdf", &pdf(2));
     assert_eq!(witness.hear(), ["created", "queued"]);
+}
+
+fn who_listens_alone_and_comes_back_hears_nothing_twice(ode: &Ode) {
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let mut listener = Listener::new(&browser);
+    browser.uploaded("0.pdf", &pdf(1));
+    assert_eq!(listener.hear(), ["created", "queued"]);
+    for at in 1..4_u8 {
+        let last = listener.last.clone();
+        drop(listener);
+        let name = format!("{at}.pdf");
+        browser.uploaded(&name, &pdf(1 + usize::from(at)));
+        listener = Listener::after(&browser, &last);
+        for event in ["created", "queued"] {
+            let Heard { data, .. } = listener.next();
+            assert_eq!((&data["event"], &data["job"]["filename"]), (&event.into(), &name.as_str().into()));
+        }
+    }
 }
 
 fn after_a_restart_nothing_is_lost(ode: &Ode) {

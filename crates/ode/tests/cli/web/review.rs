@@ -15,7 +15,10 @@ use uuid::Uuid;
 on_both!(
     a_value_is_corrected_and_exported_with_its_place,
     a_correction_that_says_nothing_is_refused,
+    a_correction_of_what_was_never_read_is_refused,
     the_page_corrects_a_value_with_a_plain_form,
+    what_no_mapping_reads_is_converted_again_with_another,
+    what_was_called_off_does_not_look_like_a_failure,
     what_was_found_out_is_told_by_the_api_and_the_page,
     a_file_that_waits_for_its_next_try_says_why_and_until_when,
     while_no_gateway_answers_the_list_and_the_page_say_so,
@@ -108,10 +111,24 @@ fn a_correction_that_says_nothing_is_refused(ode: &Ode) {
     assert_eq!(browser.get(&address).json(), json!({ "revisions": [] }));
 }
 
+fn a_correction_of_what_was_never_read_is_refused(ode: &Ode) {
+    let (_serving, browser, id) = converted(ode);
+    let address = format!("/api/jobs/{id}/revisions");
+    let send = |body: &str| browser.send("POST", &address, JSON, body.as_bytes());
+    let unknown = send(r#"{"field":"nosuchfield","after":"1"}"#);
+    unknown.assert_problem(400, "INVALID");
+    assert_told(&unknown.body, &["There is no field nosuchfield.", "invoice_number, lines.*.total"]);
+    let stale = send(r#"{"field":"lines.0.total","before":"99.00","after":"11.00"}"#);
+    stale.assert_problem(409, "CONFLICT");
+    assert_told(&stale.body, &[r#"was read as \"10.00\""#]);
+    assert_eq!(ode.ok(["export", "training"]), "");
+    assert_eq!(send(r#"{"field":"due_date","after":"2026-12-01"}"#).code(), 201, "a value that was missed");
+}
+
 fn the_page_corrects_a_value_with_a_plain_form(ode: &Ode) {
     let (_serving, browser, id) = converted(ode);
     let shown = page(&browser, &format!("/jobs/{id}"));
-    assert_told(&shown, &["What was read", "invoice number", "INV-1", "lines 1: total", "10.00"]);
+    assert_told(&shown, &["What was read", "invoice number", "INV-1", "line 1: total", "10.00"]);
     let form = b"field=lines.0.total&before=10.00&after=1+1.00%26&page=1&box=10.0+20.5+60.0+30.0";
     let answer = browser.send("POST", &format!("/jobs/{id}/revisions"), URLENCODED, form);
     assert_eq!((answer.code(), answer.header("location")), (303, format!("/jobs/{id}#values").as_str()));
@@ -131,6 +148,60 @@ fn the_page_corrects_a_value_with_a_plain_form(ode: &Ode) {
     let stranger =
         browser.send("POST", "/jobs/01890000-0000-7000-8000-000000000000/revisions", URLENCODED, form);
     stranger.assert_problem(404, "NOT_FOUND");
+}
+
+fn what_no_mapping_reads_is_converted_again_with_another(ode: &Ode) {
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let job = browser.uploaded("letter.pdf", &pdf(1));
+    let id = job["id"].as_str().unwrap();
+    work(ode, Makes::Failure(ErrorCode::NoMapping));
+    let list = page(&browser, "/");
+    assert_told(
+        &list,
+        &[&format!("href=\"/jobs/{id}#again\""), "Convert again…", "No mapping recognises this document."],
+    );
+    assert!(!list.contains("ode mapping") && !list.contains("/retry\""), "{list}");
+    assert_told(
+        &page(&browser, &format!("/jobs/{id}")),
+        &["id=\"again\"", "generic_invoice_v1", "UBL 2.1 invoice"],
+    );
+    let address = format!("/api/jobs/{id}/convert");
+    let ask = |body: &str| browser.send("POST", &address, JSON, body.as_bytes());
+    let again = r#"{"mapping":"generic_invoice_v1","output":"ubl"}"#;
+    let made = ask(again);
+    assert_eq!((made.code(), &made.json()["mapping"]), (201, &json!("generic_invoice_v1")), "{made:?}");
+    let (made, same) = (made.json(), ask(again));
+    assert_eq!((same.code(), &same.json()["id"]), (200, &made["id"]), "{same:?}");
+    assert_eq!((&made["filename"], &made["sha256"]), (&job["filename"], &job["sha256"]));
+    for body in ["{}", r#"{"mapping":"a b"}"#, r#"{"mapping":"auto","output":"pdf"}"#] {
+        ask(body).assert_problem(400, "INVALID");
+    }
+    let sent =
+        browser.send("POST", &format!("/jobs/{id}/convert"), URLENCODED, b"mapping=mustang_v1&output=");
+    assert_eq!(sent.code(), 303, "{sent:?}");
+    let newest = browser.list()["jobs"][0].clone();
+    assert_eq!(sent.header("location"), format!("/jobs/{}", newest["id"].as_str().unwrap()));
+    assert_eq!(newest["mapping"], "mustang_v1");
+    work(ode, Makes::Xml(XML));
+    until("the copy is converted", || {
+        browser.list()["jobs"].to_string().contains("\"is_downloadable\":true")
+    });
+}
+
+fn what_was_called_off_does_not_look_like_a_failure(ode: &Ode) {
+    let serving = web(ode);
+    let browser = Client::browser(&serving);
+    let id = browser.uploaded("a.pdf", &pdf(1))["id"].as_str().unwrap().to_owned();
+    assert_eq!(browser.post(&format!("/jobs/{id}/cancel")).code(), 303);
+    for path in ["/".to_owned(), format!("/jobs/{id}")] {
+        let shown = page(&browser, &path);
+        assert_told(
+            &shown,
+            &["<span class=\"badge cancelled\">Cancelled</span>", "Retry it if you still need it."],
+        );
+        assert!(!shown.contains("badge failed") && !shown.contains("Submit it again"), "{shown}");
+    }
 }
 
 fn what_was_found_out_is_told_by_the_api_and_the_page(ode: &Ode) {
