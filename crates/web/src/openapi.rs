@@ -128,7 +128,7 @@ fn describe_operation(
     // Writing to a String cannot fail.
     let _ = write!(page, "<section>\n<h2><code>{method} {}</code></h2>\n<p>{summary}</p>\n", escaped(path));
     if let Some(description) = operation.description.as_deref() {
-        let _ = writeln!(page, "<p>{}</p>", escaped(description));
+        let _ = writeln!(page, "<p>{}</p>", marked(description));
     }
     let parameters = operation.parameters.iter().flatten().filter_map(|parameter| match parameter {
         RefOr::T(parameter) => {
@@ -158,7 +158,8 @@ fn describe_operation(
         let about = if codes.is_empty() || !about.starts_with("Problem") {
             about
         } else {
-            format!("{about}, with the code {}", codes.join(", "))
+            let codes: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
+            format!("Problem: {}", codes.join(", "))
         };
         (format!("{status} {name}"), about)
     });
@@ -230,13 +231,23 @@ fn describe_table(page: &mut String, title: &str, rows: impl Iterator<Item = (St
             format!(
                 "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td></tr>\n",
                 escaped(&name),
-                escaped(&about)
+                marked(&about)
             )
         })
         .collect();
     if !rows.is_empty() {
         let _ = write!(page, "<h3>{title}</h3>\n<table>\n{rows}</table>\n");
     }
+}
+
+/// A description with what stands between backticks as code.
+fn marked(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let part = |(at, part): (usize, &str)| match at % 2 {
+        0 => escaped(part),
+        _ => format!("<code>{}</code>", escaped(part)),
+    };
+    parts.map(part).collect()
 }
 
 fn escaped(text: &str) -> String {
@@ -286,6 +297,6 @@ mod tests {
     #[test]
     fn every_status_of_a_problem_names_the_codes_it_comes_with() {
         assert_told("POST /api/upload", &["NOT_PDF", "TRUNCATED", "ENCRYPTED", "DISK_FULL", "RATE_LIMITED"]);
-        assert_told("GET /api/jobs", &["Problem as application/problem+json, with the code INVALID<"]);
+        assert_told("GET /api/jobs", &["Problem: <code>INVALID</code><"]);
     }
 }

@@ -95,8 +95,8 @@ pub(super) async fn show(
         job.config["output"].as_str().filter(|output| *output != "own").unwrap_or_default().to_owned();
     let view = jobs::shown(&app, job).await?;
     super::draw(&Page {
-        // This is where one reviews it.
-        row: Row { can_review: false, ..Row::new(&view) },
+        // This is where one reviews it, and chooses.
+        row: Row { can_review: false, can_choose: false, ..Row::new(&view) },
         is_live: !matches!(view.phase, Phase::Done | Phase::Failed | Phase::Cancelled),
         code: view.error.as_ref().or(view.last_error.as_ref()).map(|error| error.code.clone()),
         facts: facts(&app, &view),

@@ -89,7 +89,7 @@ fn told(job: &JobView) -> Option<String> {
             (Some(message), Some(left)) => Some(format!("{message}, {left}")),
             (message, left) => message.or(left),
         },
-        Phase::Failed if words::end(job).is_some() => job.error.as_ref().map(words::why),
+        Phase::Failed if words::end(job).is_some() => failure(job),
         Phase::Done | Phase::Failed | Phase::Cancelled => None,
     }
 }
@@ -110,7 +110,11 @@ fn findings(job: &JobView) -> Option<String> {
 }
 
 fn why(job: &JobView) -> Option<String> {
-    job.error.as_ref().filter(|_| words::end(job).is_none()).map(words::why)
+    failure(job).filter(|_| words::end(job).is_none())
+}
+
+fn failure(job: &JobView) -> Option<String> {
+    job.error.as_ref().map(|error| words::why(&error.code, &error.message))
 }
 
 fn needs_mapping(job: &JobView) -> bool {

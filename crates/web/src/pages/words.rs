@@ -1,6 +1,6 @@
 //! Sizes, moments and events as people read them.
 
-use crate::view::{ErrorView, JobView};
+use crate::view::JobView;
 use jiff::Timestamp;
 use ode_job::{ErrorCode, Event};
 use serde_json::Value;
@@ -44,19 +44,16 @@ pub(super) fn end(job: &JobView) -> Option<&'static str> {
 }
 
 /// Why a job ended badly and what a visitor can do, where its own message speaks to somebody else.
-pub(super) fn why(error: &ErrorView) -> String {
-    match error.code.parse() {
-        Ok(ErrorCode::Cancelled) => {
-            "You called it off before it started. Retry it if you still need it.".into()
-        }
-        Ok(ErrorCode::Stopped) => "It was stopped on request. Retry it to start over.".into(),
+pub(super) fn why(code: &str, message: &str) -> String {
+    let said = match code.parse() {
+        Ok(ErrorCode::Cancelled) => "You called it off before it started. Retry it if you still need it.",
+        Ok(ErrorCode::Stopped) => "It was stopped on request. Retry it to start over.",
         Ok(ErrorCode::NoMapping) => {
-            "No mapping recognises this document. If it is an invoice, convert it again with a \
-                                     mapping that you choose."
-                .into()
+            "No mapping recognises this document. If it is an invoice, convert it again with a mapping that you choose."
         }
-        _ => error.message.clone(),
-    }
+        _ => message,
+    };
+    said.to_owned()
 }
 
 /// What happened, as a sentence says it.
@@ -91,7 +88,10 @@ pub(super) fn particulars(meta: &Value) -> Option<String> {
     let text = |name: &str| meta[name].as_str().filter(|_| !is_asked_for(Some(meta))).map(str::to_owned);
     let number = |name: &str| meta[name].as_i64();
     let parts = [
-        text("message").map(|message| message.trim_end_matches('.').to_owned()),
+        text("message").map(|message| {
+            let message = why(meta["code"].as_str().unwrap_or_default(), &message);
+            message.trim_end_matches('.').to_owned()
+        }),
         text("code"),
         number("status").map(|status| format!("answered {status}")),
         number("duration_ms").map(duration),
@@ -143,6 +143,8 @@ mod tests {
             json!({ "gateway": "http://gateway:8000", "status": 502, "duration_ms": 1_250, "worker": "x" });
         assert_eq!(particulars(&meta).as_deref(), Some("answered 502 · 1.2 s"));
         assert_eq!(particulars(&json!({})), None);
+        let refused = json!({ "code": "NO_MAPPING", "message": "Make one with `ode mapping learn`." });
+        assert!(particulars(&refused).unwrap().ends_with("with a mapping that you choose · NO_MAPPING"));
         let stopped = json!({ "code": "STOPPED", "message": "The job was stopped.", "attempt": 1 });
         assert_eq!(event(Event::Failed, Some(&stopped)), "Stopped");
         assert_eq!(particulars(&stopped).as_deref(), Some("attempt 1"));
