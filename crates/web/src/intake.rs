@@ -127,10 +127,11 @@ fn job(caller: &Caller, source: &Artifact, Wanted { mapping, output }: Wanted<'_
     let document = json!({ "name": name, "sha256": sha256, "bytes": bytes, "path": path, "storage": storage, "pages": null });
     let pipeline = if mapping == KIND { Pipeline::Html } else { Pipeline::Xml };
     let mut job = NewJob::new(pipeline, mapping, json!({ "document": document })).owned_by(caller.owner);
-    // Another output is another result: the twin of a document is asked for in the same form.
+    // Another output is another result: the twin of a document is asked for in the same form. A page has but one.
+    let output = output.filter(|_| pipeline == Pipeline::Xml);
     let form = output.map(|output| format!(":{output}")).unwrap_or_default();
     job.dedupe_key = Some(format!("{sha256}:{mapping}:{bytes}{form}"));
-    if let (Some(output), Pipeline::Xml) = (output, pipeline) {
+    if let Some(output) = output {
         job.config = json!({ "output": output });
     }
     job
