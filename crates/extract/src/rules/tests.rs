@@ -63,6 +63,8 @@ fn a_gross_total_that_is_not_net_and_tax_is_found() {
         &record(&[("net_total", "100"), ("tax_total", "19"), ("gross_total", "120")], &[]),
         &["TOTAL_MISMATCH"],
     );
+    let by_a_cent = &[("net_total", "100"), ("tax_total", "19"), ("gross_total", "119.01")];
+    expect(&record(by_a_cent, &[]), &["TOTAL_MISMATCH"]);
     let findings = check(&record(&[("net_total", "100"), ("tax_total", "19"), ("gross_total", "120")], &[]));
     assert_eq!(
         findings[0].message,
