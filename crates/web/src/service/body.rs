@@ -42,6 +42,21 @@ fn is_too_long(error: &axum::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.to_string().contains("length limit"))
 }
 
+/// Numbers as our types name them, and as people do.
+const NUMBERS: [(&str, &str); 5] = [
+    ("expected i32", "expected a whole number from -2147483648 to 2147483647"),
+    ("expected i64", "expected a whole number"),
+    ("expected u64", "expected a whole number from 0 on"),
+    ("expected usize", "expected a whole number from 0 on"),
+    ("expected f64", "expected a number"),
+];
+
+/// What a reader of JSON says, without the names of our types.
+fn plainly(message: &str) -> String {
+    let plain = NUMBERS.iter().fold(message.to_owned(), |said, (ours, plain)| said.replace(ours, plain));
+    plain.trim_end_matches('.').to_owned()
+}
+
 /// Reads a JSON object. What does not fit is told with its path.
 pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
     // Fields without their names would be taken in their order.
@@ -54,9 +69,29 @@ pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
     let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         let at = if path == "." { String::new() } else { format!("{path}: ") };
-        Problem::invalid(format!("{at}{}.", error.into_inner().to_string().trim_end_matches('.')))
+        Problem::invalid(format!("{at}{}.", plainly(&error.into_inner().to_string())))
     });
     let read = read?;
     reader.end().map_err(|_| Problem::invalid("Something follows the JSON of the request. Remove it."))?;
     Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    struct Asked {
+        #[expect(dead_code, reason = "only read")]
+        priority: i32,
+    }
+
+    #[test]
+    fn a_number_that_does_not_fit_is_told_in_words() {
+        let problem = parse::<Asked>(br#"{ "priority": 99999999999 }"#).unwrap_err();
+        let detail = problem.document().detail;
+        assert!(detail.starts_with("priority: ") && detail.contains("a whole number from"), "{detail}");
+        assert!(!detail.contains("i32"), "{detail}");
+    }
 }
