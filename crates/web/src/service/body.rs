@@ -42,6 +42,12 @@ fn is_too_long(error: &axum::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.to_string().contains("length limit"))
 }
 
+/// Around a text that is repeated where something else was expected.
+const QUOTED: &str = ": string \"";
+const EXPECTED: &str = "\", expected";
+/// Where the last of these goes on in words.
+const EXPECTED_AT: usize = "\", ".len();
+
 /// Numbers as our types name them, and as people do.
 const NUMBERS: [(&str, &str); 5] = [
     ("expected i32", "expected a whole number from -2147483648 to 2147483647"),
@@ -51,9 +57,14 @@ const NUMBERS: [(&str, &str); 5] = [
     ("expected f64", "expected a number"),
 ];
 
-/// What a reader of JSON says, without the names of our types.
+/// What a reader of JSON says, without the names of our types, and without a text that may have been a secret.
 fn plainly(message: &str) -> String {
-    let plain = NUMBERS.iter().fold(message.to_owned(), |said, (ours, plain)| said.replace(ours, plain));
+    let value = message.find(QUOTED).zip(message.rfind(EXPECTED)).filter(|(from, to)| from < to);
+    let said = match value {
+        Some((from, to)) => format!("{}: text, {}", &message[..from], &message[to + EXPECTED_AT..]),
+        None => message.to_owned(),
+    };
+    let plain = NUMBERS.iter().fold(said, |said, (ours, plain)| said.replace(ours, plain));
     plain.trim_end_matches('.').to_owned()
 }
 
@@ -85,6 +96,16 @@ mod tests {
     struct Asked {
         #[expect(dead_code, reason = "only read")]
         priority: i32,
+    }
+
+    #[test]
+    fn a_text_in_the_wrong_place_is_not_repeated() {
+        for sent in ["hunter2", "hunter2\", expected", "{\"token\":\"hunter2\"}"] {
+            let body = serde_json::json!({ "priority": sent }).to_string();
+            let detail = parse::<Asked>(body.as_bytes()).unwrap_err().document().detail;
+            assert!(detail.starts_with("priority: invalid type: text, expected a whole number"), "{detail}");
+            assert!(!detail.contains("hunter2"), "{detail}");
+        }
     }
 
     #[test]
