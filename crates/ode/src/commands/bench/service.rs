@@ -37,12 +37,15 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 pub(crate) async fn run(args: &Service) -> anyhow::Result<ExitCode> {
-    let files = pdfs(&args.directory)?;
+    // Roots of the service are named without steps up.
+    let directory = args.directory.canonicalize();
+    let directory = directory.with_context(|| format!("{} cannot be read", args.directory.display()))?;
+    let files = pdfs(&directory)?;
     let all: Vec<&PathBuf> = (0..args.repeat).flat_map(|_| &files).collect();
     if all.is_empty() {
-        bail!("There are no PDFs in {}.", args.directory.display());
+        bail!("There are no PDFs in {}.", directory.display());
     }
-    let server = Server::start(&args.directory)?;
+    let server = Server::start(&directory)?;
     let (mut direct, mut service) = (Vec::new(), Vec::new());
     for round in 0..args.rounds {
         direct.push(all.len() as f64 / directly(&all).await?.as_secs_f64());
