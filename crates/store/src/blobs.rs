@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
-use ode_job::JobId;
+use ode_job::{Artifact, JobId};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -54,6 +54,21 @@ pub struct Stored {
     pub bytes: i64,
     /// Its digest, hexadecimal.
     pub sha256: String,
+}
+
+impl Stored {
+    /// It as one of a job's files.
+    pub fn artifact(&self, role: &str, name: &str, content_type: &str) -> Artifact {
+        Artifact {
+            role: role.to_owned(),
+            name: name.to_owned(),
+            storage: self.storage.to_owned(),
+            path: self.path.clone(),
+            content_type: content_type.to_owned(),
+            bytes: self.bytes,
+            sha256: self.sha256.clone(),
+        }
+    }
 }
 
 impl Blobs {

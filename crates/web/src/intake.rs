@@ -23,15 +23,7 @@ impl Received {
     /// The file as one of a job's.
     pub(crate) fn artifact(&self, role: &str, name: &str, content_type: &str) -> Artifact {
         let stored = self.stored.as_ref().expect("it is there until it is lent, which takes this away");
-        Artifact {
-            role: role.to_owned(),
-            name: name.to_owned(),
-            storage: stored.storage.to_owned(),
-            path: stored.path.clone(),
-            content_type: content_type.to_owned(),
-            bytes: stored.bytes,
-            sha256: stored.sha256.clone(),
-        }
+        stored.artifact(role, name, content_type)
     }
 
     /// From here on a job may own it, also if whoever asked for that goes away meanwhile.

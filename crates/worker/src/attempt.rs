@@ -148,15 +148,7 @@ impl Context for Telling<'_> {
         };
         let stored = self.blobs()?.put(self.lease.job(), self.lease.fence(), number, file.content).await;
         let stored = stored.map_err(|error| unreached(&error))?;
-        let artifact = Artifact {
-            role: file.role,
-            name: file.name,
-            storage: stored.storage.into(),
-            path: stored.path,
-            content_type: file.content_type,
-            bytes: stored.bytes,
-            sha256: stored.sha256,
-        };
+        let artifact = stored.artifact(&file.role, &file.name, &file.content_type);
         self.gathered().files.push(artifact.clone());
         Ok(artifact)
     }

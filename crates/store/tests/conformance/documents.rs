@@ -4,9 +4,7 @@ use crate::harness::{Database, claim_one, ending, finish, history, job, on_both,
 use ode_job::check::Opinion;
 use ode_job::estimate::TimeLeft;
 use ode_job::record::About;
-use ode_job::{
-    Artifact, Check, CheckKind, Ended, ErrorCode, Failure, JobId, JobRef, Lane, NewJob, Pipeline, Severity,
-};
+use ode_job::{Check, CheckKind, Ended, ErrorCode, Failure, JobId, JobRef, Lane, NewJob, Pipeline, Severity};
 use ode_store::{Blobs, BlobsConfig, Error, Finished, Retention, Revision, Store};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -42,15 +40,7 @@ pub(crate) fn blobs() -> (TempDir, Blobs) {
 /// An uploaded document of this size.
 pub(crate) async fn upload(store: &Store, blobs: &Blobs, bytes: u64) -> JobId {
     let stored = blobs.put(JobId(Uuid::now_v7()), 0, 0, b"%PDF-1.7 and so on".to_vec()).await.unwrap();
-    let source = Artifact {
-        role: "source".into(),
-        name: "invoice.pdf".into(),
-        storage: stored.storage.into(),
-        path: stored.path,
-        content_type: "application/pdf".into(),
-        bytes: stored.bytes,
-        sha256: stored.sha256.clone(),
-    };
+    let source = stored.artifact("source", "invoice.pdf", "application/pdf");
     let document = json!({ "name": "invoice.pdf", "bytes": bytes, "sha256": stored.sha256 });
     let new = NewJob::new(Pipeline::Xml, "plain_v1", json!({ "document": document }));
     store.enqueue_file(new, source).await.unwrap().id()
@@ -64,15 +54,7 @@ pub(crate) async fn converted(store: &Store, blobs: &Blobs) -> JobId {
     assert_eq!(claimed.lease.job(), id);
     let stored = blobs.put(id, claimed.lease.fence(), 0, b"<a/>".to_vec()).await.unwrap();
     let mut end = ending(claimed, Ended::Succeeded);
-    end.artifacts.push(Artifact {
-        role: "result".into(),
-        name: "invoice.xml".into(),
-        storage: stored.storage.into(),
-        path: stored.path,
-        content_type: "application/xml".into(),
-        bytes: stored.bytes,
-        sha256: stored.sha256,
-    });
+    end.artifacts.push(stored.artifact("result", "invoice.xml", "application/xml"));
     store.finish(vec![end]).await.unwrap();
     id
 }

@@ -10,7 +10,7 @@ use crate::harness::{Ode, on_both};
 use crate::serve::{PATIENCE, Serving, assert_stopped};
 use crate::standin::{Mood, StandIn};
 use ode_job::estimate::TimeLeft;
-use ode_job::{Artifact, EventRecord, JobId, JobRecord, JobRef, NewJob, Pipeline};
+use ode_job::{EventRecord, JobId, JobRecord, JobRef, NewJob, Pipeline};
 use ode_pdf_builder::Builder;
 use ode_store::{Blobs, BlobsConfig};
 use rustix::process::Signal;
@@ -48,15 +48,7 @@ fn upload_to(ode: &Ode, blobs: &Blobs, mapping: &str, documents: &[Vec<u8>]) -> 
         for document in documents {
             let stored = blobs.put(JobId(Uuid::now_v7()), 0, 0, document.clone()).await.unwrap();
             let facts = json!({ "name": "invoice.pdf", "bytes": stored.bytes, "sha256": stored.sha256 });
-            let source = Artifact {
-                role: "source".into(),
-                name: "invoice.pdf".into(),
-                storage: stored.storage.into(),
-                path: stored.path,
-                content_type: "application/pdf".into(),
-                bytes: stored.bytes,
-                sha256: stored.sha256,
-            };
+            let source = stored.artifact("source", "invoice.pdf", "application/pdf");
             let job = NewJob::new(Pipeline::Xml, mapping, json!({ "document": facts }));
             ids.push(store.enqueue_file(job, source).await.unwrap().id());
         }
