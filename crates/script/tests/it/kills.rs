@@ -6,9 +6,11 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts others that leave the group, the session and the environment, and freezes one of them.
+/// Starts others that leave the group, the session and the environment, and freezes one of them. It is ready once
+/// one of them has left: the system ends what is still in the group of a frozen one when their parent goes.
 const HIDING: &str = "trap '' INT TERM; mkdir -p profile; setsid sleep 86400 & kill -STOP $!
-    (setsid sh -c 'echo x > $TMPDIR/profile/lock; sleep 86400' &) ; echo ready; while :; do sleep 86400; done";
+    (setsid sh -c 'echo x > $TMPDIR/profile/lock; sleep 86400' &)
+    until [ -s $TMPDIR/profile/lock ]; do sleep 0.01; done; echo ready; while :; do sleep 86400; done";
 
 #[tokio::test]
 async fn a_script_that_is_stopped_leaves_nothing() {
