@@ -202,6 +202,8 @@ pub struct Failure {
     pub detail: Option<String>,
     /// Whether to try again.
     pub kind: FailureKind,
+    /// How long to wait before the first retry, where the work itself says so; else the policy does.
+    pub pace: Option<Duration>,
 }
 
 impl Failure {
@@ -236,6 +238,13 @@ impl Failure {
         self
     }
 
+    /// The same, tried again at the work's own pace: the first time after this long, then after twice as long each time.
+    #[must_use]
+    pub fn paced(mut self, first: Duration) -> Self {
+        self.pace = Some(first);
+        self
+    }
+
     /// The same when no try follows: what promises one tells what to do instead.
     #[must_use]
     pub fn given_up(mut self) -> Self {
@@ -251,6 +260,7 @@ impl Failure {
             message: one_line(message).unwrap_or_else(|| code.sentence().to_owned()),
             detail: None,
             kind,
+            pace: None,
         }
     }
 }

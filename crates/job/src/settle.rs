@@ -163,7 +163,10 @@ fn next_try(
     jitter: f64,
 ) -> Option<Timestamp> {
     let FailureKind::Retryable { after } = failure.kind else { return None };
-    let policy = RetryPolicy { retries_max: attempt.retries_max, ..*policy };
+    let base = failure.pace.unwrap_or(policy.base);
+    // Jitter spreads retries out; it must not make a short wait a long one.
+    let jitter_max = policy.jitter_max.min(base);
+    let policy = RetryPolicy { base, jitter_max, retries_max: attempt.retries_max, ..*policy };
     let planned = policy.next(attempt.retries, now, jitter)?;
     // The other side may know better than the policy when it will be back, but not that it will be sooner.
     let asked = after.and_then(|after| now.checked_add(after).ok());
@@ -318,5 +321,25 @@ mod tests {
         assert!(
             matches!(soon.verdict, Verdict::Again { run_at, .. } if run_at == NOW + Duration::from_secs(5))
         );
+    }
+
+    #[test]
+    fn work_is_tried_again_at_its_own_pace_where_it_has_one() {
+        let check = |seconds: u64, retries: u32, expected: std::ops::RangeInclusive<u64>| {
+            let attempt = Attempt { retries, ..attempt(Pipeline::Script, State::InProgress) };
+            let failed = Ended::Failed(broken().paced(Duration::from_secs(seconds)));
+            for (jitter, expected) in [(0.0, expected.start()), (1.0, expected.end())] {
+                let settled = settle(attempt, failed.clone(), &RetryPolicy::default(), NOW, jitter).unwrap();
+                let at = NOW + Duration::from_secs(*expected);
+                assert!(
+                    matches!(settled.verdict, Verdict::Again { run_at, .. } if run_at == at),
+                    "{seconds} s, {retries}: {settled:?}"
+                );
+            }
+        };
+        check(0, 2, 0..=0);
+        check(1, 0, 1..=2);
+        check(1, 1, 2..=3);
+        check(60, 0, 60..=65);
     }
 }
