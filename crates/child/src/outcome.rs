@@ -123,6 +123,8 @@ pub struct Report {
     pub summary: Summary,
     /// What the child named as its files, in order. Kept on failure too: they may explain it.
     pub artifacts: Vec<Artifact>,
+    /// Why the last line on the event channel that was no event was none.
+    pub misread: Option<String>,
     /// The bytes of the artifacts that are in the output.
     pub output: Option<File>,
     /// How far the sandbox came, as the child said before it saw the input.

@@ -20,6 +20,17 @@ pub(crate) struct Process {
     pub(crate) cpu: Duration,
 }
 
+/// Whether a process is of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Belongs {
+    /// Its environment says so.
+    Yes,
+    /// Its environment says otherwise, or is not ours to read.
+    No,
+    /// It shows none: it has none, or is just becoming another program.
+    Unclear,
+}
+
 /// What the kernel counts processor time in for user space, on every platform that we build for.
 #[cfg(target_os = "linux")]
 const TICK: Duration = Duration::from_millis(10);
@@ -45,10 +56,15 @@ impl Process {
     }
 
     /// Whether it was started in this run. A process that has ended does not show it any more.
-    pub(crate) fn is_of(&self, run: &str) -> bool {
-        let Ok(environment) = std::fs::read(format!("/proc/{}/environ", self.pid)) else { return false };
+    pub(crate) fn belongs(&self, run: &str) -> Belongs {
+        let Ok(environment) = std::fs::read(format!("/proc/{}/environ", self.pid)) else {
+            return Belongs::No;
+        };
         let wanted = format!("{RUN_VARIABLE}={run}");
-        environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
+        if environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes()) {
+            return Belongs::Yes;
+        }
+        if environment.is_empty() && !self.is_zombie { Belongs::Unclear } else { Belongs::No }
     }
 
     /// Memory in use, counting what is shared with others only in part.
@@ -137,6 +153,6 @@ mod tests {
         let parent = rustix::process::getppid().unwrap().as_raw_pid();
         assert!(own.parent == parent && !own.is_zombie && own.resident_bytes() > 0);
         assert!(Process::all().iter().any(|seen| seen.pid == own.pid && seen.started == own.started));
-        assert!(!own.is_of("nothing"));
+        assert_eq!(own.belongs("nothing"), Belongs::No);
     }
 }

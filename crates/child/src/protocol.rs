@@ -157,9 +157,19 @@ pub(crate) enum Event {
     Unknown,
 }
 
-/// A line that is not an event of the protocol.
+/// Why a line is not an event of the protocol. It may repeat what stands in the line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Garbage;
+pub(crate) struct Garbage(pub(crate) String);
+
+/// What a line lacks.
+fn lacks(field: &'static str) -> impl FnOnce() -> Garbage {
+    move || Garbage(format!("it has no {field:?}"))
+}
+
+fn misread(error: serde_json::Error) -> Garbage {
+    let kind = if error.is_data() { "it is no event" } else { "it is not one JSON object" };
+    Garbage(format!("{kind}: {}", error.to_string().replace(" at line 1 column ", " at character ")))
+}
 
 #[derive(Deserialize)]
 struct Line<'a> {
@@ -203,24 +213,30 @@ struct Told {
 impl Event {
     /// Reads one line and hides the secrets in it.
     pub(crate) fn parse(line: &[u8], redactor: &Redactor) -> Result<Self, Garbage> {
-        let line: Line<'_> = serde_json::from_slice(line).map_err(|_| Garbage)?;
+        let line: Line<'_> = serde_json::from_slice(line).map_err(misread)?;
         let text = Texts { redactor };
         Ok(match &*line.t {
             "hello" => Self::Hello(line.enforcement.unwrap_or_default()),
-            "plan" => Self::Plan(text.plan(line.steps.ok_or(Garbage)?)?),
-            "step" => Self::Step(text.name(&line.id.ok_or(Garbage)?), line.state.ok_or(Garbage)?),
+            "plan" => Self::Plan(text.plan(line.steps.ok_or_else(lacks("steps"))?)?),
+            "step" => {
+                let id = line.id.ok_or_else(lacks("id"))?;
+                Self::Step(text.name(&id), line.state.ok_or_else(lacks("state"))?)
+            }
             "progress" => Self::Progress(Progress {
-                percent: line.percent.ok_or(Garbage)?.clamp(0.0, 100.0),
+                percent: line.percent.ok_or_else(lacks("percent"))?.clamp(0.0, 100.0),
                 message: line.message.map(|message| text.message(&message)),
                 step: line.step,
                 steps: line.steps.and_then(|steps| steps.get().parse().ok()),
             }),
-            "log" => Self::Log(line.level.unwrap_or(Level::Info), text.message(&line.msg.ok_or(Garbage)?)),
-            "mask" => Self::Mask(line.value.ok_or(Garbage)?),
+            "log" => {
+                let message = line.msg.ok_or_else(lacks("msg"))?;
+                Self::Log(line.level.unwrap_or(Level::Info), text.message(&message))
+            }
+            "mask" => Self::Mask(line.value.ok_or_else(lacks("value"))?),
             "checkpoint" => {
                 let data = line.data.unwrap_or(RawValue::NULL).get();
-                let data = serde_json::from_str(data).map_err(|_| Garbage)?;
-                Self::Checkpoint(text.name(&line.key.ok_or(Garbage)?), redactor.value(data))
+                let data = serde_json::from_str(data).map_err(misread)?;
+                Self::Checkpoint(text.name(&line.key.ok_or_else(lacks("key"))?), redactor.value(data))
             }
             "artifact" => Self::Artifact(line.artifact(&text)?),
             "result" => line.answer(&text),
@@ -234,10 +250,13 @@ impl Line<'_> {
         let place = match (self.offset, self.bytes, self.path) {
             (Some(offset), Some(bytes), None) => Place::Output { offset, bytes },
             (None, None, Some(path)) if stays_below(&path) => Place::File(path),
-            _ => return Err(Garbage),
+            (None, None, Some(_)) => {
+                return Err(Garbage("its \"path\" leads out of ODE_ARTIFACTS".to_owned()));
+            }
+            _ => return Err(Garbage("it has no \"path\" below ODE_ARTIFACTS".to_owned())),
         };
         let kind = self.kind.map(|kind| text.name(&kind));
-        Ok(Artifact { name: text.name(&self.name.ok_or(Garbage)?), kind, place })
+        Ok(Artifact { name: text.name(&self.name.ok_or_else(lacks("name"))?), kind, place })
     }
 
     /// A result that says neither is a success, unless it tells of an error.
@@ -283,9 +302,9 @@ impl Texts<'_> {
     }
 
     fn plan(&self, steps: &RawValue) -> Result<Vec<Step>, Garbage> {
-        let steps: Vec<Step> = serde_json::from_str(steps.get()).map_err(|_| Garbage)?;
+        let steps: Vec<Step> = serde_json::from_str(steps.get()).map_err(misread)?;
         if steps.len() > STEPS_MAX {
-            return Err(Garbage);
+            return Err(Garbage(format!("a plan has up to {STEPS_MAX} steps")));
         }
         Ok(steps.iter().map(|step| Step { id: self.name(&step.id), title: self.name(&step.title) }).collect())
     }

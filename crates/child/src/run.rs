@@ -5,7 +5,7 @@ use crate::limits::{Grace, Limits};
 use crate::lines::{Lines, Overlong, clean};
 use crate::outcome::{End, Facts, LogLine, Notice, Report, Source, Summary, Usage, Violation, keep_last};
 use crate::process::Process;
-use crate::protocol::{Artifact, Event, Failure, Level, Place};
+use crate::protocol::{Artifact, Event, Failure, Garbage, Level, Place};
 use crate::redact::{Redactor, Stream};
 use crate::sandbox::Enforcement;
 use crate::supervisor::{Leash, Pipes, Spec, Supervisor, Waiting};
@@ -259,6 +259,8 @@ struct Heard<N> {
     violation: Option<Violation>,
     events: u32,
     garbage: u32,
+    /// Why the last line that was no event was none.
+    misread: Option<String>,
     log_bytes: u64,
     log_bytes_dropped: u64,
     log_tail: VecDeque<LogLine>,
@@ -283,6 +285,7 @@ impl<'a, N: FnMut(Notice) + Send> Ears<'a, N> {
             violation: None,
             events: 0,
             garbage: 0,
+            misread: None,
             log_bytes: 0,
             log_bytes_dropped: 0,
             log_tail: VecDeque::new(),
@@ -383,7 +386,7 @@ impl<N: FnMut(Notice)> Heard<N> {
         }
         let event = match Event::parse(line, redactor) {
             Ok(event) => event,
-            Err(_) => return self.garbage(&redactor.bytes(line), limits),
+            Err(Garbage(why)) => return self.garbage(&redactor.text(&why), &redactor.bytes(line), limits),
         };
         if self.answer.is_some() {
             let is_answer = matches!(event, Event::Result(..) | Event::Error(_));
@@ -409,12 +412,16 @@ impl<N: FnMut(Notice)> Heard<N> {
     }
 
     /// A line that is no event may be a stray print of a library. It is shown, and forgiven for a while.
-    fn garbage(&mut self, line: &[u8], limits: &Limits) -> Result<(), Violation> {
+    fn garbage(&mut self, why: &str, line: &[u8], limits: &Limits) -> Result<(), Violation> {
         self.garbage += 1;
+        let why = clean(why.as_bytes(), limits.log_line_bytes);
+        let line = clean(line, limits.log_line_bytes);
+        let text = format!("A line was not understood, because {why}: {line}");
+        self.misread = Some(why);
         if self.garbage > GARBAGE_MAX {
             return Err(Violation::Garbage);
         }
-        let text = clean(line, limits.log_line_bytes);
+        let text = clean(text.as_bytes(), limits.log_line_bytes);
         self.log(LogLine { source: Source::Events, level: Level::Warn, text }, limits);
         Ok(())
     }
@@ -499,6 +506,7 @@ impl<N> Heard<N> {
             summary: self.summary,
             artifacts: self.artifacts.into_iter().filter(is_there).collect(),
             output,
+            misread: self.misread,
             enforcement: self.enforcement,
             usage,
             log_bytes_dropped: self.log_bytes_dropped,

@@ -1,6 +1,6 @@
 //! Ends a whole tree of processes, and finds again what a supervisor left behind when it died.
 
-use crate::process::{Process, boot};
+use crate::process::{Belongs, Process, boot};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -10,8 +10,13 @@ use std::time::{Duration, Instant};
 const END_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at the processes.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+/// The parent of the kernel's own processes.
+const KERNEL: i32 = 2;
 /// A process may be born while the others are being listed, so emptiness has to be seen more than once.
 const EMPTY_LOOKS: u32 = 2;
+/// A process that becomes another program shows no environment for an instant. One that still shows none after so many
+/// looks has none, and is of no run.
+const UNCLEAR_LOOKS: u32 = 10;
 
 /// Names a run, so that its processes can be found and ended after a crash of their supervisor. To be stored by
 /// the caller before the payload is sent.
@@ -44,13 +49,32 @@ impl Record {
         self.boot == boot() && Process::look(self.pid).is_some_and(is_it)
     }
 
-    /// The living processes of this run.
+    /// The living processes of this run. Where one that is no older than the run does not show whose it is, it is
+    /// looked at again.
     pub(crate) fn members(&self) -> Vec<Process> {
-        let all = Process::all();
-        let is_root = |process: &Process| process.pid == self.pid && process.started == self.started;
-        let seeds: Vec<Process> =
-            all.iter().copied().filter(|process| is_root(process) || process.is_of(&self.run)).collect();
-        with_descendants(&all, seeds)
+        for _ in 0..UNCLEAR_LOOKS {
+            let all = Process::all();
+            let (mut seeds, mut is_unclear) = (Vec::new(), false);
+            for process in &all {
+                let is_root = process.pid == self.pid && process.started == self.started;
+                match if is_root { Belongs::Yes } else { process.belongs(&self.run) } {
+                    Belongs::Yes => seeds.push(*process),
+                    Belongs::Unclear => is_unclear |= self.may_be_of(process),
+                    Belongs::No => {}
+                }
+            }
+            let members = with_descendants(&all, seeds);
+            if !members.is_empty() || !is_unclear {
+                return members;
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        Vec::new()
+    }
+
+    /// Whether a process can be of this run at all: one that is older cannot, nor can the kernel's own.
+    fn may_be_of(&self, process: &Process) -> bool {
+        process.started >= self.started && process.parent != KERNEL && process.pid != KERNEL
     }
 }
 
@@ -147,6 +171,35 @@ mod tests {
     fn a_circle_of_parents_ends() {
         let all = [process(10, 20, false), process(20, 10, false)];
         assert_eq!(with_descendants(&all, vec![all[0]]).len(), 2);
+    }
+
+    /// A run of which only the name is known.
+    fn nameless(run: &str) -> Record {
+        Record { pid: -1, run: run.to_owned(), ..Record::of_this_process() }
+    }
+
+    #[test]
+    fn a_process_that_becomes_another_again_and_again_is_found() {
+        const BECOME: &str = r#"test "$0" -gt 0 && exec sh -c "$1" $(($0 - 1)) "$1"; exec sleep 60"#;
+        for round in 0..10 {
+            let run = format!("become-{}-{round}", std::process::id());
+            let mut child = std::process::Command::new("sh")
+                .args(["-c", BECOME, "200", BECOME])
+                .env(crate::setup::RUN_VARIABLE, &run)
+                .spawn()
+                .unwrap();
+            assert_eq!(end_orphan(&nameless(&run)), Orphans::Ended(1));
+            assert!(!child.wait().unwrap().success());
+        }
+    }
+
+    #[test]
+    fn a_process_without_an_environment_is_of_no_run() {
+        let mut child = std::process::Command::new("sleep").arg("60").env_clear().spawn().unwrap();
+        assert_eq!(end_orphan(&nameless("nobody's")), Orphans::None);
+        assert!(child.try_wait().unwrap().is_none(), "it was not touched");
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

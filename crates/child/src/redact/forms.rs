@@ -29,6 +29,7 @@ fn of_text(text: &str, forms: &mut BTreeSet<Vec<u8>>) {
         written.extend(in_html(secret));
         written.extend(in_hex(secret));
         written.extend(in_base64(secret));
+        forms.extend(in_utf16(secret));
         forms.extend(
             written.into_iter().filter(|form| form.len() >= SECRET_CHARS_MIN).map(String::into_bytes),
         );
@@ -95,6 +96,12 @@ fn in_hex(secret: &str) -> [String; 2] {
     let lower: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
     let upper = lower.to_uppercase();
     [lower, upper]
+}
+
+/// As files of other systems have text, the lower byte first and the higher byte first.
+fn in_utf16(secret: &str) -> [Vec<u8>; 2] {
+    let bytes = |of: fn(u16) -> [u8; 2]| secret.encode_utf16().flat_map(of).collect();
+    [bytes(u16::to_le_bytes), bytes(u16::to_be_bytes)]
 }
 
 /// As a part of something longer in base64, wherever it stands in there: the digits that depend on nothing else.

@@ -40,7 +40,8 @@ async fn secrets_are_hidden_wherever_they_are_printed() {
     let mut lines: Vec<String> = logs(&said).into_iter().map(|line| line.text).collect();
     lines.retain(|line| line.contains(HIDDEN));
     lines.sort();
-    assert_eq!(lines, ["***", "no event ***", "said ***", "typed ***"]);
+    let misread = "A line was not understood, because it is not one JSON object: expected ident at character 2: no event ***";
+    assert_eq!(lines, ["***", misread, "said ***", "typed ***"]);
 }
 
 #[tokio::test]
