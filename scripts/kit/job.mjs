@@ -5,6 +5,8 @@ import { textsOf } from "./payload.mjs";
 /** What is listed of a result at most: an event must fit in a line of 64 KiB. */
 const DETAILS_MAX = 200;
 const DETAILS_BYTES_MAX = 48 * 1024;
+/** Why something is not made that is there, and not by us. */
+const THERE = "Already exists";
 
 export class Job {
   #events;
@@ -128,7 +130,7 @@ export class Job {
     if (known?.status && known.status !== "asked") return known;
     const isThere = exists ? await exists(thing) : false;
     if (isThere && known?.status === "asked") return this.#settle(key, { status: "created" });
-    if (isThere) return { status: "failed", error: "Already exists" };
+    if (isThere) return { status: "failed", error: THERE };
     if (this.isDryRun) return { status: "planned" };
     if (exists) this.setCheckpoint(key, { status: "asked" });
     try {
@@ -146,7 +148,7 @@ export class Job {
   }
 }
 
-/** As many of the details as fit; where not all do, those that failed come first. */
+/** As many of the details as fit, and how many do not; where not all do, those that failed come first. */
 function listed(details) {
   const isFailed = ({ status }) => status === "failed";
   const isLong = details.length > DETAILS_MAX;
@@ -156,32 +158,37 @@ function listed(details) {
     bytes += Buffer.byteLength(JSON.stringify(detail)) + 1;
     return at === DETAILS_MAX || bytes > DETAILS_BYTES_MAX;
   });
-  return end < 0 ? ordered : ordered.slice(0, end);
+  if (end < 0) return { details: ordered };
+  return { details: ordered.slice(0, end), detailsLeftOut: details.length - end };
 }
 
-/** What a job gives back: how many things there are now, and what became of each. */
+/** What a job gives back that found everything there: nothing was left to do, which is as good as done. */
+function allThere(details, [one, many], data) {
+  const total = details.length;
+  const shown = listed(details.map(({ name }) => ({ name, status: "exists" })));
+  const message = total === 1 ? `The ${one} was there already` : `All ${total} ${many} were there already`;
+  return { message, data: { ...data, itemsCreated: 0, itemsFailed: 0, ...shown } };
+}
+
+/** What the site said no to, where nothing at all was made. */
+function refused(serious, total, [one, many], data) {
+  const all = total === 1 ? `the ${one}` : `all ${total} ${many}`;
+  const some = `${serious.length} of ${total} ${many}, and the others were there already`;
+  const what = serious.length === total ? all : some;
+  return new Failure("rejected", `The site refused ${what}: ${serious[0].error}.`, { data });
+}
+
+/** What a job gives back: how many things it made, and what became of each. */
 export function outcome(details, [one, many], { verb = "created", data = {} } = {}) {
   const count = (status) => details.filter((detail) => detail.status === status).length;
   const [created, failed, planned] = ["created", "failed", "planned"].map(count);
   const total = details.length;
   const noun = total === 1 ? one : many;
-  const shown = listed(details);
-  const told = {
-    ...data,
-    itemsCreated: created,
-    itemsFailed: failed,
-    details: shown,
-    ...(total > shown.length && { detailsLeftOut: total - shown.length }),
-  };
+  const told = { ...data, itemsCreated: created, itemsFailed: failed, ...listed(details) };
   if (planned > 0) return { message: `${planned} of ${total} ${noun} would be ${verb}`, data: told };
-  const serious = details.filter((detail) => detail.status === "failed" && detail.error !== "Already exists");
-  if (created === 0 && serious.length > 0) {
-    throw new Failure(
-      "rejected",
-      `The site refused ${total === 1 ? `the ${one}` : `all ${total} ${many}`}: ${serious[0].error}.`,
-      { data: told },
-    );
-  }
+  const serious = details.filter(({ status, error }) => status === "failed" && error !== THERE);
+  if (created === 0 && serious.length > 0) throw refused(serious, total, [one, many], told);
+  if (total > 0 && created === 0) return allThere(details, [one, many], data);
   const Verb = verb[0].toUpperCase() + verb.slice(1);
   if (failed > 0) return { partial: true, message: `${Verb} ${created} of ${total} ${noun}`, data: told };
   return { message: `Successfully ${verb} ${total} ${noun}`, data: told };

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { photograph } from "../../scripts/kit/browser.mjs";
+import { outcome } from "../../scripts/kit/job.mjs";
 import { cases, newOwner } from "./cases.mjs";
 import { attempt, demoSite, folderOf, job, launchBrowser, leftovers, start, startSpare } from "./harness.mjs";
 
@@ -167,6 +168,28 @@ describe("what goes wrong", { concurrency: 2 }, () => {
     const { result } = await attempt("add-item-tags", order);
     assert.deepEqual([result.success, result.partial, result.message], [true, true, "Created 3 of 4 item tags"]);
     assert.deepEqual(result.data.details[3], { name: "Spicy", status: "failed", error: "Already exists" });
+    cases["add-item-tags"].holds(await site.restaurant(owner));
+  });
+
+  test("what is all there already is done, and says so", () => {
+    const there = ["Spicy", "Vegan"].map((name) => ({ name, status: "failed", error: "Already exists" }));
+    const refused = { name: "Odd", status: "failed", error: "No such colour" };
+    const told = outcome(there, ["item tag", "item tags"]);
+    assert.deepEqual([told.message, told.partial], ["All 2 item tags were there already", undefined]);
+    assert.deepEqual([told.data.itemsCreated, told.data.itemsFailed], [0, 0]);
+    assert.deepEqual(told.data.details[0], { name: "Spicy", status: "exists" });
+    const one = outcome(there.slice(1), ["item tag", "item tags"]);
+    assert.equal(one.message, "The item tag was there already");
+    const all = /refused 1 of 3 item tags, and the others were there already: No such colour/;
+    assert.throws(() => outcome([...there, refused], ["item tag", "item tags"]), all);
+    assert.throws(() => outcome([refused], ["item tag", "item tags"]), { code: "rejected" });
+  });
+
+  test("a job that is sent again finds what it made", async () => {
+    const { owner, order } = await owned("add-item-tags");
+    await attempt("add-item-tags", order);
+    const { result } = await attempt("add-item-tags", order);
+    assert.deepEqual([result.success, result.message], [true, "All 3 item tags were there already"]);
     cases["add-item-tags"].holds(await site.restaurant(owner));
   });
 

@@ -8,6 +8,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
+/// Under this name the history of a job tells the script's own word for why it failed.
+pub const SCRIPT_CODE: &str = "script_code";
+
 /// Secrets under seal. What is in them cannot be told from this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed {

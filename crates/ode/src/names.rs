@@ -4,7 +4,10 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use ode_extract::FindingCode;
 use ode_job::{ErrorCode, Phase, Pipeline, State};
+use ode_script::{CODES, KnownCode};
+use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
@@ -40,42 +43,87 @@ pub(crate) enum Code {
     Error(ErrorCode),
     /// Something came of it.
     Finding(FindingCode),
+    /// A script's own word for why it failed.
+    Script(&'static KnownCode),
 }
 
 impl Code {
     /// Its page in Markdown.
-    pub(crate) fn page(self) -> &'static str {
+    pub(crate) fn page(self) -> Cow<'static, str> {
         match self {
-            Code::Error(code) => code.page(),
-            Code::Finding(code) => code.page(),
+            Code::Error(code) => code.page().into(),
+            Code::Finding(code) => code.page().into(),
+            Code::Script(code) => script_page(code).into(),
         }
     }
 }
 
+/// The page of a script's own code, in the form of the others.
+fn script_page(code: &KnownCode) -> String {
+    let KnownCode { name, sentence, advice, is_retried } = code;
+    let retried = if *is_retried { "yes" } else { "no" };
+    format!(
+        "# {name}\n\n> {sentence}\n\nRetried automatically: {retried}\n\n## What it means\n\nThis is a script's own code. \
+         A job that failed with it has it in `error.script_code`, beside `SCRIPT_FAILED` in `error.code`. docs/script-types.md \
+         lists the codes of the scripts that come with ODE, docs/scripts.md those that any script may end with; a script of \
+         your own may tell others.\n\n## What to do\n\n{advice}\n"
+    )
+}
+
+/// Somebody named a code that does not exist.
+#[derive(Debug)]
+pub(crate) struct UnknownCode {
+    unknown: <ErrorCode as FromStr>::Err,
+    /// Whether it is written as scripts write theirs.
+    may_be_a_scripts: bool,
+}
+
+impl fmt::Display for UnknownCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.unknown.fmt(f)?;
+        if self.may_be_a_scripts {
+            f.write_str(" What a script of your own means by its codes, that script alone knows.")?;
+        }
+        Ok(())
+    }
+}
+
 impl FromStr for Code {
-    type Err = <ErrorCode as FromStr>::Err;
+    type Err = UnknownCode;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let finding = FindingCode::ALL.iter().find(|code| code.as_str() == name);
-        finding.map_or_else(|| name.parse().map(Code::Error), |code| Ok(Code::Finding(*code)))
+        if let Some(code) = FindingCode::ALL.iter().find(|code| code.as_str() == name) {
+            return Ok(Code::Finding(*code));
+        }
+        match CODES.iter().find(|code| code.name == name) {
+            Some(code) => Ok(Code::Script(code)),
+            None => name.parse().map(Code::Error).map_err(|unknown| {
+                let may_be_a_scripts = name.contains('_');
+                UnknownCode { unknown, may_be_a_scripts }
+            }),
+        }
     }
 }
 
 impl Named for Code {
     fn all() -> impl Iterator<Item = Self> + Send {
         let errors = ErrorCode::ALL.iter().copied().map(Code::Error);
-        errors.chain(FindingCode::ALL.iter().copied().map(Code::Finding))
+        let findings = FindingCode::ALL.iter().copied().map(Code::Finding);
+        errors.chain(findings).chain(CODES.iter().map(Code::Script))
     }
 
     fn name(self) -> &'static str {
         match self {
             Code::Error(code) => code.as_str(),
             Code::Finding(code) => code.as_str(),
+            Code::Script(code) => code.name,
         }
     }
 
+    /// Scripts write theirs in small letters; all others are in capitals.
     fn tidy(typed: &str) -> String {
-        typed.trim().to_uppercase()
+        let typed = typed.trim();
+        if CODES.iter().any(|code| code.name == typed) { typed.to_owned() } else { typed.to_uppercase() }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::archive;
 use crate::order::Artifact;
 use ode_child::{Place, Redactor};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -33,7 +34,7 @@ pub(crate) fn collect(
             note(format!("The file {name} was left out: a script may leave {COUNT_MAX}."));
             continue;
         }
-        let contents = read(folder, path, room.min(BYTES_MAX)).map_err(|error| error.to_string());
+        let contents = read(folder, path, room.min(BYTES_MAX)).map_err(unread);
         match contents.and_then(|contents| without_secrets(contents, redactor)) {
             Ok(contents) => {
                 room = room.saturating_sub(contents.len() as u64);
@@ -53,10 +54,28 @@ fn read(folder: &Path, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
     }
     let mut contents = Vec::new();
     file.take(bytes_max + 1).read_to_end(&mut contents)?;
+    if contents.is_empty() {
+        return Err(io::Error::other("it is empty"));
+    }
     if contents.len() as u64 > bytes_max {
-        return Err(io::Error::other("it is too large"));
+        let (file_mb, total_mb) = (BYTES_MAX >> 20, TOTAL_BYTES_MAX >> 20);
+        return Err(io::Error::other(format!(
+            "it is too large: a file may have {file_mb} MB, and all of an attempt {total_mb} MB"
+        )));
     }
     Ok(contents)
+}
+
+/// Why a file cannot be read, in words for who wrote the script.
+fn unread(error: io::Error) -> String {
+    match Errno::from_io_error(&error) {
+        Some(Errno::NOENT) => "it is not in ODE_ARTIFACTS".to_owned(),
+        // What a way over a symbolic link, or out of the folder, is refused with.
+        Some(Errno::LOOP | Errno::XDEV) => {
+            "a link stands in its way: leave the file itself in ODE_ARTIFACTS".to_owned()
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// Opens a file without following a link that a script may have put there to have another file read.
@@ -135,6 +154,15 @@ mod tests {
         check(b"\x89PNG\xff\xfe", Ok(b"\x89PNG\xff\xfe"));
         check(b"PK\x03\x04 packed", Err("archive"));
         check(b"\x1f\x8b packed", Err("cannot be searched"));
+        check(b"", Err("it is empty"));
+    }
+
+    #[test]
+    fn a_secret_in_any_form_keeps_a_file_of_bytes_out() {
+        let forms: [&[u8]; 4] = [b"hunter2", b"aHVudGVyMg", b"68756e74657232", b"h\0u\0n\0t\0e\0r\x002\0"];
+        for form in forms {
+            check(&[b"\x89PNG\xff\0\xfe", form, b"\0\xff"].concat(), Err("it holds a secret"));
+        }
     }
 
     #[test]

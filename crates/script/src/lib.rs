@@ -31,6 +31,7 @@ mod archive;
 mod artifacts;
 mod browser;
 mod catalog;
+mod codes;
 mod concurrency;
 mod manifest;
 mod order;
@@ -47,12 +48,14 @@ mod teller;
 
 pub use browser::{Browser, find as find_browser};
 pub use catalog::Catalog;
+pub use codes::{CODES, KnownCode};
 pub use manifest::{Manifest, ManifestError, Pool, Trace};
 pub use ode_child::{HIDDEN, Redactor, SECRET_CHARS_MIN, Step, StepState};
 pub use order::{
     Artifact, Done, Failed, Level, LogLine, News, Order, Outcome, Progress, Record, Report, Source, code,
+    in_words,
 };
-pub use payload::{Secrets, join};
+pub use payload::{Secrets, join, secret_names};
 pub use run::{Runner, Settings};
 pub use schema::{INVALID_MAX, Invalid, Schema, SchemaError};
 pub use script::{MANIFEST, Origin, Script};
@@ -73,7 +76,7 @@ pub enum Error {
         error: std::io::Error,
     },
     /// A manifest is wrong.
-    #[error("{path}{place}: {message}", path = path.display(), place = place(.error), message = error.message)]
+    #[error("{path}{place}: {message}", path = path.display(), place = place(.error.at), message = error.message)]
     Manifest {
         /// Which.
         path: PathBuf,
@@ -81,11 +84,13 @@ pub enum Error {
         error: ManifestError,
     },
     /// A schema is wrong.
-    #[error("{path}: {message}", path = path.display())]
+    #[error("{path}{place}: {message}", path = path.display(), place = place(*at))]
     Schema {
         /// Which.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// Line and column, both from 1, where they are known.
+        at: Option<(usize, usize)>,
+        /// What is wrong, and at which place of the schema.
         message: String,
     },
     /// Two scripts in one directory have the same type.
@@ -122,8 +127,8 @@ impl Error {
 }
 
 /// `:3:1`, as editors understand it.
-fn place(error: &ManifestError) -> String {
-    error.at.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"))
+fn place(at: Option<(usize, usize)>) -> String {
+    at.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"))
 }
 
 fn hex(bytes: &[u8]) -> String {

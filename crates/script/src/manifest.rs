@@ -2,6 +2,7 @@
 //! long, how often and how large it may be.
 
 use ode_child::Step;
+use ode_job::new::{RETRIES_MAX, TIMEOUT_MAX};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub struct Manifest {
     pub timeout: Duration,
     /// How often it is tried again.
     pub max_retries: u32,
-    /// How long to wait before the first of those.
+    /// How long to wait before the first of those; each later one waits twice as long.
     pub retry_delay: Duration,
     /// Jobs with the same key never run at once. `{field}` stands for a field of the payload.
     pub concurrency_key: Option<String>,
@@ -81,15 +82,14 @@ pub struct ManifestError {
 }
 
 const TIMEOUT_S: u64 = 300;
-/// A day: what takes longer is not one job.
-const TIMEOUT_S_MAX: u64 = 86_400;
 const RETRIES: u32 = 3;
-const RETRIES_MAX: u32 = 10;
 const RETRY_DELAY_S: u64 = 5;
 const RETRY_DELAY_S_MAX: u64 = 3600;
 const MEMORY_MB: u64 = 1024;
 const MEMORY_MB_RANGE: std::ops::RangeInclusive<u64> = 32..=65_536;
 const STEPS_MAX: usize = 100;
+/// What stands where types do in the addresses of the API.
+const RESERVED: [&str; 2] = ["batch", "jobs"];
 const NAME_CHARS_MAX: usize = 63;
 /// Titles are shown in lists.
 const TITLE_CHARS_MAX: usize = 200;
@@ -162,6 +162,12 @@ impl File {
         if !is_name(&self.name) {
             return refuse("type", format!("a type is named by up to {NAME_CHARS_MAX} of a-z, 0-9 and -"));
         }
+        if RESERVED.contains(&self.name.as_str()) {
+            return refuse(
+                "type",
+                format!("`{}` is an address of its own below /v1/scripts; choose another name", self.name),
+            );
+        }
         if self.title.trim().is_empty() || self.title.chars().count() > TITLE_CHARS_MAX {
             return refuse("title", format!("a title has 1 to {TITLE_CHARS_MAX} characters"));
         }
@@ -190,7 +196,7 @@ impl File {
             Some(value) if !(min..=max).contains(&value) => Err((key, format!("`{key}` is {min} to {max}"))),
             Some(_) | None => Ok(()),
         };
-        within("timeout_s", self.timeout_s, 1, TIMEOUT_S_MAX)?;
+        within("timeout_s", self.timeout_s, 1, TIMEOUT_MAX.as_secs())?;
         within("max_retries", self.max_retries.map(u64::from), 0, RETRIES_MAX.into())?;
         within("retry_delay_s", self.retry_delay_s, 0, RETRY_DELAY_S_MAX)?;
         within("max_memory_mb", self.max_memory_mb, *MEMORY_MB_RANGE.start(), *MEMORY_MB_RANGE.end())?;
@@ -198,7 +204,7 @@ impl File {
     }
 }
 
-fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
+pub(crate) fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     let head = &text[..byte.min(text.len())];
     let line = head.matches('\n').count() + 1;
     (line, head.rsplit('\n').next().unwrap_or_default().chars().count() + 1)
@@ -256,8 +262,8 @@ payload = "payload.json"
     fn what_is_wrong_is_told_with_line_and_column() {
         check("tmeout_s = 3", (7, 1), "unknown field `tmeout_s`");
         check("timeout_s = \"3\"", (7, 13), "invalid type");
-        check("  timeout_s = 0", (7, 3), "1 to 86400");
-        check("max_retries = 11", (7, 1), "0 to 10");
+        check("  timeout_s = 0", (7, 3), "1 to 604800");
+        check("max_retries = 101", (7, 1), "0 to 100");
         check("pool = \"spare\"", (7, 1), "needs `spare`");
         check("spare = []", (7, 1), "names a program");
         check("concurrency_key = \"{\"", (7, 1), "{field}");
@@ -267,7 +273,9 @@ payload = "payload.json"
             (8, 1),
             "two steps",
         );
-        let error = Manifest::read(&LEAST.replace("say-hello", "Say Hello")).unwrap_err();
-        assert_eq!(error.at, Some((2, 1)));
+        for wrong in ["Say Hello", "batch", "jobs"] {
+            let error = Manifest::read(&LEAST.replace("say-hello", wrong)).unwrap_err();
+            assert_eq!(error.at, Some((2, 1)), "{wrong}");
+        }
     }
 }

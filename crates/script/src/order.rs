@@ -133,6 +133,15 @@ pub struct Done {
     pub secrets: Secrets,
 }
 
+/// How long something may take, as people write it: `500 ms`, `1.5 s`, `300 s`.
+pub fn in_words(time: Duration) -> String {
+    match time.as_millis() {
+        ms @ 0..1000 => format!("{ms} ms"),
+        ms if ms % 1000 == 0 => format!("{} s", ms / 1000),
+        _ => format!("{} s", time.as_secs_f64()),
+    }
+}
+
 /// A failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
@@ -171,4 +180,18 @@ pub struct Artifact {
     pub kind: String,
     /// What is in it.
     pub contents: Vec<u8>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_as_they_are() {
+        for (ms, expected) in
+            [(1, "1 ms"), (999, "999 ms"), (1000, "1 s"), (1500, "1.5 s"), (300_000, "300 s")]
+        {
+            assert_eq!(in_words(Duration::from_millis(ms)), expected);
+        }
+    }
 }

@@ -42,17 +42,24 @@ pub(crate) fn of(
         ode_child::Outcome::CpuExceeded | ode_child::Outcome::OutputTooLarge => {
             failed(code::CRASHED, "The script used more of the machine than it may.", true)
         }
-        ode_child::Outcome::Crashed(crash) => crashed(crash),
-        ode_child::Outcome::ProtocolViolation(Violation::NoResult) => failed(
-            code::NO_RESULT,
-            "The script ended without a result. It must tell one before it ends.",
-            false,
-        ),
+        ode_child::Outcome::Crashed(crash) => crashed(crash, &misread(report.misread.as_deref())),
+        ode_child::Outcome::ProtocolViolation(Violation::NoResult) => {
+            let misread = misread(report.misread.as_deref());
+            let message =
+                format!("The script ended without a result. It must tell one before it ends.{misread}");
+            failed(code::NO_RESULT, message, false)
+        }
         ode_child::Outcome::ProtocolViolation(violation) => {
             let why = violation.to_string().replace("the child", "the script");
-            failed(code::PROTOCOL, format!("The script did not keep to the protocol: {why}."), false)
+            let misread = misread(report.misread.as_deref());
+            failed(code::PROTOCOL, format!("The script did not keep to the protocol: {why}.{misread}"), false)
         }
     }
+}
+
+/// What was wrong with what it said, where something was.
+fn misread(why: Option<&str>) -> String {
+    why.map_or_else(String::new, |why| format!(" A line that it sent was not understood, because {why}."))
 }
 
 fn finished(script: &Script, data: Value, summary: ode_child::Summary, redactor: &Redactor) -> Outcome {
@@ -77,7 +84,7 @@ fn finished(script: &Script, data: Value, summary: ode_child::Summary, redactor:
     }
 }
 
-fn crashed(crash: Crash) -> Outcome {
+fn crashed(crash: Crash, misread: &str) -> Outcome {
     let Crash { signal, exit, stderr } = crash;
     let last = stderr.last().map_or_else(String::new, |line| format!(" The last it wrote was: {line}"));
     let stack = (!stderr.is_empty()).then(|| stderr.join("\n"));
@@ -91,7 +98,7 @@ fn crashed(crash: Crash) -> Outcome {
             (code::CRASHED, format!("The script ended with the code {exit} and gave no result.{last}"), true)
         }
     };
-    Outcome::Failed(Failed { code: code.to_owned(), message, retryable, stack })
+    Outcome::Failed(Failed { code: code.to_owned(), message: message + misread, retryable, stack })
 }
 
 fn failed(code: &str, message: impl Into<String>, retryable: bool) -> Outcome {

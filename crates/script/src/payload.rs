@@ -4,7 +4,7 @@ use crate::schema::{Invalid, Schema};
 use crate::script::Script;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Stands where a secret was, with the secret's name.
@@ -89,6 +89,18 @@ pub fn join(public: Value, secrets: &Secrets) -> Value {
     }
 }
 
+/// The names of the secrets that were taken out of a payload.
+pub fn secret_names(public: &Value) -> BTreeSet<String> {
+    match public {
+        Value::Object(fields) => match marked(fields) {
+            Some(name) => BTreeSet::from([name.to_owned()]),
+            None => fields.values().flat_map(secret_names).collect(),
+        },
+        Value::Array(items) => items.iter().flat_map(secret_names).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => BTreeSet::new(),
+    }
+}
+
 fn split(schema: &Schema, mut value: Value) -> (Value, Secrets) {
     let mut secrets = Secrets::default();
     for pointer in schema.secrets(&value) {
@@ -160,6 +172,7 @@ mod tests {
         });
         assert_eq!(public, expected);
         assert_eq!(secrets.names().collect::<Vec<_>>(), ["password", "stripe/key"]);
+        assert!(secret_names(&public).iter().eq(secrets.names()));
         assert_eq!(join(public, &secrets), payload);
     }
 

@@ -190,7 +190,8 @@ async fn telling<T>(run: impl Future<Output = T>, tell: impl Fn()) -> T {
 }
 
 impl Order {
-    fn time(&self) -> Duration {
+    /// How long it may take.
+    pub fn time(&self) -> Duration {
         let manifest = self.script.manifest.timeout;
         self.timeout.map_or(manifest, |timeout| timeout.min(manifest))
     }

@@ -1,4 +1,4 @@
-//! `ode explain`: what the code of an error or of a finding means, and what to do about it.
+//! `ode explain`: what the code of an error, of a finding or of a script means, and what to do about it.
 
 use crate::names::{Code, named};
 use crate::output::{self, Table};
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// Which code.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// The code, such as GW_5XX or TOTAL_MISMATCH; without it, all codes are listed
+    /// The code, such as GW_5XX, TOTAL_MISMATCH or login_rejected; without it, all codes are listed
     #[arg(value_parser = named::<Code>(), hide_possible_values = true)]
     code: Option<Code>,
 }
@@ -19,7 +19,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   ode explain                    every code, in a line each
   ode explain NOT_PDF            why a document was refused, and what helps
-  ode explain TOTAL_MISMATCH     what a finding about a result means";
+  ode explain TOTAL_MISMATCH     what a finding about a result means
+  ode explain login_rejected     what a script means by its own code";
 
 pub(crate) fn run(args: &Explain) -> anyhow::Result<ExitCode> {
     match args.code {
@@ -32,14 +33,23 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<ExitCode> {
 fn list() -> anyhow::Result<()> {
     let mut errors = Table::new(["ERROR", "RETRIED", "MEANING"]);
     for code in ErrorCode::ALL {
-        let retried = if code.is_retryable() { "yes" } else { "no" };
-        errors.row([code.as_str().into(), retried.into(), code.sentence().into()]);
+        errors.row([code.as_str().into(), said(code.is_retryable()).into(), code.sentence().into()]);
     }
     let mut findings = Table::new(["FINDING", "MEANING"]);
     for code in FindingCode::ALL {
         findings.row([code.as_str().into(), code.sentence().into()]);
     }
+    let mut scripts = Table::new(["SCRIPT", "RETRIED", "MEANING"]);
+    for code in ode_script::CODES {
+        scripts.row([code.name.into(), said(code.is_retried).into(), code.sentence.into()]);
+    }
     errors.print()?;
     output::print("\n")?;
-    findings.print()
+    findings.print()?;
+    output::print("\n")?;
+    scripts.print()
+}
+
+fn said(is_retried: bool) -> &'static str {
+    if is_retried { "yes" } else { "no" }
 }

@@ -58,6 +58,14 @@ fn what_is_wrong_with_a_script_is_told_with_its_place() {
     std::fs::write(&manifest, text.replace("\"sh\"", "\"no-such-program\"")).unwrap();
     let ran = validate();
     assert!(ran.stdout.contains("greet: no-such-program is not installed here"), "{}", ran.stdout);
+    std::fs::write(&manifest, text.replace("run.sh", "rnu.sh")).unwrap();
+    let ran = validate();
+    assert!(ran.stdout.contains("`command` names rnu.sh, which is not"), "{}", ran.stdout);
+    let schema = own.join("greet/payload.json");
+    let right = std::fs::read_to_string(&schema).unwrap();
+    std::fs::write(&schema, right.replacen("\"object\"", "\"objekt\"", 1)).unwrap();
+    validate().assert_refused(&["payload.json:", "no type `objekt`"]);
+    std::fs::write(&schema, right).unwrap();
     let payload = ode.path("payload.json");
     std::fs::write(&payload, r#"{"name": 3, "password": "abc"}"#).unwrap();
     std::fs::write(&manifest, &text).unwrap();

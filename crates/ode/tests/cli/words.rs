@@ -67,6 +67,8 @@ fn every_code_has_a_page() {
         assert!(page.stdout.starts_with(&format!("# {code}\n")), "{page:?}");
     }
     assert_eq!(alone(&["explain", " gw_5xx"]).stdout, alone(&["explain", "GW_5XX"]).stdout);
+    let own = alone(&["explain", "login_rejected"]).stdout;
+    assert!(own.starts_with("# login_rejected\n") && own.contains("error.script_code"), "{own}");
 }
 
 #[test]

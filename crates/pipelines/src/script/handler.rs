@@ -3,12 +3,13 @@
 use super::told::Told;
 use async_trait::async_trait;
 use ode_job::pipeline::File;
-use ode_job::script::{Run, ScriptStep, StepState};
+use ode_job::script::{Run, SCRIPT_CODE, ScriptStep, StepState};
 use ode_job::{
     Claimed, Context, ErrorCode, Failure, Handler, Limits, LogLevel, RetryPolicy, ScriptRecord, SecretPart,
 };
 use ode_script::{
     Bond, Catalog, Done, Error, Failed, Keyring, Order, Outcome, Report, Runner, Script, SealTo, Secrets,
+    in_words,
 };
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -141,13 +142,13 @@ async fn finish(
         let line = format!("{log_bytes_dropped} bytes of the log were left out: there were too many");
         context.log(LogLevel::Warn, &line);
     }
-    for artifact in artifacts.into_iter().filter(|artifact| !artifact.contents.is_empty()) {
+    for artifact in artifacts {
         context.keep(file(job.attempt, artifact)).await?;
     }
     match outcome {
         Outcome::Done(done) => result(job, context, done, duration).await,
         Outcome::Failed(failed) => {
-            context.note("script_code", failed.code.as_str().into());
+            context.note(SCRIPT_CODE, failed.code.as_str().into());
             Err(failure(job, script, failed))
         }
         Outcome::TimedOut => Err(timed_out(job, script)),
@@ -216,7 +217,7 @@ fn failure(job: &Claimed, script: &Script, failed: Failed) -> Failure {
     let message = format!("{} ({})", failed.message.trim_end_matches('.'), failed.code);
     let may_retry = failed.retryable && is_retried(job, script);
     let failure = if may_retry {
-        Failure::retryable_after(code, message, script.manifest.retry_delay)
+        Failure::retryable(code, message).paced(script.manifest.retry_delay)
     } else {
         Failure::rejected(code, message)
     };
@@ -230,9 +231,9 @@ fn is_retried(job: &Claimed, script: &Script) -> bool {
 
 fn timed_out(job: &Claimed, script: &Script) -> Failure {
     let limit = job.timeout.unwrap_or(script.manifest.timeout).min(script.manifest.timeout);
-    let seconds = limit.as_millis().div_ceil(1000);
+    let limit = in_words(limit);
     let message =
-        format!("It took longer than the {seconds} s it may, and was ended with all that it had started");
+        format!("It took longer than the {limit} it may, and was ended with all that it had started");
     Failure::rejected(ErrorCode::TimedOut, message)
 }
 

@@ -15,6 +15,29 @@ impl Schema {
         search.found
     }
 
+    /// Whether a value may have a field at this path, as far as the schema names fields at all.
+    pub fn knows(&self, path: &[&str]) -> bool {
+        self.knows_below(0, path, 0)
+    }
+
+    fn knows_below(&self, place: Place, path: &[&str], depth: usize) -> bool {
+        let Some((name, rest)) = path.split_first() else { return true };
+        let rules = &self.nodes[place].rules;
+        let names_none = |rule: &Rule| !matches!(rule, Rule::Fields(_)) && rule.branches().is_empty();
+        let leads_there = |rule: &Rule| match rule {
+            Rule::Fields(fields) => {
+                let others = match &fields.others {
+                    Some(Others::Like(place)) => Some(*place),
+                    Some(Others::Refused) | None => None,
+                };
+                let places = fields.places(name).into_iter().chain(others);
+                places.into_iter().any(|place| self.knows_below(place, rest, depth + 1))
+            }
+            other => other.branches().into_iter().any(|place| self.knows_below(place, path, depth + 1)),
+        };
+        depth < DEPTH_MAX && (rules.iter().all(names_none) || rules.iter().any(leads_there))
+    }
+
     /// Whether any part of such a value can be a secret.
     pub fn has_secrets(&self) -> bool {
         self.nodes.iter().any(|node| node.is_secret)

@@ -171,6 +171,26 @@ async fn each_way_to_end_has_its_outcome() {
 }
 
 #[tokio::test]
+async fn why_a_line_or_a_file_was_not_taken_is_told() {
+    let text = [
+        "printf '\\377hunter2' > $ODE_ARTIFACTS/a.bin\n",
+        &tell(&json!({ "t": "artifact", "name": "a.bin", "path": "a.bin" })),
+        &tell(&json!({ "t": "artifact", "name": "b.bin", "path": "../b.bin" })),
+        &tell(&json!({ "t": "step", "id": "hunter2", "state": "hunter2" })),
+        "echo '{\"t\":\"result\",\"success\":true,' >&3\n",
+    ];
+    let (report, told) = Site::new("sh", &text.concat()).run().await;
+    let Outcome::Failed(failed) = &report.outcome else { panic!("{report:?}") };
+    assert_eq!(failed.code, "no_result");
+    assert!(failed.message.contains("it is not one JSON object: EOF"), "{}", failed.message);
+    let said = lines(&told).join("\n");
+    assert!(said.contains("The file a.bin was left out: it holds a secret."), "{said}");
+    assert!(said.contains("because its \"path\" leads out of ODE_ARTIFACTS: {"), "{said}");
+    assert!(said.contains("it is no event: unknown variant `***`"), "{said}");
+    assert!(report.artifacts.is_empty() && !format!("{report:?} {told:?}").contains("hunter2"));
+}
+
+#[tokio::test]
 async fn a_failure_after_the_result_is_a_warning() {
     let (report, told) =
         Site::new("sh", "echo '{\"t\":\"result\",\"message\":\"ok\"}' >&3; exit 4").run().await;

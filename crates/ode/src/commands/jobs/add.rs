@@ -85,7 +85,8 @@ fn parse_moment(text: &str) -> anyhow::Result<jiff::Timestamp> {
 /// A document may be spread over many more bytes than it has when it is stored; past this it is not read on.
 const FILE_BYTES_MAX: usize = 8 * ode_job::new::INPUT_BYTES_MAX;
 
-fn read_document(path: &Path) -> anyhow::Result<Value> {
+/// A JSON document from a file, or from standard input for `-`.
+pub(in crate::commands) fn read_document(path: &Path) -> anyhow::Result<Value> {
     let name = path.display();
     let mut source: Box<dyn Read> = match path.to_str() {
         Some("-") => Box::new(std::io::stdin()),

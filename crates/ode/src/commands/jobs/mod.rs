@@ -1,7 +1,7 @@
 //! `ode jobs`: looking at jobs, and acting on them.
 
 mod act;
-mod add;
+pub(super) mod add;
 mod look;
 mod status;
 

@@ -1,6 +1,7 @@
 //! `ode scripts run` and `ode scripts test`: scripts here and now, in the same runner that jobs have.
 
 use super::{chosen, one};
+use crate::commands::jobs::add::read_document;
 use crate::commands::scripting::catalog;
 use crate::config::Settings;
 use crate::output::{self, WrongUse};
@@ -8,9 +9,8 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use ode_child::Program;
 use ode_demo_site::{Options, Site};
-use ode_script::{Level, News, Order, Outcome, Report, Runner, Script, join};
+use ode_script::{Done, Failed, Level, News, Order, Outcome, Report, Runner, Script, in_words, join};
 use serde_json::{Value, json};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) struct Run {
     #[arg(long)]
     dry_run: bool,
     /// Seconds that it may take, if that is less than its manifest says
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
     /// Folder for the files that it makes
     #[arg(long, value_name = "DIR")]
@@ -68,6 +68,7 @@ pub(crate) async fn run(settings: &Settings, args: Run) -> anyhow::Result<ExitCo
     order.site = args.site;
     order.dry_run = args.dry_run;
     order.timeout = args.timeout.map(Duration::from_secs);
+    let limit = order.time();
     let runner = runner(settings, &args.browser)?;
     let stop = async {
         // Without a handler for ctrl-C, it ends this process, and the keeper ends the script.
@@ -79,7 +80,7 @@ pub(crate) async fn run(settings: &Settings, args: Run) -> anyhow::Result<ExitCo
     if let Some(folder) = &args.artifacts {
         write(folder, &report)?;
     }
-    finish(&report, args.show_secrets)
+    finish(report, limit, args.show_secrets)
 }
 
 pub(crate) async fn test(settings: &Settings, args: Test) -> anyhow::Result<ExitCode> {
@@ -90,16 +91,14 @@ pub(crate) async fn test(settings: &Settings, args: Test) -> anyhow::Result<Exit
         for (number, example) in script.examples().iter().enumerate() {
             let number = number + 1;
             let name = script.name();
-            let outcome = try_on_a_demo_site(&runner, &script, example.clone()).await?;
-            let (is_done, said) = match outcome {
-                Outcome::Done(done) => (true, done.message),
-                Outcome::Failed(failed) => (false, format!("{} ({})", failed.message, failed.code)),
-                Outcome::TimedOut => (false, "It took too long.".to_owned()),
-                Outcome::Stopped => (false, "It was stopped.".to_owned()),
+            let (outcome, limit) = try_on_a_demo_site(&runner, &script, example.clone()).await?;
+            let done = done(outcome, limit);
+            let (word, said) = match &done {
+                Ok(done) => ("ok", done.message.clone()),
+                Err(failed) => ("FAILED", format!("{} ({})", failed.message, failed.code)),
             };
-            let word = if is_done { "ok" } else { "FAILED" };
             output::line(format!("{word} {name}, example {number}: {said}"))?;
-            is_right &= is_done;
+            is_right &= done.is_ok();
             count += 1;
         }
         if script.examples().is_empty() && !args.types.is_empty() {
@@ -116,15 +115,35 @@ async fn try_on_a_demo_site(
     runner: &Runner,
     script: &Arc<Script>,
     example: Value,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<(Outcome, Duration)> {
     let any = "127.0.0.1:0";
     let site = Site::start(TcpListener::bind(any).await?, TcpListener::bind(any).await?, Options::default())?;
     let mut order = order(script, example)?;
     order.site = Some(format!("http://{}", site.admin()));
+    let limit = order.time();
     let serving = tokio::spawn(site.run());
     let report = runner.run(order, |news| show(&news), std::future::pending()).await;
     serving.abort();
-    Ok(report?.outcome)
+    Ok((report?.outcome, limit))
+}
+
+/// What a run did, or why it did not; one that was ended has a code as well.
+fn done(outcome: Outcome, limit: Duration) -> Result<Done, Failed> {
+    let ended = |code: &str, message: String| Failed {
+        code: code.to_owned(),
+        message,
+        retryable: false,
+        stack: None,
+    };
+    match outcome {
+        Outcome::Done(done) => Ok(done),
+        Outcome::Failed(failed) => Err(failed),
+        Outcome::TimedOut => {
+            let limit = in_words(limit);
+            Err(ended("timed_out", format!("It took longer than the {limit} it may, and was ended.")))
+        }
+        Outcome::Stopped => Err(ended("stopped", "It was stopped.".to_owned())),
+    }
 }
 
 fn runner(settings: &Settings, browser: &Browser) -> anyhow::Result<Runner> {
@@ -136,15 +155,11 @@ fn runner(settings: &Settings, browser: &Browser) -> anyhow::Result<Runner> {
 
 fn payload(script: &Script, file: Option<&Path>) -> anyhow::Result<Value> {
     let Some(file) = file else {
-        return script.examples().first().cloned().context("Name a file with the payload by --input");
+        let none =
+            || WrongUse(format!("{} has no examples. Name a file with a payload by --input.", script.name()));
+        return Ok(script.examples().first().cloned().ok_or_else(none)?);
     };
-    let mut text = String::new();
-    let read = match file == Path::new("-") {
-        true => std::io::stdin().read_to_string(&mut text),
-        false => std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut text)),
-    };
-    read.with_context(|| format!("{} cannot be read", file.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
+    read_document(file)
 }
 
 fn order(script: &Arc<Script>, payload: Value) -> anyhow::Result<Order> {
@@ -188,26 +203,21 @@ fn write(folder: &Path, report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn finish(report: &Report, show_secrets: bool) -> anyhow::Result<ExitCode> {
+fn finish(report: Report, limit: Duration, show_secrets: bool) -> anyhow::Result<ExitCode> {
     let duration_ms = u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX);
-    let (told, code) = match &report.outcome {
-        Outcome::Done(done) => {
-            let data = done.data.clone();
-            let data = if show_secrets { join(data, &done.secrets) } else { data };
+    let (told, code) = match done(report.outcome, limit) {
+        Ok(done) => {
+            let data = if show_secrets { join(done.data, &done.secrets) } else { done.data };
             let told = json!({ "success": true, "partial": done.partial, "message": done.message, "data": data,
                 "duration_ms": duration_ms });
             (told, ExitCode::SUCCESS)
         }
-        Outcome::Failed(failed) => {
+        Err(failed) => {
             let error = json!({ "code": failed.code, "retryable": failed.retryable, "stack": failed.stack });
             let told = json!({ "success": false, "message": failed.message, "error": error,
                 "duration_ms": duration_ms });
             (told, ExitCode::FAILURE)
         }
-        Outcome::TimedOut => {
-            (json!({ "success": false, "message": "It took too long and was ended." }), ExitCode::FAILURE)
-        }
-        Outcome::Stopped => (json!({ "success": false, "message": "It was stopped." }), ExitCode::FAILURE),
     };
     output::json(&told)?;
     Ok(code)

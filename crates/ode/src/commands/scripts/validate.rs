@@ -32,7 +32,9 @@ pub(crate) fn run(settings: &Settings, args: &Validate) -> anyhow::Result<ExitCo
 }
 
 fn wrong_with(script: &Script) -> Vec<String> {
-    let mut wrong: Vec<String> = script.missing_programs();
+    let mut wrong = script.missing_programs();
+    wrong.extend(script.missing_files());
+    wrong.extend(script.unknown_fields());
     for (number, example) in script.examples().iter().enumerate() {
         let found = script.check(example).err().unwrap_or_default();
         let number = number + 1;
