@@ -45,7 +45,7 @@ pub(crate) struct ProblemDocument {
     pub(crate) detail: String,
     /// Where in what was sent it is wrong, such as `layers[0].style.color`, where that can be said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
+    pub(crate) path: Option<String>,
     /// Seconds after which it may be tried again, where that helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
@@ -143,8 +143,8 @@ impl Problem {
     }
 
     /// The same, about this place in what was sent; all of it has no place.
-    pub(crate) fn at(mut self, path: String) -> Self {
-        self.path = Some(path).filter(|path| !path.is_empty());
+    pub(crate) fn at(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into()).filter(|path| !path.is_empty());
         self
     }
 
@@ -246,7 +246,9 @@ impl From<ode_store::Error> for Problem {
 fn refusal(refused: &Refused) -> String {
     let may = match refused.event {
         Event::Retried => "Only a job that failed can be tried again",
-        Event::Cancelled => "Only a job that has not started can be cancelled",
+        Event::Cancelled => {
+            "Only a job that has not started can be cancelled, and one that runs can be stopped"
+        }
         Event::Stopped => "Only a job that is running can be stopped",
         Event::Advanced => "Only a print that is not ordered yet can be ordered",
         Event::Expired => "Only a job that has ended can be removed; cancel or stop it first",

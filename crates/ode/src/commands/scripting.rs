@@ -7,10 +7,11 @@ use futures_util::future::BoxFuture;
 use ode_child::Program;
 use ode_job::{ErrorCode, Failure, JobRecord, Sealed, SecretPart};
 use ode_pipelines::script::ScriptHandler;
-use ode_script::{Bond, Catalog, Error, Keyring, Runner, SealTo, Secrets, join};
+use ode_script::{Bond, Catalog, Error, Keyring, Runner, SealTo, Secrets, join, secret_names};
 use ode_store::{ScriptType, SealSide, Store};
 use ode_web::{AcceptedScript, Refusal, ScriptInfo, Scripts};
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
@@ -151,17 +152,22 @@ impl KnownScripts {
         &self,
         job: &JobRecord,
         owner: Uuid,
-        secrets: Value,
+        secrets: Map<String, Value>,
     ) -> Result<(Sealed, Duration), Refusal> {
         let script = self.catalog.get(&job.kind).ok_or(Refusal::Unknown)?;
-        let named = |_| Refusal::Invalid(vec![(String::new(), "takes secrets as an object by name".into())]);
-        let secrets: Secrets = serde_json::from_value(secrets).map_err(named)?;
-        let whole = join(job.input.clone(), &secrets);
+        check_names(&secret_names(&job.input), &secrets)?;
+        let mut given = Secrets::default();
+        secrets.into_iter().for_each(|(name, value)| given.insert(name, value));
+        let whole = join(job.input.clone(), &given);
         script.check(&whole).map_err(invalid)?;
         let (input, secrets) = script.split(whole);
         let sealed = self.seal(owner, &secrets).await?.filter(|_| input == job.input);
-        let other = || Refusal::Invalid(vec![(String::new(), "has other secrets than these".into())]);
-        sealed.map(|sealed| (sealed, self.keep_secrets)).ok_or_else(other)
+        let changed = || {
+            let why = "The script's schema has changed since this job was sent, and other fields are secret now. Send \
+                       it as a new job.";
+            Refusal::Secrets(None, why.to_owned())
+        };
+        sealed.map(|sealed| (sealed, self.keep_secrets)).ok_or_else(changed)
     }
 }
 
@@ -193,7 +199,7 @@ impl Scripts for KnownScripts {
         &'a self,
         job: &'a JobRecord,
         owner: Uuid,
-        secrets: Value,
+        secrets: Map<String, Value>,
     ) -> BoxFuture<'a, Result<(Sealed, Duration), Refusal>> {
         self.resealed(job, owner, secrets).boxed()
     }
@@ -212,6 +218,25 @@ impl Scripts for KnownScripts {
             Failure::retryable(ErrorCode::Busy, message)
         })?;
         serde_json::to_value(opened).map_err(|_| ErrorCode::Unknown.into())
+    }
+}
+
+/// Whether secrets that are sent again are exactly those that a job has.
+fn check_names(expected: &BTreeSet<String>, given: &Map<String, Value>) -> Result<(), Refusal> {
+    let all = expected.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let refuse = |name: &str, why: String| Err(Refusal::Secrets(Some(name.to_owned()), why));
+    if let Some(unknown) = given.keys().find(|name| !expected.contains(*name)) {
+        let takes = if all.is_empty() { "It has none.".to_owned() } else { format!("It has: {all}.") };
+        return refuse(
+            unknown,
+            format!("secrets names {unknown:?}, which is no secret of this job. {takes}"),
+        );
+    }
+    match expected.iter().find(|name| !given.contains_key(*name)) {
+        Some(missing) => {
+            refuse(missing, format!("secrets lacks {missing:?}. Send all of this job's again: {all}."))
+        }
+        None => Ok(()),
     }
 }
 

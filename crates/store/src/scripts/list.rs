@@ -5,7 +5,7 @@ use crate::db::{Param, Row, params};
 use crate::error::Error;
 use crate::owned::{ByOwner, OwnedFilter, by_owner};
 use crate::read::{LIST_MAX, Page, job_columns};
-use ode_job::script::ScriptStep;
+use ode_job::script::{SCRIPT_CODE, ScriptStep};
 use ode_job::{JobId, JobRecord, Phase, State};
 use serde_json::json;
 use std::collections::HashMap;
@@ -49,6 +49,8 @@ pub struct ScriptFacts {
     pub message: Option<String>,
     /// Why it was called off.
     pub reason: Option<String>,
+    /// The script's own word for why it failed.
+    pub code: Option<String>,
 }
 
 macro_rules! list {
@@ -77,9 +79,9 @@ const SECRETS: &str = "SELECT s.job_id, s.part, CASE WHEN s.shredded_at IS NULL 
     FROM {rows $1: id uuid} JOIN script_secret s ON s.job_id = r.id";
 const RUNS: &str = "SELECT s.job_id, s.version, s.pid, s.steps, s.progress_percent, s.progress_message
     FROM {rows $1: id uuid, attempt int} JOIN script_run s ON s.job_id = r.id AND s.attempt = r.attempt";
-/// The last entry in the history of jobs that were called off.
-const REASONS: &str = "SELECT p.id, e.details -> r.name AS meta FROM {rows $1: id uuid, name text}
-    JOIN job_past p ON p.id = r.id AND p.state = 'cancelled' JOIN job_journal e ON e.seq = {last p.history}";
+/// The last entry in the history of jobs that were called off, or failed.
+const REASONS: &str = "SELECT p.id, p.state, e.details -> r.name AS meta FROM {rows $1: id uuid, name text}
+    JOIN job_past p ON p.id = r.id AND p.state IN ('cancelled', 'failed') JOIN job_journal e ON e.seq = {last p.history}";
 
 impl Store {
     /// Lists an owner's scripts, newest first.
@@ -164,7 +166,11 @@ impl ScriptFacts {
 
     fn read_reason(&mut self, row: &Row) -> Result<(), Error> {
         let meta = row.opt_json("meta")?.unwrap_or_default();
-        self.reason = meta["message"].as_str().map(str::to_owned);
+        let told = |name: &str| meta[name].as_str().map(str::to_owned);
+        match row.name("state")? {
+            State::Cancelled => self.reason = told("message"),
+            _ => self.code = told(SCRIPT_CODE),
+        }
         Ok(())
     }
 }

@@ -8,12 +8,13 @@ use crate::caller::Caller;
 use crate::jobs::forget;
 use crate::problem::{Acting, Problem, ProblemDocument};
 use crate::service::body;
+use crate::service::fields::Fields;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use ode_job::{ErrorCode, JobRecord, JobRef, Phase};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -56,7 +57,7 @@ pub(crate) struct RetryRequest {
     /// failed, unless the operator set another time.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    secrets: Option<Map<String, Value>>,
+    secrets: Option<Fields>,
 }
 
 /// Tries a script that failed again, with its attempts counted anew. What it had done for good is not done again.
@@ -80,8 +81,7 @@ pub(crate) async fn retry(
     let job = find(&app, &caller, &id).await?;
     let again = match request.and_then(|request| request.secrets) {
         Some(secrets) if job.phase == Phase::Failed => {
-            let secrets = Value::Object(secrets);
-            Some(app.scripts()?.reseal(&job, caller.owner.key(), secrets).await?)
+            Some(app.scripts()?.reseal(&job, caller.owner.key(), secrets.0).await?)
         }
         _ => None,
     };
@@ -111,10 +111,8 @@ pub(crate) async fn reveal(
 ) -> Result<Json<Revealed>, Problem> {
     let job = find(&app, &caller, &id).await?;
     if matches!(job.phase, Phase::Held | Phase::Ready | Phase::Running) {
-        return Err(Problem::new(
-            ErrorCode::NotReady,
-            "The script has not ended yet. Ask again when it has.",
-        ));
+        let detail = format!("This script is {}. Ask again when it has completed.", job.state.as_str());
+        return Err(Problem::new(ErrorCode::NotReady, detail).titled("The script has not ended yet"));
     }
     let sealed = app.store.result_secret(job.id).await?.ok_or_else(no_secrets)?;
     // Opened first: what cannot be opened here is not taken from somebody who can.

@@ -73,8 +73,14 @@ pub(crate) async fn logs(
     };
     if wants_stream(&headers) {
         let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.trim().parse::<i64>().ok());
-        let after = first.last().map_or(after, |line| line.id).max(last.unwrap_or_default());
-        return Ok(follow(app, job.id, first, after));
+        // Who comes back after a break has seen the end of the log before, and wants what came since.
+        return Ok(match last {
+            Some(last) => follow(app, job.id, Vec::new(), last),
+            None => {
+                let after = first.last().map_or(after, |line| line.id);
+                follow(app, job.id, first, after)
+            }
+        });
     }
     let lines = if tail.is_some() { first } else { app.store.logs(job.id, after, limit).await? };
     Ok(Json(Log { logs: lines.into_iter().map(LogView::from).collect() }).into_response())

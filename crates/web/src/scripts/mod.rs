@@ -8,6 +8,7 @@ pub(crate) mod artifacts;
 pub(crate) mod logs;
 pub(crate) mod read;
 pub(crate) mod request;
+mod sequence;
 pub(crate) mod submit;
 pub(crate) mod view;
 
@@ -18,7 +19,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use futures_util::future::BoxFuture;
 use ode_job::{ErrorCode, Failure, JobRecord, Pipeline, Sealed};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,12 +38,12 @@ pub trait Scripts: Debug + Send + Sync {
         input: Value,
     ) -> BoxFuture<'a, Result<AcceptedScript, Refusal>>;
 
-    /// Seals other secrets for a job that was sent with this input.
+    /// Seals other secrets for a job that was sent with this input: all of them, by name.
     fn reseal<'a>(
         &'a self,
         job: &'a JobRecord,
         owner: Uuid,
-        secrets: Value,
+        secrets: Map<String, Value>,
     ) -> BoxFuture<'a, Result<(Sealed, Duration), Refusal>>;
 
     /// Opens secrets that came of a job.
@@ -88,6 +89,8 @@ pub enum Refusal {
     Unknown,
     /// What was sent to it is wrong: where and why, for each.
     Invalid(Vec<(String, String)>),
+    /// Not exactly the secrets that the job has were sent along: the name of the first that is wrong, and a sentence.
+    Secrets(Option<String>, String),
     /// Something else.
     Failed(Failure),
 }
@@ -100,13 +103,28 @@ impl From<Refusal> for Problem {
                 "There is no script of that type. GET /v1/scripts lists those there are.",
             ),
             Refusal::Invalid(wrong) => {
-                let each = wrong.iter().map(|(path, why)| format!("input{path} {why}"));
-                let path = wrong.first().map(|(path, _)| format!("input{path}")).unwrap_or_default();
-                Problem::invalid(format!("{}.", each.collect::<Vec<_>>().join("; "))).at(path)
+                let wrong: Vec<_> =
+                    wrong.into_iter().map(|(pointer, why)| (written(&pointer), why)).collect();
+                let each: Vec<String> = wrong.iter().map(|(path, why)| format!("{path} {why}")).collect();
+                let first = wrong.into_iter().next().map_or_else(String::new, |(path, _)| path);
+                Problem::invalid(format!("{}.", each.join("; "))).at(first)
+            }
+            Refusal::Secrets(name, why) => {
+                let path = name.map_or_else(|| "secrets".to_owned(), |name| format!("secrets.{name}"));
+                Problem::invalid(why).at(path)
             }
             Refusal::Failed(failure) => failure.into(),
         }
     }
+}
+
+/// The place in the input that a JSON pointer names, written as in every problem: `input.itemTags[0].name`.
+fn written(pointer: &str) -> String {
+    let part = |name: &str| match name.parse::<usize>() {
+        Ok(place) => format!("[{place}]"),
+        Err(_) => format!(".{}", name.replace("~1", "/").replace("~0", "~")),
+    };
+    format!("input{}", pointer.split('/').skip(1).map(part).collect::<String>())
 }
 
 impl App {

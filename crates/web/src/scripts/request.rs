@@ -5,11 +5,12 @@ use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::scripts::AcceptedScript;
 use crate::service::body;
+use crate::service::fields::Fields;
 use jiff::Timestamp;
-use ode_job::new::{PRIORITY, RETRIES_MAX, TIMEOUT_MAX};
-use ode_job::{JobId, JobRef, NewJob, Pipeline};
+use ode_job::new::{PRIORITY, RETRIES_MAX};
+use ode_job::{ErrorCode, JobId, JobRef, NewJob, Pipeline};
 use ode_store::{Need, NewScript};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -30,25 +31,25 @@ const NEEDS_MAX: usize = 50;
 pub(crate) struct Request {
     /// What the script is to do, as its type has it. What is marked there as secret is sealed and never shown again.
     #[schema(value_type = Object)]
-    pub(crate) input: Map<String, Value>,
+    pub(crate) input: Fields,
     /// Higher goes first.
     #[serde(default)]
     #[schema(minimum = -1000, maximum = 1000)]
     pub(crate) priority: i32,
     /// Not before then.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "moment")]
     #[schema(value_type = Option<String>, format = "date-time")]
     pub(crate) run_at: Option<Timestamp>,
     /// Labels of yours, up to 64 KB.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub(crate) metadata: Option<Map<String, Value>>,
+    pub(crate) metadata: Option<Fields>,
     /// The restaurant it is about, to list by.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "id")]
     #[schema(value_type = Option<String>, format = "uuid")]
     pub(crate) restaurant_id: Option<Uuid>,
     /// The person who asks for it, to list by.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "id")]
     #[schema(value_type = Option<String>, format = "uuid")]
     pub(crate) created_by: Option<Uuid>,
     /// Jobs of yours with the same key do not run at once; the type's own key where there is none.
@@ -59,7 +60,7 @@ pub(crate) struct Request {
     #[serde(default)]
     #[schema(maximum = 100)]
     pub(crate) max_retries: Option<u32>,
-    /// Milliseconds that one attempt may take; as long as its type says where absent, and never longer.
+    /// Milliseconds that one attempt may take, up to what its type says; that where absent.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 604_800_000)]
     pub(crate) timeout_ms: Option<u64>,
@@ -67,6 +68,14 @@ pub(crate) struct Request {
     #[serde(default)]
     #[schema(max_items = 50)]
     pub(crate) depends_on: Vec<String>,
+}
+
+fn moment<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Timestamp>, D::Error> {
+    body::written(reader, "must be a moment with its zone, such as 2026-12-01T06:00:00Z")
+}
+
+fn id<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Uuid>, D::Error> {
+    body::written(reader, "must be a UUID, such as 0190a0a0-0000-7000-8000-000000000001")
 }
 
 /// How a script of a batch is described: a [`Request`] with two fields more. Two schemas of which each refuses what it
@@ -101,13 +110,14 @@ pub(super) struct BatchRequest {
 }
 
 impl BatchRequest {
-    pub(super) fn read(mut fields: Map<String, Value>) -> Result<Self, Problem> {
+    pub(super) fn read(Fields(mut fields): Fields) -> Result<Self, Problem> {
         let mut text = |name: &str| match fields.shift_remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(Problem::invalid(format!("{name} is a text."))),
+            Some(_) => Err(Problem::invalid(format!("{name} is a text.")).at(name)),
         };
-        let kind = text("type")?.ok_or_else(|| Problem::invalid("type is missing: it names the script."))?;
+        let none = || Problem::invalid("type is missing: it names the script.").at("type");
+        let kind = text("type")?.ok_or_else(none)?;
         let name = text("name")?;
         let request = body::parse(Value::Object(fields).to_string().as_bytes())?;
         Ok(BatchRequest { kind, name, request })
@@ -115,7 +125,7 @@ impl BatchRequest {
 }
 
 impl Request {
-    /// The script, if everything about it is right. `earlier` are the names of earlier jobs of the batch.
+    /// The script, if everything about it is right. `earlier` are the names of jobs of the batch that it may need.
     pub(super) async fn script(
         self,
         app: &App,
@@ -126,14 +136,14 @@ impl Request {
         let metadata = self.labels()?;
         self.check()?;
         let needs = needs(app, caller, &self.depends_on, earlier).await?;
-        let input = Value::Object(self.input);
+        let input = Value::Object(self.input.0);
         let accepted = app.scripts()?.accept(kind, caller.owner.key(), input).await?;
         let AcceptedScript { input, secret, keep_secret, timeout, retries_max, turn } = accepted;
         let mut job = NewJob::new(Pipeline::Script, kind, input).owned_by(caller.owner);
         (job.priority, job.run_at, job.created_by) = (self.priority, self.run_at, self.created_by);
         job.metadata = Value::Object(metadata);
         job.retries_max = Some(self.max_retries.unwrap_or(retries_max));
-        job.timeout = Some(self.timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout)));
+        job.timeout = Some(shorter(self.timeout_ms.map(Duration::from_millis), timeout)?);
         job.check().map_err(ode_store::Error::from)?;
         // A caller's own key is told from a type's by its beginning, whatever it says.
         let turn = self.concurrency_key.map(|key| format!("key:{key}")).or(turn);
@@ -144,37 +154,52 @@ impl Request {
     fn check(&self) -> Result<(), Problem> {
         if !PRIORITY.contains(&self.priority) {
             let (least, most) = (PRIORITY.start(), PRIORITY.end());
-            return Err(Problem::invalid(format!("priority is a number from {least} to {most}.")));
+            return Err(wrong("priority", format!("is a number from {least} to {most}")));
         }
         if self.max_retries.is_some_and(|count| count > RETRIES_MAX) {
-            return Err(Problem::invalid(format!("max_retries is a number up to {RETRIES_MAX}.")));
-        }
-        let longest = u64::try_from(TIMEOUT_MAX.as_millis()).unwrap_or(u64::MAX);
-        if self.timeout_ms.is_some_and(|ms| ms == 0 || ms > longest) {
-            return Err(Problem::invalid(format!("timeout_ms is a number from 1 to {longest}.")));
+            return Err(wrong("max_retries", format!("is a number up to {RETRIES_MAX}")));
         }
         let is_key = |key: &String| !key.is_empty() && key.chars().count() <= 200 && !key.contains('\0');
         if !self.concurrency_key.iter().all(is_key) {
-            return Err(Problem::invalid("concurrency_key is a text of 1 to 200 characters."));
+            return Err(wrong("concurrency_key", "is a text of 1 to 200 characters"));
         }
         if self.depends_on.len() > NEEDS_MAX {
-            return Err(Problem::invalid(format!("depends_on names up to {NEEDS_MAX} jobs.")));
+            return Err(wrong("depends_on", format!("names up to {NEEDS_MAX} jobs")));
         }
         Ok(())
     }
 
     /// The caller's labels, and which restaurant it is about.
     fn labels(&self) -> Result<Map<String, Value>, Problem> {
-        let mut labels = self.metadata.clone().unwrap_or_default();
+        let mut labels = self.metadata.clone().unwrap_or_default().0;
         let Some(id) = self.restaurant_id else { return Ok(labels) };
         let id = Value::from(id.to_string());
         match labels.insert(RESTAURANT.to_owned(), id.clone()) {
             Some(other) if other != id => {
-                Err(Problem::invalid("restaurant_id and metadata.restaurant_id differ. Give one of them."))
+                Err(wrong("restaurant_id", "and metadata.restaurant_id differ. Give one of them"))
             }
             _ => Ok(labels),
         }
     }
+}
+
+/// How long an attempt may take: as long as was asked for, if its type allows that.
+fn shorter(asked: Option<Duration>, of_type: Duration) -> Result<Duration, Problem> {
+    match asked {
+        Some(time) if time.is_zero() || time > of_type => Err(wrong(
+            "timeout_ms",
+            format!(
+                "is a number from 1 to {}, which is what this script's manifest allows",
+                of_type.as_millis()
+            ),
+        )),
+        Some(time) => Ok(time),
+        None => Ok(of_type),
+    }
+}
+
+fn wrong(field: &str, why: impl std::fmt::Display) -> Problem {
+    Problem::invalid(format!("{field} {why}.")).at(field)
 }
 
 /// The restaurant that a job's labels name.
@@ -190,11 +215,12 @@ async fn needs(
     earlier: &HashMap<String, usize>,
 ) -> Result<Vec<Need>, Problem> {
     let mut needs = Vec::with_capacity(names.len());
-    for name in names {
+    for (place, name) in names.iter().enumerate() {
+        let unknown = || unknown_need(name).at(format!("depends_on[{place}]"));
         let need = match (earlier.get(name), name.parse::<JobRef>()) {
             (Some(place), _) => Need::Earlier(*place),
-            (None, Ok(_)) => Need::Job(of_caller(app, caller, name).await?),
-            (None, Err(_)) => return Err(unknown_need(name)),
+            (None, Ok(_)) => Need::Job(of_caller(app, caller, name).await?.ok_or_else(unknown)?),
+            (None, Err(_)) => return Err(unknown()),
         };
         if !needs.contains(&need) {
             needs.push(need);
@@ -203,13 +229,18 @@ async fn needs(
     Ok(needs)
 }
 
-async fn of_caller(app: &App, caller: &Caller, name: &str) -> Result<JobId, Problem> {
-    super::find(app, caller, name).await.map(|job| job.id).map_err(|_| unknown_need(name))
+/// A job of the caller's, if there is one by that name.
+async fn of_caller(app: &App, caller: &Caller, name: &str) -> Result<Option<JobId>, Problem> {
+    match super::find(app, caller, name).await {
+        Ok(job) => Ok(Some(job.id)),
+        Err(problem) if problem.code() == ErrorCode::NotFound => Ok(None),
+        Err(problem) => Err(problem),
+    }
 }
 
 fn unknown_need(name: &str) -> Problem {
     let name: String = name.chars().take(60).collect();
     Problem::invalid(format!(
-        "depends_on names \"{name}\", which is neither a job of yours nor the name of an earlier job of the batch."
+        "depends_on names {name:?}, which is neither a job of yours nor the name of an earlier job of the batch."
     ))
 }

@@ -2,11 +2,13 @@
 
 use super::address;
 use super::request::{BatchJobForm, BatchRequest, Request};
+use super::sequence::Sequence;
 use crate::App;
 use crate::caller::Caller;
 use crate::print::idempotency_key;
 use crate::problem::{Problem, ProblemDocument, Sending};
 use crate::service::body;
+use crate::service::fields::Fields;
 use axum::Json;
 use axum::extract::{Extension, Path, Request as HttpRequest, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -14,7 +16,6 @@ use axum::response::{IntoResponse, Response};
 use ode_job::{JobId, State as JobState};
 use ode_store::{Need, NewScript, OrderedScripts, ScriptOrder};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -63,7 +64,7 @@ pub(crate) struct Batch {
     in_order: bool,
     /// The scripts, earlier ones first.
     #[schema(value_type = Vec<BatchJobForm>, min_items = 1, max_items = 100)]
-    jobs: Vec<Map<String, Value>>,
+    jobs: Vec<Fields>,
 }
 
 /// A batch that was taken.
@@ -145,25 +146,21 @@ async fn read<T: serde::de::DeserializeOwned>(request: HttpRequest, bytes_max: u
 /// The scripts of a batch, each with what it needs.
 async fn scripts(app: &App, caller: &Caller, batch: Batch) -> Result<Vec<NewScript>, Problem> {
     if batch.jobs.is_empty() || batch.jobs.len() > BATCH_MAX {
-        return Err(Problem::invalid(format!(
-            "jobs has 1 to {BATCH_MAX} scripts. Send more in another batch."
-        )));
+        let detail = format!("jobs has 1 to {BATCH_MAX} scripts. Send more in another batch.");
+        return Err(Problem::invalid(detail).at("jobs"));
     }
-    let mut scripts: Vec<NewScript> = Vec::with_capacity(batch.jobs.len());
-    let mut names = HashMap::new();
-    for (place, fields) in batch.jobs.into_iter().enumerate() {
-        let within = |problem: Problem| problem.within(&format!("jobs[{place}]"));
-        let BatchRequest { kind, name, request } = BatchRequest::read(fields).map_err(within)?;
-        let mut script = request.script(app, caller, &kind, &names).await.map_err(within)?;
+    let within = |place: usize| move |problem: Problem| problem.within(&format!("jobs[{place}]"));
+    let read = |(place, fields)| BatchRequest::read(fields).map_err(within(place));
+    let requests = batch.jobs.into_iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+    let sequence = Sequence::read(&requests, batch.in_order)?;
+    let mut scripts = Vec::with_capacity(requests.len());
+    for (place, BatchRequest { kind, request, .. }) in requests.into_iter().enumerate() {
+        let script = request.script(app, caller, &kind, &sequence.names).await;
+        let mut script: NewScript = script.map_err(within(place))?;
         if let Some(before) = place.checked_sub(1).filter(|_| batch.in_order) {
             script.needs.push(Need::Earlier(before));
         }
         scripts.push(script);
-        if let Some(name) = name
-            && names.insert(name.clone(), place).is_some()
-        {
-            return Err(Problem::invalid(format!("Two jobs of the batch are named {name:?}. Rename one.")));
-        }
     }
     Ok(scripts)
 }

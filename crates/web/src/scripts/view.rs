@@ -2,7 +2,7 @@
 
 use super::address;
 use super::request::restaurant;
-use crate::view::{ErrorView, moment, moments};
+use crate::view::{moment, moments};
 use jiff::Timestamp;
 use ode_job::script::ScriptStep;
 use ode_job::{JobId, JobRecord, Phase, State};
@@ -38,7 +38,7 @@ pub(crate) struct ScriptJob {
     #[schema(value_type = Option<Object>)]
     result: Option<Value>,
     /// Why it failed.
-    error: Option<ErrorView>,
+    error: Option<ScriptError>,
     /// Why it was cancelled, where that was not a person's doing.
     reason: Option<String>,
     /// How far it is, in percent.
@@ -116,6 +116,41 @@ pub(crate) struct ScriptJob {
     links: ScriptLinks,
 }
 
+/// Why a script failed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ScriptError {
+    /// The stable code: `SCRIPT_FAILED` for whatever the script says itself. `ode explain CODE` says more.
+    #[schema(example = "SCRIPT_FAILED")]
+    code: String,
+    /// What happened and what to do next.
+    message: String,
+    /// The script's own code, such as `login_rejected`; `ode explain` knows those of the types that come with ODE.
+    #[schema(example = "login_rejected")]
+    script_code: Option<String>,
+    /// The step in which it failed, by its id.
+    #[schema(example = "sign-in")]
+    step: Option<String>,
+    /// Where in the script it was, or the last that it wrote to stderr.
+    stack: Option<String>,
+}
+
+impl ScriptError {
+    fn of(job: &JobRecord, facts: &ScriptFacts) -> Option<Self> {
+        use ode_job::script::StepState;
+        let crate::view::ErrorView { code, message } = crate::view::error(job)?;
+        let is_under_way = |step: &&ScriptStep| matches!(step.state, StepState::Failed | StepState::Started);
+        // What other failures have as their detail is the operator's.
+        let stack = job.error_detail.clone().filter(|detail| facts.code.is_some() && !detail.is_empty());
+        Some(ScriptError {
+            code,
+            message,
+            script_code: facts.code.clone(),
+            step: facts.steps.iter().find(is_under_way).map(|step| step.id.clone()),
+            stack,
+        })
+    }
+}
+
 /// A step of a script.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ScriptStep)]
@@ -174,7 +209,7 @@ impl ScriptJob {
             status: job.state.as_str(),
             waits_for: waits_for(&job, &facts),
             priority: job.priority,
-            error: crate::view::error(&job),
+            error: ScriptError::of(&job, &facts),
             reason: facts.reason.clone(),
             progress_percent: progress.0,
             progress_message: progress.1,

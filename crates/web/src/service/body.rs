@@ -5,7 +5,9 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use ode_job::ErrorCode;
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error as _};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// A body that has not come by then does not.
@@ -68,6 +70,24 @@ fn plainly(message: &str) -> String {
     plain.trim_end_matches('.').to_owned()
 }
 
+/// What is wrong. Where it stands in the text helps who wrote what is no JSON; anything else is known by its path.
+fn said(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    match said.rfind(" at line ").filter(|_| error.is_data()) {
+        Some(place) => said[..place].to_owned(),
+        None => said,
+    }
+}
+
+/// Reads something that is written as text, or nothing; `form` says how it is written.
+pub(crate) fn written<'de, T: FromStr, D: Deserializer<'de>>(
+    reader: D,
+    form: &str,
+) -> Result<Option<T>, D::Error> {
+    let text = Option::<String>::deserialize(reader)?;
+    text.map(|text| text.parse().map_err(|_| D::Error::custom(form))).transpose()
+}
+
 /// Reads a JSON object. What does not fit is told with its path.
 pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
     // Fields without their names would be taken in their order.
@@ -78,9 +98,9 @@ pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
     }
     let mut reader = serde_json::Deserializer::from_slice(json);
     let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let path = error.path().to_string();
-        let at = if path == "." { String::new() } else { format!("{path}: ") };
-        Problem::invalid(format!("{at}{}.", plainly(&error.into_inner().to_string())))
+        let path = Some(error.path().to_string()).filter(|path| path != ".").unwrap_or_default();
+        let at = if path.is_empty() { String::new() } else { format!("{path}: ") };
+        Problem::invalid(format!("{at}{}.", plainly(&said(error.inner())))).at(path)
     });
     let read = read?;
     reader.end().map_err(|_| Problem::invalid("Something follows the JSON of the request. Remove it."))?;
@@ -89,8 +109,27 @@ pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fields::Fields;
     use super::*;
-    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    struct Labelled {
+        labels: Fields,
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_is_refused_with_its_path() {
+        let check = |json: &str, path: &str| {
+            let problem = parse::<Labelled>(json.as_bytes()).unwrap_err().document();
+            assert_eq!(problem.path.as_deref(), Some(path), "{json}: {}", problem.detail);
+            assert!(problem.detail.contains("stands twice") && !problem.detail.contains("line"), "{json}");
+        };
+        check(r#"{ "labels": { "a": 1, "a": 1 } }"#, "labels.a");
+        check(r#"{ "labels": { "a": [0, { "b": {}, "c": 1, "b": {} }] } }"#, "labels.a[1].b");
+        let whole = r#"{"a":[1,-2,2.5,null,true,"x",{"b":{}}]}"#;
+        let read = parse::<Labelled>(format!(r#"{{"labels":{whole}}}"#).as_bytes()).unwrap();
+        assert_eq!(serde_json::Value::from(read.labels.0).to_string(), whole);
+    }
 
     #[derive(Debug, Deserialize)]
     struct Asked {

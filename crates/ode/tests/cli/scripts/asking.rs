@@ -47,25 +47,32 @@ fn what_is_wrong_is_told_with_its_place_and_without_its_secret(ode: &Ode) {
     let check = |body: Value, words: &str| {
         let refused = site.client.ask_script(&body);
         refused.assert_problem(400, "INVALID");
-        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+        let problem = refused.json();
+        let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(words) && !detail.contains("hunter"), "{detail}");
+        problem["path"].as_str().unwrap_or_default().to_owned()
     };
     let with = |change: Value| {
         let mut body = json!({ "input": input("well") });
         body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         body
     };
-    check(json!({ "input": { "email": "a", "password": "hunter" } }), "input/password");
+    let weak = json!({ "input": { "email": "a", "password": "hunter" } });
+    assert_eq!(check(weak, "at least 8"), "input.password");
     check(json!({ "input": { "email": "a", "password": { "$secret": "email" } } }), "$secret");
     check(json!({ "input": {} }), "email");
     check(json!({}), "input");
     check(json!([input("well"), 5]), "object");
-    check(with(json!({ "priority": 1001 })), "priority");
-    check(with(json!({ "run_at": "tomorrow" })), "run_at");
-    check(with(json!({ "restaurant_id": "here" })), "restaurant_id");
-    check(with(json!({ "depends_on": ["nobody"] })), "nobody");
-    check(with(json!({ "concurrency_key": "" })), "concurrency_key");
-    check(with(json!({ "urgent": true })), "urgent");
+    assert_eq!(check(json!({ "input": "hunter" }), "must be an object"), "input");
+    assert_eq!(check(with(json!({ "priority": 1001 })), "1000"), "priority");
+    assert_eq!(check(with(json!({ "run_at": "tomorrow" })), "must be a moment"), "run_at");
+    assert_eq!(check(with(json!({ "restaurant_id": "here" })), "must be a UUID"), "restaurant_id");
+    assert_eq!(check(with(json!({ "depends_on": ["nobody"] })), "nobody"), "depends_on[0]");
+    assert_eq!(check(with(json!({ "concurrency_key": "" })), "1 to 200"), "concurrency_key");
+    assert_eq!(check(with(json!({ "urgent": true })), "unknown field"), "urgent");
+    let twice = br#"{"input": {"email": "a", "email": "b"}}"#;
+    let refused = site.client.send("POST", "/v1/scripts/greet", "application/json", twice);
+    assert_eq!(refused.json()["path"], "input.email", "{refused:?}");
     let body = json!({ "input": {} });
     site.client.post_json("/v1/scripts/unheard-of", &body).assert_problem(404, "NOT_FOUND");
     site.client.send("POST", "/v1/scripts/greet", "text/plain", b"{}").assert_problem(415, "INVALID");
@@ -108,6 +115,11 @@ fn a_sequence_waits_for_its_first_job_and_goes_with_it(ode: &Ode) {
     let named = json!({ "jobs": [{ "type": "greet", "name": "a", "input": input("well") },
         { "type": "greet", "input": input("well"), "depends_on": ["a", ids[0]] }] });
     assert_eq!(site.client.post_json("/v1/scripts/batch", &named).code(), 202);
+    let job = |name: &str, needs: &[&str]| json!({ "type": "greet", "name": name, "input": input("well"), "depends_on": needs });
+    let circle = json!({ "jobs": [job("a", &["b"]), job("b", &["a"])] });
+    let refused = site.client.post_json("/v1/scripts/batch", &circle).json();
+    assert_eq!(refused["path"], "jobs[0].depends_on[0]", "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains(r#""a" needs "b" needs "a""#), "{refused}");
     for wrong in [json!({ "jobs": [] }), json!({ "jobs": [{ "input": {} }] }), json!({ "jobs": [1] })] {
         site.client.post_json("/v1/scripts/batch", &wrong).assert_problem(400, "INVALID");
     }
@@ -150,7 +162,9 @@ fn only_what_the_state_allows_is_done(ode: &Ode) {
     let act = |what: &str| site.client.post(&format!("/v1/scripts/jobs/{id}/{what}"));
     act("stop").assert_problem(409, "CONFLICT");
     act("retry").assert_problem(409, "CONFLICT");
-    act("secrets").assert_problem(409, "NOT_READY");
+    let early = act("secrets");
+    early.assert_problem(409, "NOT_READY");
+    assert_eq!(early.json()["title"], "The script has not ended yet");
     ode.start(ode_job::Lane::Script);
     let refused = act("cancel");
     refused.assert_problem(409, "CONFLICT");

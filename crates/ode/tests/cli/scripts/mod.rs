@@ -27,8 +27,9 @@ case "$payload" in
 *'"how":"wait"'*) exec sleep 60 ;;
 *'"how":"refuse"'*)
     printf 'not a picture' > "$ODE_ARTIFACTS/failure.png"
+    say '{"t":"step","id":"greet","state":"started"}'
     say '{"t":"artifact","name":"failure.png","kind":"screenshot","path":"failure.png"}'
-    say '{"t":"result","success":false,"message":"The password was refused","error":{"code":"login_rejected","retryable":false}}'
+    say '{"t":"result","success":false,"message":"The password was refused","error":{"code":"login_rejected","stack":"run.sh: line 7"}}'
     exit 0 ;;
 *'"how":"part"'*)
     say '{"t":"result","success":true,"partial":true,"message":"Greeted 1 of 2","data":{"greeted":1}}'

@@ -2,7 +2,7 @@
 
 use super::{Site, input};
 use crate::harness::{Ode, on_both};
-use serde_json::json;
+use serde_json::{Value, json};
 
 on_both!(
     a_script_runs_and_its_secret_is_shown_once,
@@ -39,6 +39,12 @@ fn a_script_that_fails_says_why_and_is_tried_again_with_other_secrets(ode: &Ode)
     let job = site.client.script_is(&id, "failed");
     assert_eq!(job["error"]["code"], "SCRIPT_FAILED", "{job}");
     assert_eq!(job["error"]["message"], "The password was refused (login_rejected)");
+    assert_eq!(job["error"]["script_code"], "login_rejected", "{job}");
+    assert_eq!(
+        (&job["error"]["step"], &job["error"]["stack"]),
+        (&json!("greet"), &json!("run.sh: line 7")),
+        "{job}"
+    );
     assert_eq!((&job["retry_count"], &job["progress_percent"]), (&json!(0), &json!(50)), "{job}");
     let files = site.client.get(&format!("/v1/scripts/jobs/{id}/artifacts")).json();
     assert_eq!(
@@ -48,8 +54,16 @@ fn a_script_that_fails_says_why_and_is_tried_again_with_other_secrets(ode: &Ode)
     let picture = site.client.get(files["artifacts"][0]["url"].as_str().unwrap());
     assert_eq!((picture.code(), picture.body.as_str()), (200, "not a picture"));
     let retry = format!("/v1/scripts/jobs/{id}/retry");
-    let wrong = json!({ "secrets": { "email": "a@b.c" } });
-    site.client.post_json(&retry, &wrong).assert_problem(400, "INVALID");
+    let refused = |secrets: Value, path: &str, words: &str| {
+        let answer = site.client.post_json(&retry, &json!({ "secrets": secrets }));
+        answer.assert_problem(400, "INVALID");
+        let problem = answer.json();
+        assert_eq!(problem["path"], path, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
+    };
+    refused(json!({ "email": "a@b.c" }), "secrets.password", "email, password");
+    refused(json!({ "email": "a@b.c", "pasword": "AnotherPass1!" }), "secrets.pasword", "email, password");
+    refused(json!({ "email": "a@b.c", "password": "short" }), "input.password", "at least 8");
     let secrets = json!({ "secrets": { "email": "a@b.c", "password": "AnotherPass1!" } });
     let again = site.client.post_json(&retry, &secrets);
     assert_eq!(again.code(), 200, "{again:?}");
@@ -75,6 +89,7 @@ fn a_script_is_stopped_and_one_that_takes_too_long_times_out(ode: &Ode) {
     let late = site.client.asked_script(&json!({ "input": input("wait"), "timeout_ms": 500 }));
     let job = site.client.script_is(&late, "timed_out");
     assert_eq!((&job["error"]["code"], &job["retry_count"]), (&json!("TIMED_OUT"), &json!(0)), "{job}");
+    assert!(job["error"]["message"].as_str().unwrap().contains("the 500 ms it may"), "{job}");
     site.client.post(&format!("/v1/scripts/jobs/{late}/retry")).assert_problem(409, "CONFLICT");
 }
 
@@ -100,6 +115,9 @@ fn a_log_is_followed_to_its_end(ode: &Ode) {
     assert!(told.contains("event: log") && told.contains("I was given"), "{told}");
     assert!(told.contains("event: end") && !told.contains("SecurePass123!"), "{told}");
     let tail = site.client.get(&format!("/v1/scripts/jobs/{id}/logs?tail=1")).json();
+    let last = tail["logs"][0]["id"].to_string();
+    let back = stream.with("Last-Event-ID", &last).get(&format!("/v1/scripts/jobs/{id}/logs?tail=1")).body;
+    assert!(!back.contains("event: log") && back.contains("event: end"), "what was seen comes again: {back}");
     assert_eq!(tail["logs"].as_array().unwrap().len(), 1, "{tail}");
     let events = site.client.get(&format!("/v1/scripts/jobs/{id}/events")).json();
     let events: Vec<&str> =
