@@ -67,7 +67,10 @@ pub enum Error {
     #[error("{0} `ode print cap` shows the limits and changes them.")]
     SpendCap(String),
     /// The secrets that were sent with a job are gone.
-    #[error("The secrets of job {0} are gone. Send them again with the request to try it again.")]
+    #[error(
+        "The secrets of job {0} are gone. Send all of them with the request to try it again, as `secrets`, by the names \
+         that its input has under $secret."
+    )]
     SecretsGone(JobId),
     /// The database has another schema version than this program.
     #[error("{0}")]

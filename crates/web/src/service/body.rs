@@ -84,7 +84,7 @@ pub(crate) fn written<'de, T: FromStr, D: Deserializer<'de>>(
     reader: D,
     form: &str,
 ) -> Result<Option<T>, D::Error> {
-    let text = Option::<String>::deserialize(reader)?;
+    let text = Option::<String>::deserialize(reader).map_err(|_| D::Error::custom(form))?;
     text.map(|text| text.parse().map_err(|_| D::Error::custom(form))).transpose()
 }
 
@@ -98,7 +98,9 @@ pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
     }
     let mut reader = serde_json::Deserializer::from_slice(json);
     let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let path = Some(error.path().to_string()).filter(|path| path != ".").unwrap_or_default();
+        // What is no JSON has no fields, and all of a request no path.
+        let path = Some(error.path().to_string()).filter(|path| error.inner().is_data() && path != ".");
+        let path = path.unwrap_or_default();
         let at = if path.is_empty() { String::new() } else { format!("{path}: ") };
         Problem::invalid(format!("{at}{}.", plainly(&said(error.inner())))).at(path)
     });
@@ -145,6 +147,17 @@ mod tests {
             assert!(detail.starts_with("priority: invalid type: text, expected a whole number"), "{detail}");
             assert!(!detail.contains("hunter2"), "{detail}");
         }
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_with_its_place_in_the_text() {
+        let problem = parse::<Asked>(br#"{ "priority": 1, "#).unwrap_err().document();
+        assert_eq!(problem.path, None);
+        assert!(
+            problem.detail.starts_with("EOF") && problem.detail.contains("line 1 column"),
+            "{}",
+            problem.detail
+        );
     }
 
     #[test]
