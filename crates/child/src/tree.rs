@@ -49,27 +49,39 @@ impl Record {
         self.boot == boot() && Process::look(self.pid).is_some_and(is_it)
     }
 
-    /// The living processes of this run. Where one that is no older than the run does not show whose it is, it is
-    /// looked at again.
+    /// The living processes of this run. Where there seems to be none, but one that is no older than the run does not
+    /// show whose it is, that is waited for.
     pub(crate) fn members(&self) -> Vec<Process> {
         for _ in 0..UNCLEAR_LOOKS {
-            let all = Process::all();
-            let (mut seeds, mut is_unclear) = (Vec::new(), false);
-            for process in &all {
-                let is_root = process.pid == self.pid && process.started == self.started;
-                match if is_root { Belongs::Yes } else { process.belongs(&self.run) } {
-                    Belongs::Yes => seeds.push(*process),
-                    Belongs::Unclear => is_unclear |= self.may_be_of(process),
-                    Belongs::No => {}
-                }
-            }
-            let members = with_descendants(&all, seeds);
-            if !members.is_empty() || !is_unclear {
+            let (members, unclear) = self.look();
+            if !members.is_empty() || unclear.is_empty() || !self.is_cleared_up(&unclear) {
                 return members;
             }
-            std::thread::sleep(LOOK_INTERVAL);
         }
         Vec::new()
+    }
+
+    /// The living processes of this run, and those that may be.
+    fn look(&self) -> (Vec<Process>, Vec<Process>) {
+        let all = Process::all();
+        let (mut seeds, mut unclear) = (Vec::new(), Vec::new());
+        for process in &all {
+            let is_root = process.pid == self.pid && process.started == self.started;
+            match if is_root { Belongs::Yes } else { process.belongs(&self.run) } {
+                Belongs::Yes => seeds.push(*process),
+                Belongs::Unclear if self.may_be_of(process) => unclear.push(*process),
+                Belongs::Unclear | Belongs::No => {}
+            }
+        }
+        (with_descendants(&all, seeds), unclear)
+    }
+
+    /// Whether one of these shows whose it is within a moment.
+    fn is_cleared_up(&self, unclear: &[Process]) -> bool {
+        (0..UNCLEAR_LOOKS).any(|_| {
+            std::thread::sleep(LOOK_INTERVAL);
+            unclear.iter().any(|process| process.belongs(&self.run) != Belongs::Unclear)
+        })
     }
 
     /// Whether a process can be of this run at all: one that is older cannot, nor can the kernel's own.
