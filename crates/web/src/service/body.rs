@@ -1,5 +1,7 @@
 //! Bodies of requests as JSON, with the path of what is wrong in them.
 
+mod names;
+
 use crate::problem::Problem;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -68,8 +70,20 @@ fn plainly(message: &str) -> String {
     plain.trim_end_matches('.').to_owned()
 }
 
+/// Refuses JSON in which a name stands twice in an object, at any depth. `root` is what its path begins with.
+pub(crate) fn refuse_repeated(json: &[u8], root: &str) -> Result<(), Problem> {
+    let Some(path) = names::repeated(json, root) else { return Ok(()) };
+    Err(Problem::invalid(format!("{path}: this name stands more than once. Keep one of them.")))
+}
+
 /// Reads a JSON object. What does not fit is told with its path.
 pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
+    refuse_repeated(json, "")?;
+    parse_outline(json)
+}
+
+/// The same where parts of it are looked at one by one later, and each is refused by itself.
+pub(crate) fn parse_outline<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
     // Fields without their names would be taken in their order.
     if json.trim_ascii_start().starts_with(b"[") {
         return Err(Problem::invalid(
