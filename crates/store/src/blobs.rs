@@ -186,6 +186,12 @@ impl Blobs {
         self.store.list(None).chunks(count).map(part)
     }
 
+    /// The files that attempts at a job wrote, whether a row names them or not.
+    pub(crate) async fn of_job(&self, job: JobId) -> Result<Vec<String>, Error> {
+        let listed = self.store.list(Some(&Path::from(folder(job))));
+        Ok(listed.map_ok(|meta| meta.location.to_string()).try_collect().await?)
+    }
+
     /// `local` or `s3`.
     pub(crate) fn storage(&self) -> &'static str {
         self.storage
@@ -212,10 +218,14 @@ fn make_shards(root: &std::path::Path) -> std::io::Result<()> {
     std::fs::File::open(root)?.sync_all()
 }
 
-/// `ab/cd/<job>/<fence>-<number>`: the last digits of an id are the ones that differ between neighbours.
-fn path(job: JobId, fence: i64, number: usize) -> String {
+/// `ab/cd/<job>`: the last digits of an id are the ones that differ between neighbours.
+fn folder(job: JobId) -> String {
     let tail = job.tail();
-    format!("{:02x}/{:02x}/{job}/{fence}-{number}", tail & 0xff, (tail >> 8) & 0xff)
+    format!("{:02x}/{:02x}/{job}", tail & 0xff, (tail >> 8) & 0xff)
+}
+
+fn path(job: JobId, fence: i64, number: usize) -> String {
+    format!("{}/{fence}-{number}", folder(job))
 }
 
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {

@@ -14,6 +14,9 @@ const TAKE: &str = "UPDATE chore SET holder = $2, until = {after $3}
 const KEEP: &str = "UPDATE chore SET until = {after $3} WHERE name = $1 AND holder = $2 RETURNING name";
 const DONE: &str = "UPDATE chore SET holder = NULL, until = NULL, done_at = {now}
     WHERE name = $1 AND holder = $2 RETURNING name";
+const LEAVE: &str =
+    "UPDATE chore SET holder = NULL, until = NULL WHERE name = $1 AND holder = $2 RETURNING name";
+const HELD: &str = "SELECT name FROM chore WHERE name = $1 AND until >= {now}";
 
 /// How long one process is believed to be at it without saying so again.
 const HELD_FOR: Duration = Duration::from_secs(300);
@@ -29,6 +32,16 @@ impl Store {
     /// Says that it is still at it. False if it is another's by now.
     pub async fn keep_chore(&self, name: &str, who: WorkerId) -> Result<bool, Error> {
         Ok(!self.db().write(&[KEEP], params![name, who, micros(HELD_FOR)]).await?.is_empty())
+    }
+
+    /// Whether somebody is at it.
+    pub async fn is_chore_held(&self, name: &str) -> Result<bool, Error> {
+        Ok(!self.db().read(HELD, params![name]).await?.is_empty())
+    }
+
+    /// Leaves it to whoever comes next: it is not done.
+    pub async fn leave_chore(&self, name: &str, who: WorkerId) -> Result<bool, Error> {
+        Ok(!self.db().write(&[LEAVE], params![name, who]).await?.is_empty())
     }
 
     /// Says that it is done.

@@ -137,7 +137,7 @@ impl Store {
         tx.end_retention().await?;
         tx.commit().await?;
         crate::crash::point("after-delete");
-        if let Err(error) = self.empty_trash(blobs).await {
+        if let Err(error) = self.sweep_job(id, blobs).await {
             tracing::warn!(%error, job.id = %id, "the files of job {id} are not removed yet; cleanup will");
         }
         Ok(())

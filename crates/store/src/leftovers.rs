@@ -1,5 +1,11 @@
 //! What attempts left at places of callers when their job failed: no later attempt writes over it, so that somebody has to
 //! take it away.
+//!
+//! A job that failed may be tried again by hand at any moment, and the new attempt may publish while what the last one left is
+//! being taken away. A storage cannot delete a file only if it is still the one that was looked at, so the two are kept
+//! apart here: only who holds the chore [`LEFTOVERS`] takes anything away, and reads which jobs failed once it holds it; an
+//! attempt that is not the first publishes only when it has seen that nobody holds it ([`Store::leftovers_gone`]). Whoever
+//! takes the chore after that finds the job running, and leaves it alone.
 
 use crate::Store;
 use crate::claim::owner;
@@ -14,9 +20,13 @@ use uuid::Uuid;
 /// The chore of looking. Its date says from when on jobs have not been looked at.
 pub const LEFTOVERS: &str = "leftovers";
 /// Jobs that failed shortly before the last look may have been committed after it.
-const COMMIT_LAG: Duration = Duration::from_secs(600);
+const COMMIT_LAG: Duration = Duration::from_secs(60);
 /// Jobs looked at with one statement.
 const PART: i64 = 500;
+/// How often it is looked whether the chore is done.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// What takes longer to be taken away is waited for in line, not in a slot.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 const DONE_AT: &str = "SELECT done_at FROM chore WHERE name = $1 AND done_at IS NOT NULL";
 const FAILED: &str = "SELECT id, fence, input, session_id, user_id, organisation_id FROM job_past
@@ -33,7 +43,20 @@ pub struct Withdrawn {
 }
 
 impl Store {
-    /// Takes away what jobs that failed since [`LEFTOVERS`] was last done left at places of callers.
+    /// Returns once nobody takes away what attempts left. False if that takes longer than somebody may wait.
+    pub async fn leftovers_gone(&self) -> Result<bool, Error> {
+        let began = tokio::time::Instant::now();
+        while self.is_chore_held(LEFTOVERS).await? {
+            if began.elapsed() >= PATIENCE {
+                return Ok(false);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(true)
+    }
+
+    /// Takes away what jobs that failed since [`LEFTOVERS`] was last done left at places of callers. Only who holds that
+    /// chore may.
     pub async fn withdraw_failed(&self, places: &Places) -> Result<Withdrawn, Error> {
         let rows = self.db().read(DONE_AT, params![LEFTOVERS]).await?;
         let done_at = rows.first().map(|row| row.moment("done_at")).transpose()?;

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::retention::{ARCHIVES, Cleaned};
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
+use ode_job::JobId;
 use serde_json::json;
 use std::collections::HashSet;
 use std::path::Path;
@@ -66,6 +67,15 @@ impl Store {
         cleaned.is_storage_suspect = is_suspect(lost.len(), count);
         cleaned.lost = if cleaned.is_storage_suspect { 0 } else { lost.len() as u64 };
         Ok(())
+    }
+
+    /// Removes what a job that is gone had, files of attempts that came to nothing too.
+    pub(crate) async fn sweep_job(&self, id: JobId, blobs: &Blobs) -> Result<(), Error> {
+        let files = blobs.of_job(id).await?;
+        if !files.is_empty() {
+            self.db().write(&[TRASH_PATHS], &[paths(&files), blobs.storage().into()]).await?;
+        }
+        self.empty_trash(blobs).await.map(drop)
     }
 
     async fn sweep_files(&self, blobs: &Blobs, cleaned: &mut Cleaned, mode: Mode) -> Result<(), Error> {

@@ -1,10 +1,13 @@
-//! A PostgreSQL and a Redis of our own, to be killed, and disks, to be filled. Nothing but tests uses them.
+//! A PostgreSQL and a Redis of our own, to be killed, disks, to be filled, and a proxy that spoils requests. Nothing but tests
+//! uses them.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic at the place is the report")]
 
 mod disk;
+mod proxy;
 
 pub use disk::SmallDisk;
+pub use proxy::{Mood, Proxy};
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};

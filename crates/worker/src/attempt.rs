@@ -98,6 +98,9 @@ fn unreached(error: &ode_store::Error) -> Failure {
     Failure::retryable(ErrorCode::IoError, ErrorCode::IoError.sentence()).with_detail(error.to_string())
 }
 
+/// How long a job waits, and uses up no try, while somebody is slow to take away what attempts left.
+const LEFTOVERS_PAUSE: Duration = Duration::from_secs(60);
+
 #[async_trait]
 impl Context for Telling<'_> {
     async fn source(&self) -> Result<Source, Failure> {
@@ -155,6 +158,11 @@ impl Context for Telling<'_> {
 
     async fn publish(&self, address: &str, files: &[File]) -> Result<(), Failure> {
         let (job, fence) = (self.lease.job(), self.lease.fence());
+        // What an attempt before this one left may be on its way out, under the same names.
+        if fence > 1 && !self.store.leftovers_gone().await.map_err(|error| unreached(&error))? {
+            let message = "What earlier attempts left at the output prefix is still being taken away";
+            return Err(Failure::away(ErrorCode::Busy, message, LEFTOVERS_PAUSE));
+        }
         self.places.publish(Destination { owner: self.owner, job, fence, address }, files).await
     }
 

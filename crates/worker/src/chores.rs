@@ -33,7 +33,7 @@ impl Default for Chores {
 const CLEANUP: &str = "cleanup";
 const RELIEF: &str = "relief";
 /// How soon after its job has failed an unfinished result is gone from the place of a caller.
-const LEFTOVERS_EVERY: Duration = Duration::from_secs(600);
+const LEFTOVERS_EVERY: Duration = Duration::from_secs(60);
 /// Several times before others would believe that we are gone.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
 
@@ -69,11 +69,14 @@ async fn withdraw(shared: &Shared) -> Result<(), Error> {
         return Ok(());
     }
     let withdrawn = kept(shared, LEFTOVERS, shared.store.withdraw_failed(&shared.config.places)).await?;
+    let Some(withdrawn) = withdrawn else { return Ok(()) };
     if withdrawn.removed > 0 {
         tracing::info!("removed {} files that failed jobs had left at output prefixes", withdrawn.removed);
     }
     if withdrawn.unreached == 0 {
         shared.store.end_chore(LEFTOVERS, shared.id).await?;
+    } else {
+        shared.store.leave_chore(LEFTOVERS, shared.id).await?;
     }
     Ok(())
 }
@@ -84,6 +87,7 @@ async fn relieve(shared: &Shared, blobs: &Blobs, watermark: &Watermark) -> Resul
         return Ok(());
     }
     let cleaned = held(shared, RELIEF, shared.store.relieve(blobs, watermark)).await?;
+    let Some(cleaned) = cleaned else { return Ok(()) };
     tracing::warn!(
         used_share = disk.used_share,
         files_removed = cleaned.files_removed,
@@ -99,6 +103,7 @@ async fn cleanup(shared: &Shared, blobs: &Blobs, every: Duration) -> Result<(), 
         return Ok(());
     }
     let cleaned = held(shared, CLEANUP, shared.store.cleanup(blobs)).await?;
+    let Some(cleaned) = cleaned else { return Ok(()) };
     tracing::info!(
         sources = cleaned.sources,
         results = cleaned.results,
@@ -117,33 +122,40 @@ async fn cleanup(shared: &Shared, blobs: &Blobs, every: Duration) -> Result<(), 
     Ok(())
 }
 
-/// Does a chore that was taken.
+/// Does a chore that was taken. Nothing if it was lost to another process on the way.
 async fn held<T>(
     shared: &Shared,
     name: &str,
     work: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
+) -> Result<Option<T>, Error> {
     let done = kept(shared, name, work).await?;
-    shared.store.end_chore(name, shared.id).await?;
+    if done.is_some() {
+        shared.store.end_chore(name, shared.id).await?;
+    }
     Ok(done)
 }
 
-/// Works at a chore, keeping others from it meanwhile.
+/// Works at a chore for as long as it is ours, keeping others from it meanwhile.
 async fn kept<T>(
     shared: &Shared,
     name: &str,
     work: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    let keep = async {
+) -> Result<Option<T>, Error> {
+    let lost = async {
         loop {
             tokio::time::sleep(KEEP_EVERY).await;
-            if let Err(error) = shared.store.keep_chore(name, shared.id).await {
-                tracing::debug!(%error, "could not say that {name} is under way");
+            match shared.store.keep_chore(name, shared.id).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => tracing::debug!(%error, "could not say that {name} is under way"),
             }
         }
     };
     tokio::select! {
-        done = work => done,
-        () = keep => unreachable!("it keeps for ever"),
+        done = work => done.map(Some),
+        () = lost => {
+            tracing::warn!("another process took over {name} from this one, which had not been heard of for too long");
+            Ok(None)
+        }
     }
 }

@@ -3,9 +3,11 @@
 use crate::config::{Schema, Settings};
 use crate::output;
 use clap::Args;
-use ode_store::{Cleaned, Retention};
+use ode_job::WorkerId;
+use ode_store::{Cleaned, LEFTOVERS, Places, Retention, Store};
 use std::process::ExitCode;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// How to clean up.
 #[derive(Debug, Args)]
@@ -33,7 +35,7 @@ pub(crate) async fn run(settings: &Settings, args: &Cleanup) -> anyhow::Result<E
     let cleaned = if args.dry_run {
         store.cleanup_plan(&blobs).await?
     } else {
-        store.withdraw_failed(&settings.places()?).await?;
+        withdraw(&store, &settings.places()?).await?;
         store.cleanup(&blobs).await?
     };
     if args.json {
@@ -42,6 +44,18 @@ pub(crate) async fn run(settings: &Settings, args: &Cleanup) -> anyhow::Result<E
         print(&cleaned, &store.retention().await?, args.dry_run)?;
     }
     Ok(if cleaned.is_storage_suspect { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Takes away what failed jobs left at output prefixes, unless a worker is at it.
+async fn withdraw(store: &Store, places: &Places) -> anyhow::Result<()> {
+    let me = WorkerId(Uuid::new_v4());
+    if store.take_chore(LEFTOVERS, me, Duration::ZERO).await? {
+        let withdrawn = store.withdraw_failed(places).await;
+        // A worker looks again: it knows from when on.
+        store.leave_chore(LEFTOVERS, me).await?;
+        withdrawn?;
+    }
+    Ok(())
 }
 
 fn print(cleaned: &Cleaned, kept: &Retention, is_dry: bool) -> anyhow::Result<()> {

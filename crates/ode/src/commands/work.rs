@@ -148,8 +148,9 @@ impl Work {
         let options = html::Options { patience: TURN_MAX, ..html::Options::default() };
         let at_once = self.html_at_once.map_or(options.at_once, NonZeroUsize::get);
         let converter = html::Converter::new(html::Options { at_once, ..options })?;
-        // One more than are converted: while its files are fetched or stored, no processor is idle.
-        Ok(HtmlHandler::new(Arc::new(converter), at_once + 1))
+        // Twice as many as are converted: to have a document's files on disk for good takes about as long as a conversion, and
+        // meanwhile no processor is to be idle.
+        Ok(HtmlHandler::new(Arc::new(converter), at_once * 2))
     }
 
     /// What sends messages about jobs that ended.

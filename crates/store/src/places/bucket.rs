@@ -1,10 +1,13 @@
-//! Places in buckets.
+//! Places in buckets. Nothing can be renamed there, so a result is first put together out of sight and then copied to its
+//! place by the storage itself, all files at once and the manifest last. What is out of sight is named for its attempt, and
+//! an attempt that replaces another removes what that one has there: whatever still copies comes too late.
+
+mod staging;
 
 use super::address::Address;
 use super::{Attempt, MANIFEST, Published, nothing_there, too_large, unreached};
 use crate::error::Error;
 use bytes::Bytes;
-use futures_util::future::try_join_all;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
@@ -20,7 +23,7 @@ use std::time::Duration;
 /// job's own retries, which take no slot meanwhile.
 const TRIES_MAX: usize = 5;
 const TRIED_FOR: Duration = Duration::from_secs(30);
-/// Files of one result that are under way at a time.
+/// Files that are looked at or sent at a time.
 const AT_ONCE: usize = 4;
 /// A manifest that is larger is none of ours.
 const MANIFEST_BYTES_MAX: u64 = 16 << 20;
@@ -52,21 +55,161 @@ fn path(address: &Address, name: Option<&str>) -> Result<Path, Failure> {
     Path::parse(&key).map_err(|error| Failure::rejected(ErrorCode::Invalid, error.to_string()))
 }
 
-pub(super) async fn fetch(
-    bucket: &dyn ObjectStore,
-    address: &Address,
-    bytes_max: u64,
-) -> Result<Bytes, Failure> {
-    let got = bucket.get(&path(address, None)?).await.map_err(|error| unfetched(address, error))?;
-    let size = got.meta.size;
-    if size > bytes_max {
-        return Err(too_large(address, bytes_max));
+/// A bucket that callers' files lie in.
+#[derive(Debug, Clone)]
+pub(super) struct Bucket {
+    store: Arc<dyn ObjectStore>,
+    /// What is below it is seen by nobody.
+    staging: Path,
+}
+
+impl Bucket {
+    /// The bucket of a root.
+    pub(super) fn of(root: &Address, name: &str, endpoint: Option<&str>) -> Result<Self, Error> {
+        let staging = format!("{}/{}", root.fixed_path(), super::STAGING);
+        let staging = Path::parse(staging).map_err(|error| Error::Config(error.to_string()))?;
+        Ok(Bucket { store: open(name, endpoint)?, staging })
     }
-    let content = got.bytes().await.map_err(unreached)?;
-    if content.len() as u64 != size {
-        return Err(unreached(format!("{address} has {size} bytes, and {} came", content.len())));
+
+    pub(super) async fn fetch(&self, address: &Address, bytes_max: u64) -> Result<Bytes, Failure> {
+        let got = self.store.get(&path(address, None)?).await.map_err(|error| unfetched(address, error))?;
+        let size = got.meta.size;
+        if size > bytes_max {
+            return Err(too_large(address, bytes_max));
+        }
+        let content = got.bytes().await.map_err(unreached)?;
+        if content.len() as u64 != size {
+            return Err(unreached(format!("{address} has {size} bytes, and {} came", content.len())));
+        }
+        Ok(content)
     }
-    Ok(content)
+
+    pub(super) async fn publish(
+        &self,
+        address: &Address,
+        published: &Published,
+        files: &[File],
+    ) -> Result<(), Failure> {
+        let manifest = path(address, Some(MANIFEST))?;
+        if let Some((found, version)) = self.there(&manifest).await? {
+            published.may_replace(&found)?;
+            if found.files == published.files {
+                // An attempt before this one came as far, and could not say so.
+                return self.seal(&manifest, published, PutMode::Update(version)).await;
+            }
+            self.withdraw(address, found.attempt()).await?;
+        }
+        let attempt = published.attempt();
+        let hold = self.hold(address, attempt.job).await?;
+        let made = self.appear(address, published, files).await;
+        // What stays of it is found by whoever takes away what attempts leave.
+        let _ = self.unstage(attempt).await;
+        if made.is_ok() {
+            // As above.
+            let _ = self.delete(&hold).await;
+        }
+        made
+    }
+
+    /// Puts everything together, and then where it is to be seen.
+    async fn appear(&self, address: &Address, published: &Published, files: &[File]) -> Result<(), Failure> {
+        let attempt = published.attempt();
+        self.stage(attempt, files).await?;
+        if attempt.fence > 1 {
+            self.unstage(Attempt { fence: attempt.fence - 1, ..attempt }).await?;
+        }
+        crate::crash::point("staged");
+        // The page comes after everything it shows.
+        let (page, others) = files.split_at(files.len().min(1));
+        self.show(address, attempt, others).await?;
+        self.show(address, attempt, page).await?;
+        crate::crash::point("before-manifest");
+        self.seal(&path(address, Some(MANIFEST))?, published, PutMode::Create).await
+    }
+
+    /// The step that makes a result of what lies there.
+    async fn seal(&self, manifest: &Path, published: &Published, mode: PutMode) -> Result<(), Failure> {
+        let options = PutOptions { mode, ..of_type("application/json") };
+        match self.store.put_opts(manifest, published.to_json().into(), options).await {
+            Ok(_) => Ok(()),
+            // Somebody was quicker. If it was ourselves, by a request whose answer was lost, all is well.
+            Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
+                match self.there(manifest).await? {
+                    Some((found, _)) => published.may_replace(&found),
+                    None => Err(unreached("the manifest came and went")),
+                }
+            }
+            Err(error) => Err(unreached(error)),
+        }
+    }
+
+    /// The result that is there, with what names its version.
+    async fn there(&self, manifest: &Path) -> Result<Option<(Published, UpdateVersion)>, Failure> {
+        let got = match self.store.get(manifest).await {
+            Ok(got) if got.meta.size <= MANIFEST_BYTES_MAX => got,
+            Ok(_) => return Err(not_ours()),
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(unreached(error)),
+        };
+        let version = UpdateVersion { e_tag: got.meta.e_tag.clone(), version: got.meta.version.clone() };
+        let text = got.bytes().await.map_err(unreached)?;
+        serde_json::from_slice(&text).map(|published| Some((published, version))).map_err(|_| not_ours())
+    }
+
+    pub(super) async fn withdraw(&self, address: &Address, attempt: Attempt) -> Result<u64, Failure> {
+        // First of all: from here on, nothing more of it can come to be seen.
+        let mut removed = self.unstage(attempt).await?;
+        let manifest = path(address, Some(MANIFEST))?;
+        let found = match self.there(&manifest).await {
+            Ok(found) => found.map(|(found, _)| found).filter(|found| attempt.covers(found.attempt())),
+            Err(failure) if failure.code == ErrorCode::Conflict => None,
+            Err(failure) => return Err(failure),
+        };
+        if let Some(found) = found {
+            self.delete(&manifest).await?;
+            for file in &found.files {
+                self.delete(&path(address, Some(&file.path))?).await?;
+            }
+            removed += found.files.len() as u64;
+        }
+        removed += self.withdraw_unfinished(address, attempt).await?;
+        self.release(address, attempt.job).await?;
+        Ok(removed)
+    }
+
+    /// Takes away files that no manifest names.
+    async fn withdraw_unfinished(&self, address: &Address, attempt: Attempt) -> Result<u64, Failure> {
+        let prefix = path(address, None)?;
+        let listed = self.store.list(Some(&prefix)).take(ASKED_MAX).map_err(unreached);
+        let removed = listed.map_ok(|found| async move {
+            let is_its = self.is_by(&found.location, attempt).await?;
+            if is_its {
+                self.delete(&found.location).await?;
+            }
+            Ok(u64::from(is_its))
+        });
+        removed.try_buffer_unordered(AT_ONCE).try_fold(0, async |sum, count| Ok(sum + count)).await
+    }
+
+    /// Whether this attempt or one before it put a file there.
+    async fn is_by(&self, file: &Path, attempt: Attempt) -> Result<bool, Failure> {
+        match self.store.get_opts(file, GetOptions { head: true, ..GetOptions::default() }).await {
+            Ok(found) => Ok(found
+                .attributes
+                .get(&MARK)
+                .and_then(|mark| read_mark(mark))
+                .is_some_and(|mark| attempt.covers(mark))),
+            Err(StoreError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(unreached(error)),
+        }
+    }
+
+    async fn delete(&self, path: &Path) -> Result<(), Failure> {
+        match self.store.delete(path).await {
+            Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(unreached(error)),
+        }
+    }
 }
 
 fn unfetched(address: &Address, error: StoreError) -> Failure {
@@ -81,78 +224,10 @@ fn unfetched(address: &Address, error: StoreError) -> Failure {
     }
 }
 
-/// The result that is there, with what names its version.
-async fn there(
-    bucket: &dyn ObjectStore,
-    manifest: &Path,
-) -> Result<Option<(Published, UpdateVersion)>, Failure> {
-    let got = match bucket.get(manifest).await {
-        Ok(got) if got.meta.size <= MANIFEST_BYTES_MAX => got,
-        Ok(_) => return Err(not_ours()),
-        Err(StoreError::NotFound { .. }) => return Ok(None),
-        Err(error) => return Err(unreached(error)),
-    };
-    let version = UpdateVersion { e_tag: got.meta.e_tag.clone(), version: got.meta.version.clone() };
-    let text = got.bytes().await.map_err(unreached)?;
-    serde_json::from_slice(&text).map(|published| Some((published, version))).map_err(|_| not_ours())
-}
-
 fn not_ours() -> Failure {
     let message =
         "The output prefix holds a manifest.json that is not of ODE. Give the job a prefix of its own";
     Failure::rejected(ErrorCode::Conflict, message)
-}
-
-pub(super) async fn publish(
-    bucket: &dyn ObjectStore,
-    address: &Address,
-    published: &Published,
-    files: &[File],
-) -> Result<(), Failure> {
-    let manifest = path(address, Some(MANIFEST))?;
-    let found = there(bucket, &manifest).await?;
-    let mode = match found {
-        None => PutMode::Create,
-        Some((found, version)) => {
-            published.may_replace(&found)?;
-            PutMode::Update(version)
-        }
-    };
-    // The page comes after everything it shows.
-    let (page, others) = files.split_first().map_or((None, files), |(page, others)| (Some(page), others));
-    for part in others.chunks(AT_ONCE) {
-        let puts: Vec<_> = part.iter().map(|file| put(bucket, address, published.attempt(), file)).collect();
-        try_join_all(puts).await?;
-    }
-    if let Some(page) = page {
-        put(bucket, address, published.attempt(), page).await?;
-    }
-    crate::crash::point("before-manifest");
-    let options = PutOptions { mode, ..of_type("application/json") };
-    match bucket.put_opts(&manifest, published.to_json().into(), options).await {
-        Ok(_) => Ok(()),
-        // Somebody was quicker. If it was ourselves, by a request whose answer was lost, all is well.
-        Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
-            match there(bucket, &manifest).await? {
-                Some((found, _)) => published.may_replace(&found),
-                None => Err(unreached("the manifest came and went")),
-            }
-        }
-        Err(error) => Err(unreached(error)),
-    }
-}
-
-async fn put(
-    bucket: &dyn ObjectStore,
-    address: &Address,
-    attempt: Attempt,
-    file: &File,
-) -> Result<(), Failure> {
-    let content = Bytes::copy_from_slice(&file.content);
-    let mut options = of_type(&file.content_type);
-    options.attributes.insert(MARK, marked(attempt).into());
-    bucket.put_opts(&path(address, Some(&file.name))?, content.into(), options).await.map_err(unreached)?;
-    Ok(())
 }
 
 fn of_type(content_type: &str) -> PutOptions {
@@ -168,64 +243,4 @@ fn marked(attempt: Attempt) -> String {
 fn read_mark(text: &str) -> Option<Attempt> {
     let (job, fence) = text.split_once('/')?;
     Some(Attempt { job: JobId(job.parse().ok()?), fence: fence.parse().ok()? })
-}
-
-pub(super) async fn withdraw(
-    bucket: &dyn ObjectStore,
-    address: &Address,
-    attempt: Attempt,
-) -> Result<u64, Failure> {
-    let manifest = path(address, Some(MANIFEST))?;
-    let found = match there(bucket, &manifest).await {
-        Ok(found) => found.map(|(found, _)| found).filter(|found| attempt.covers(found.attempt())),
-        Err(failure) if failure.code == ErrorCode::Conflict => None,
-        Err(failure) => return Err(failure),
-    };
-    let mut removed = 0;
-    if let Some(found) = found {
-        delete(bucket, &manifest).await?;
-        for file in &found.files {
-            delete(bucket, &path(address, Some(&file.path))?).await?;
-        }
-        removed += found.files.len() as u64;
-    }
-    Ok(removed + withdraw_unfinished(bucket, address, attempt).await?)
-}
-
-/// Takes away files that no manifest names.
-async fn withdraw_unfinished(
-    bucket: &dyn ObjectStore,
-    address: &Address,
-    attempt: Attempt,
-) -> Result<u64, Failure> {
-    let prefix = path(address, None)?;
-    let listed = bucket.list(Some(&prefix)).take(ASKED_MAX).map_err(unreached);
-    let removed = listed.map_ok(|found| async move {
-        let is_its = is_by(bucket, &found.location, attempt).await?;
-        if is_its {
-            delete(bucket, &found.location).await?;
-        }
-        Ok(u64::from(is_its))
-    });
-    removed.try_buffer_unordered(AT_ONCE).try_fold(0, async |sum, count| Ok(sum + count)).await
-}
-
-/// Whether this attempt or one before it put a file there.
-async fn is_by(bucket: &dyn ObjectStore, file: &Path, attempt: Attempt) -> Result<bool, Failure> {
-    match bucket.get_opts(file, GetOptions { head: true, ..GetOptions::default() }).await {
-        Ok(found) => Ok(found
-            .attributes
-            .get(&MARK)
-            .and_then(|mark| read_mark(mark))
-            .is_some_and(|mark| attempt.covers(mark))),
-        Err(StoreError::NotFound { .. }) => Ok(false),
-        Err(error) => Err(unreached(error)),
-    }
-}
-
-async fn delete(bucket: &dyn ObjectStore, path: &Path) -> Result<(), Failure> {
-    match bucket.delete(path).await {
-        Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
-        Err(error) => Err(unreached(error)),
-    }
 }

@@ -1,24 +1,14 @@
 //! Places on local disk. A result is made in a folder of its own and then takes its place in one step.
 
 use super::address::Address;
-use super::{Attempt, MANIFEST, Published, nothing_there, too_large, unreached};
+use super::{Attempt, MANIFEST, Published, STAGED_MAX, STAGING, nothing_there, too_large, unreached};
 use bytes::Bytes;
 use ode_job::pipeline::File;
 use ode_job::{ErrorCode, Failure};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
-
-/// Results that are being made lie here, below the root.
-const STAGING: &str = ".ode-staging";
-/// What lies there for longer was left by an attempt that is lost.
-const STAGED_MAX: Duration = Duration::from_hours(24);
-
-/// Whether it lies where unfinished results do, which is nobody's.
-pub(super) fn is_staging(address: &Address) -> bool {
-    address.bucket.is_none() && address.parts.iter().any(|part| part == STAGING)
-}
+use std::time::SystemTime;
 
 /// The directory behind a root, as the file system finds it.
 pub(super) fn open(address: &Address) -> Result<PathBuf, String> {
@@ -71,16 +61,21 @@ pub(super) fn fetch(root: &Path, address: &Address, bytes_max: u64) -> Result<By
     Ok(content.into())
 }
 
+/// Shows a result if somebody still wants it by then.
 pub(super) fn publish(
     root: &Path,
     address: &Address,
     published: &Published,
     files: &[File],
+    is_wanted: &dyn Fn() -> bool,
 ) -> Result<(), Failure> {
     let place = resolve(root, address)?;
     let staged = root.join(STAGING).join(format!("{}-{}", published.job_id, published.fence));
     let made = stage(&staged, published, files).map_err(unreached).and_then(|()| {
         crate::crash::point("before-manifest");
+        if !is_wanted() {
+            return Err(unreached("the attempt was ended before its result was shown"));
+        }
         let aside = clear(root, &place, published)?;
         appear(&staged, &place).map_err(|error| match error.kind() {
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => taken(),

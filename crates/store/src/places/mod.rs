@@ -2,10 +2,10 @@
 //! nowhere else. An address is compared part by part, so that `s3://inbox-other` is not below `s3://inbox`, and on local
 //! disk the path that the file system finds in the end must lie below the root as well.
 //!
-//! A result is there once its `manifest.json` is: it is written last and taken away first. On local disk the whole folder
-//! appears at once. On S3, where nothing can appear together, files may lie below a prefix without a manifest while an
-//! attempt is under way or after it was lost; nobody need look at them, and the next attempt writes over them. Each says
-//! which attempt put it there, so that they can be taken away where there is no next one.
+//! A result is there once its `manifest.json` is: it is written last and taken away first. It is put together out of sight,
+//! below the root. On local disk the whole folder then appears at once. On S3, where nothing can be moved, the storage
+//! copies the files: while it does, and after an attempt that was lost in that moment, there may be files without a manifest.
+//! Each says which attempt put it there, so that they can be taken away where no other attempt writes over them.
 
 mod address;
 mod bucket;
@@ -15,15 +15,20 @@ use crate::error::Error;
 use address::Address;
 pub(crate) use bucket::open as open_bucket;
 use bytes::Bytes;
-use object_store::ObjectStore;
 use ode_job::pipeline::File;
 use ode_job::{ErrorCode, Failure, JobId, Owner};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The last file of a result to come, and the first to go.
 pub const MANIFEST: &str = "manifest.json";
+/// Results that are being made lie here, below the root.
+const STAGING: &str = ".ode-staging";
+/// What lies there for longer was left by an attempt that is lost.
+const STAGED_MAX: Duration = Duration::from_hours(24);
 
 /// Which places are open.
 #[derive(Debug, Clone, Default)]
@@ -53,7 +58,7 @@ struct Root {
 /// How what lies below a root is reached.
 #[derive(Debug, Clone)]
 enum Store {
-    Bucket(Arc<dyn ObjectStore>),
+    Bucket(bucket::Bucket),
     /// The directory as the file system finds it.
     Folder(PathBuf),
 }
@@ -168,7 +173,7 @@ impl Places {
     pub async fn fetch(&self, owner: Owner, address: &str, bytes_max: u64) -> Result<Bytes, Failure> {
         let (store, found) = self.input(owner, address).map_err(closed)?;
         match store {
-            Store::Bucket(bucket) => bucket::fetch(bucket.as_ref(), &found, bytes_max).await,
+            Store::Bucket(bucket) => bucket.fetch(&found, bytes_max).await,
             Store::Folder(root) => {
                 let (root, found) = (root.clone(), found);
                 in_background(move || folder::fetch(&root, &found, bytes_max)).await
@@ -181,10 +186,11 @@ impl Places {
         let (store, found) = self.output(to.owner, to.address).map_err(closed)?;
         let published = Published::new(to.job, to.fence, files);
         match store {
-            Store::Bucket(bucket) => bucket::publish(bucket.as_ref(), &found, &published, files).await,
+            Store::Bucket(bucket) => bucket.publish(&found, &published, files).await,
             Store::Folder(root) => {
-                let (root, files) = (root.clone(), files.to_vec());
-                in_background(move || folder::publish(&root, &found, &published, &files)).await
+                let (root, files, waiting) = (root.clone(), files.to_vec(), Waiting::default());
+                let is_wanted = waiting.look();
+                in_background(move || folder::publish(&root, &found, &published, &files, &is_wanted)).await
             }
         }
     }
@@ -195,7 +201,7 @@ impl Places {
         let (store, found) = self.output(from.owner, from.address).map_err(closed)?;
         let attempt = Attempt { job: from.job, fence: from.fence };
         match store {
-            Store::Bucket(bucket) => bucket::withdraw(bucket.as_ref(), &found, attempt).await,
+            Store::Bucket(bucket) => bucket.withdraw(&found, attempt).await,
             Store::Folder(root) => {
                 let root = root.clone();
                 in_background(move || folder::withdraw(&root, &found, attempt)).await
@@ -203,16 +209,44 @@ impl Places {
         }
     }
 
-    /// Removes what attempts that were lost left unpublished on local disk; answers how many.
+    /// Removes what attempts that were lost left out of sight long ago; answers how many files or folders.
     pub async fn sweep(&self) -> u64 {
         let mut removed = 0;
         for root in self.outputs.iter() {
-            if let Store::Folder(root) = &root.store {
-                let root = root.clone();
-                removed += in_background(move || Ok(folder::sweep(&root))).await.unwrap_or_default();
-            }
+            let swept = match &root.store {
+                Store::Bucket(bucket) => bucket.sweep().await,
+                Store::Folder(root) => {
+                    let root = root.clone();
+                    in_background(move || Ok(folder::sweep(&root))).await
+                }
+            };
+            removed += swept.unwrap_or_else(|failure| {
+                tracing::warn!(
+                    detail = failure.detail,
+                    "what lost attempts left could not be swept: {failure}"
+                );
+                0
+            });
         }
         removed
+    }
+}
+
+/// Whoever waits for a result. Work on another thread goes on when they leave, and must not show it any more then.
+#[derive(Debug, Default)]
+struct Waiting(Arc<AtomicBool>);
+
+impl Waiting {
+    /// How others see whether somebody still waits.
+    fn look(&self) -> impl Fn() -> bool + Send + 'static {
+        let has_left = self.0.clone();
+        move || !has_left.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -234,7 +268,10 @@ impl Root {
         // Until the owner is known, the part that names them stands for itself.
         let address: Address = text.parse()?;
         let store = match &address.bucket {
-            Some(bucket) => Store::Bucket(bucket::open(bucket, endpoint).map_err(|error| error.to_string())?),
+            Some(name) => {
+                let bucket = bucket::Bucket::of(&address, name, endpoint);
+                Store::Bucket(bucket.map_err(|error| error.to_string())?)
+            }
             None => Store::Folder(folder::open(&address)?),
         };
         Ok(Root { address, store })
@@ -248,7 +285,7 @@ fn find<'a>(
     field: &str,
 ) -> Result<(&'a Store, Address), String> {
     let parsed: Address = address.parse().map_err(|why| format!("{field}: {why}"))?;
-    let is_open = |root: &&Root| parsed.is_below(&root.address, owner) && !folder::is_staging(&parsed);
+    let is_open = |root: &&Root| parsed.is_below(&root.address, owner) && !is_staging(&parsed);
     let root = roots.iter().find(is_open);
     let root = root.ok_or_else(|| {
         if roots.is_empty() {
@@ -261,6 +298,11 @@ fn find<'a>(
         format!("{field}: {address} is not below a place that is open to you. Ask the operator which are.")
     })?;
     Ok((&root.store, parsed))
+}
+
+/// Whether it lies where unfinished results do, which is nobody's.
+fn is_staging(address: &Address) -> bool {
+    address.parts.iter().any(|part| part == STAGING)
 }
 
 fn closed(why: String) -> Failure {

@@ -4,7 +4,7 @@ use crate::harness::{
     Database, claim_one, ending, file, finish, job, on_both, organisation, postgres_database, record, worker,
 };
 use ode_job::{Artifact, Ended, JobId, Lane, LogLevel, Owner, Pipeline};
-use ode_store::{Error, OwnerKind, Sent, Store};
+use ode_store::{Error, LEFTOVERS, OwnerKind, Sent, Store};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ on_both!(
     observability_every_ended_job_names_the_engine_that_ended_it,
     names_are_looked_up_many_at_a_time,
     a_message_is_made_with_the_end_of_a_job_and_taken_by_one_at_a_time,
+    who_publishes_again_waits_for_what_was_left_to_be_taken_away,
 );
 
 on_both!(
@@ -36,6 +37,24 @@ async fn tc_1_a_second_job_with_an_external_id_violates_a_unique_constraint(mut 
         SELECT kind, owner, key, job_id FROM job_key WHERE owner = $1";
     let said = database.sql.run(copied, &[owner]).await.unwrap_err().to_lowercase();
     assert!(said.contains("unique"), "{said}");
+}
+
+async fn who_publishes_again_waits_for_what_was_left_to_be_taken_away(store: Store) {
+    assert!(store.leftovers_gone().await.unwrap(), "nobody is at it");
+    let cleaner = worker(&store).await;
+    assert!(store.take_chore(LEFTOVERS, cleaner, Duration::ZERO).await.unwrap());
+    assert!(store.is_chore_held(LEFTOVERS).await.unwrap());
+    let waiting = tokio::spawn({
+        let store = store.clone();
+        async move { store.leftovers_gone().await }
+    });
+    // Not done, but left: the next one looks at the same jobs again.
+    assert!(store.leave_chore(LEFTOVERS, cleaner).await.unwrap());
+    assert!(waiting.await.unwrap().unwrap());
+    assert!(!store.leave_chore(LEFTOVERS, cleaner).await.unwrap(), "it is not ours any more");
+    assert!(store.take_chore(LEFTOVERS, cleaner, Duration::from_hours(1)).await.unwrap());
+    assert!(store.end_chore(LEFTOVERS, cleaner).await.unwrap());
+    assert!(!store.is_chore_held(LEFTOVERS).await.unwrap());
 }
 
 async fn tc_2_a_job_that_is_processed_has_a_moment_at_which_it_started(store: Store) {

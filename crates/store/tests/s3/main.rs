@@ -4,14 +4,12 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic at the place is the report")]
 
-mod proxy;
-
 use bytes::Bytes;
 use ode_job::pipeline::File;
 use ode_job::{ErrorCode, FailureKind, JobId, Owner};
 use ode_store::{Blobs, BlobsConfig, Destination, MANIFEST, Places, PlacesConfig, Published};
-use proxy::{Mood, Proxy};
-use std::path::PathBuf;
+use ode_test_servers::{Mood, Proxy};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -55,6 +53,15 @@ impl Bucket {
     /// What really lies in the bucket.
     fn read(&self, key: &str) -> Option<Vec<u8>> {
         std::fs::read(self.directory.join(key)).ok()
+    }
+
+    /// How many files lie below a prefix.
+    fn count(&self, prefix: &str) -> usize {
+        fn below(folder: &Path) -> usize {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+            entries.map(|path| if path.is_dir() { below(&path) } else { 1 }).sum()
+        }
+        below(&self.directory.join(prefix))
     }
 
     fn published(&self, prefix: &str) -> Option<Published> {
@@ -189,19 +196,92 @@ async fn a_result_is_published_whole_whatever_the_network_does() {
     }
 }
 
+/// Requests of a publication before the first file is copied: whether something is there, whose the prefix is, the files,
+/// and a look for what attempts before it left.
+fn until_copied(files: usize) -> usize {
+    2 + files + 1
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storage_that_is_away_leaves_nothing_published_and_the_attempt_can_be_made_again() {
+async fn a_storage_that_goes_away_leaves_nothing_to_be_seen_and_the_attempt_can_be_made_again() {
     let Some(bucket) = Bucket::new() else { return };
     let (places, address) = (bucket.places(), bucket.address("out"));
-    // It goes away after a few files.
-    bucket.proxy.set_after(3, Mood::Status(503), usize::MAX);
-    let failure = places.publish(to(&address, JOB, 1), &files(8)).await.unwrap_err();
-    assert!(matches!(failure.kind, FailureKind::Retryable { .. }), "{failure}");
-    assert_eq!(bucket.published("out"), None, "without a manifest there is no result");
-    assert_eq!(bucket.read("out/index.html"), None, "and no page to open");
+    for (fence, passed) in [(2, 1), (3, 3), (4, until_copied(8))] {
+        bucket.proxy.set_after(passed, Mood::Status(503), usize::MAX);
+        let failure = places.publish(to(&address, JOB, fence), &files(8)).await.unwrap_err();
+        assert!(matches!(failure.kind, FailureKind::Retryable { .. }), "{failure}");
+        assert_eq!(bucket.count("out"), 0, "after {passed} requests");
+        bucket.proxy.set(Mood::Fair, 0);
+    }
+    places.publish(to(&address, JOB, 5), &files(8)).await.unwrap();
+    assert_whole(&bucket, "out", 5);
+    assert_eq!(bucket.count(STAGING), 0, "nothing is left out of sight either");
+}
+
+const STAGING: &str = ".ode-staging";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lies_out_of_sight_is_nobodys() {
+    let Some(bucket) = Bucket::new() else { return };
+    let places = bucket.places();
+    let staged = bucket.address(&format!("{STAGING}/x"));
+    assert!(places.check_input(Owner::Operator, &staged).is_err());
+    assert!(places.check_output(Owner::Operator, &staged).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_jobs_for_one_prefix_never_mix_their_files() {
+    let Some(bucket) = Bucket::new() else { return };
+    let (places, address) = (bucket.places(), bucket.address("out"));
+    // The first is in the middle of copying when the second comes.
+    bucket.proxy.set_after(until_copied(8) + 2, Mood::Status(503), usize::MAX);
+    places.publish(to(&address, JOB, 2), &files(8)).await.unwrap_err();
     bucket.proxy.set(Mood::Fair, 0);
-    places.publish(to(&address, JOB, 2), &files(8)).await.unwrap();
+    let refused = places.publish(to(&address, OTHER, 1), &files(3)).await.unwrap_err();
+    assert!(matches!(refused.kind, FailureKind::Retryable { .. }), "it may go away: {refused}");
+    assert!(refused.message.contains(&JOB.to_string()), "{refused}");
+    // Once the first has failed for good, the prefix is free.
+    places.withdraw(to(&address, JOB, 2)).await.unwrap();
+    assert_eq!((bucket.count("out"), bucket.count(STAGING)), (0, 0));
+    places.publish(to(&address, OTHER, 2), &files(3)).await.unwrap();
+    assert_eq!(bucket.published("out").unwrap().job_id, OTHER);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_was_replaced_copies_nothing_more() {
+    let Some(bucket) = Bucket::new() else { return };
+    let (places, address) = (bucket.places(), bucket.address("out"));
+    // It stands still between what it staged and what it is to copy; the files differ from the later attempt's.
+    bucket.proxy.set_after(until_copied(8), Mood::Held, usize::MAX);
+    let early = tokio::spawn({
+        let (places, address) = (places.clone(), address.clone());
+        async move { places.publish(to(&address, JOB, 2), &changed(files(8))).await }
+    });
+    bucket.proxy.wait_for_held();
+    bucket.proxy.set(Mood::Fair, 0);
+    places.publish(to(&address, JOB, 3), &files(8)).await.unwrap();
+    bucket.proxy.release();
+    early.await.unwrap().unwrap_err();
+    assert_whole(&bucket, "out", 3);
+}
+
+fn changed(mut files: Vec<File>) -> Vec<File> {
+    files.iter_mut().for_each(|file| file.content.reverse());
+    files
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_after_one_that_published_leaves_its_own_files_and_no_others() {
+    let Some(bucket) = Bucket::new() else { return };
+    let (places, address) = (bucket.places(), bucket.address("out"));
+    places.publish(to(&address, JOB, 1), &changed(files(8))).await.unwrap();
+    places.publish(to(&address, JOB, 2), &files(3)).await.unwrap();
     assert_whole(&bucket, "out", 2);
+    assert_eq!(bucket.count("out"), 4, "three files and the manifest");
+    // The same once more costs two requests.
+    bucket.proxy.set_after(2, Mood::Status(503), usize::MAX);
+    places.publish(to(&address, JOB, 3), &files(3)).await.unwrap();
+    assert_whole(&bucket, "out", 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,7 +309,7 @@ async fn what_a_lost_attempt_left_is_taken_away_and_nothing_else() {
     std::fs::create_dir(bucket.directory.join("out")).unwrap();
     std::fs::write(bucket.directory.join("out/theirs.txt"), "theirs").unwrap();
     let left = || std::fs::read_dir(bucket.directory.join("out/img")).into_iter().flatten().count();
-    bucket.proxy.set_after(3, Mood::Status(503), usize::MAX);
+    bucket.proxy.set_after(until_copied(8) + 3, Mood::Status(503), usize::MAX);
     places.publish(to(&address, JOB, 2), &files(8)).await.unwrap_err();
     bucket.proxy.set(Mood::Fair, 0);
     assert!(left() > 0, "it came far enough to leave something");
@@ -241,7 +321,7 @@ async fn what_a_lost_attempt_left_is_taken_away_and_nothing_else() {
         );
     }
     assert!(places.withdraw(to(&address, JOB, 2)).await.unwrap() > 0);
-    assert_eq!(left(), 0);
+    assert_eq!((left(), bucket.count(STAGING)), (0, 0));
     assert_eq!(bucket.read("out/theirs.txt").as_deref(), Some(b"theirs".as_slice()));
     // A manifest that somebody else wrote keeps nobody from removing a job.
     std::fs::write(bucket.directory.join("out/manifest.json"), "{}").unwrap();

@@ -8,13 +8,12 @@ use crate::caller::Caller;
 use crate::jobs::forget;
 use crate::problem::{Acting, Problem, ProblemDocument};
 use crate::service::body;
-use crate::service::fields::Fields;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use ode_job::{ErrorCode, JobRecord, JobRef, Phase};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -57,7 +56,7 @@ pub(crate) struct RetryRequest {
     /// failed, unless the operator set another time.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    secrets: Option<Fields>,
+    secrets: Option<Map<String, Value>>,
 }
 
 /// Tries a script that failed again, with its attempts counted anew. What it had done for good is not done again.
@@ -81,7 +80,7 @@ pub(crate) async fn retry(
     let job = find(&app, &caller, &id).await?;
     let again = match request.and_then(|request| request.secrets) {
         Some(secrets) if job.phase == Phase::Failed => {
-            Some(app.scripts()?.reseal(&job, caller.owner.key(), secrets.0).await?)
+            Some(app.scripts()?.reseal(&job, caller.owner.key(), secrets).await?)
         }
         _ => None,
     };

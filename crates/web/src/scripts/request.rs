@@ -5,7 +5,6 @@ use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::scripts::AcceptedScript;
 use crate::service::body;
-use crate::service::fields::Fields;
 use jiff::Timestamp;
 use ode_job::new::{PRIORITY, RETRIES_MAX};
 use ode_job::{ErrorCode, JobId, JobRef, NewJob, Pipeline};
@@ -31,7 +30,7 @@ const NEEDS_MAX: usize = 50;
 pub(crate) struct Request {
     /// What the script is to do, as its type has it. What is marked there as secret is sealed and never shown again.
     #[schema(value_type = Object)]
-    pub(crate) input: Fields,
+    pub(crate) input: Map<String, Value>,
     /// Higher goes first.
     #[serde(default)]
     #[schema(minimum = -1000, maximum = 1000)]
@@ -43,7 +42,7 @@ pub(crate) struct Request {
     /// Labels of yours, up to 64 KB.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub(crate) metadata: Option<Fields>,
+    pub(crate) metadata: Option<Map<String, Value>>,
     /// The restaurant it is about, to list by.
     #[serde(default, deserialize_with = "id")]
     #[schema(value_type = Option<String>, format = "uuid")]
@@ -110,7 +109,7 @@ pub(super) struct BatchRequest {
 }
 
 impl BatchRequest {
-    pub(super) fn read(Fields(mut fields): Fields) -> Result<Self, Problem> {
+    pub(super) fn read(mut fields: Map<String, Value>) -> Result<Self, Problem> {
         let mut text = |name: &str| match fields.shift_remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -136,7 +135,7 @@ impl Request {
         let metadata = self.labels()?;
         self.check()?;
         let needs = needs(app, caller, &self.depends_on, earlier).await?;
-        let input = Value::Object(self.input.0);
+        let input = Value::Object(self.input);
         let accepted = app.scripts()?.accept(kind, caller.owner.key(), input).await?;
         let AcceptedScript { input, secret, keep_secret, timeout, retries_max, turn } = accepted;
         let mut job = NewJob::new(Pipeline::Script, kind, input).owned_by(caller.owner);
@@ -171,7 +170,7 @@ impl Request {
 
     /// The caller's labels, and which restaurant it is about.
     fn labels(&self) -> Result<Map<String, Value>, Problem> {
-        let mut labels = self.metadata.clone().unwrap_or_default().0;
+        let mut labels = self.metadata.clone().unwrap_or_default();
         let Some(id) = self.restaurant_id else { return Ok(labels) };
         let id = Value::from(id.to_string());
         match labels.insert(RESTAURANT.to_owned(), id.clone()) {

@@ -8,7 +8,6 @@ use crate::caller::Caller;
 use crate::print::idempotency_key;
 use crate::problem::{Problem, ProblemDocument, Sending};
 use crate::service::body;
-use crate::service::fields::Fields;
 use axum::Json;
 use axum::extract::{Extension, Path, Request as HttpRequest, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -16,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use ode_job::{JobId, State as JobState};
 use ode_store::{Need, NewScript, OrderedScripts, ScriptOrder};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -64,7 +64,7 @@ pub(crate) struct Batch {
     in_order: bool,
     /// The scripts, earlier ones first.
     #[schema(value_type = Vec<BatchJobForm>, min_items = 1, max_items = 100)]
-    jobs: Vec<Fields>,
+    jobs: Vec<Map<String, Value>>,
 }
 
 /// A batch that was taken.

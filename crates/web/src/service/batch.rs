@@ -91,7 +91,7 @@ pub(crate) async fn submit(
         return Err(body::wrong_type("application/json"));
     }
     let body = body::whole(request.into_body(), BATCH_BYTES_MAX).await?;
-    let batch: Batch = body::parse(&body)?;
+    let batch: Batch = body::parse_outline(&body)?;
     if batch.jobs.is_empty() || batch.jobs.len() > JOBS_MAX {
         let detail =
             format!("jobs: a batch holds 1 to {JOBS_MAX} requests, and this one {}.", batch.jobs.len());

@@ -1,5 +1,7 @@
 //! Bodies of requests as JSON, with the path of what is wrong in them.
 
+mod names;
+
 use crate::problem::Problem;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -50,8 +52,9 @@ const EXPECTED: &str = "\", expected";
 /// Where the last of these goes on in words.
 const EXPECTED_AT: usize = "\", ".len();
 
-/// Numbers as our types name them, and as people do.
-const NUMBERS: [(&str, &str); 5] = [
+/// Types as our reader names them, and as people do.
+const TYPES: [(&str, &str); 6] = [
+    ("expected a map", "expected an object"),
     ("expected i32", "expected a whole number from -2147483648 to 2147483647"),
     ("expected i64", "expected a whole number"),
     ("expected u64", "expected a whole number from 0 on"),
@@ -66,7 +69,7 @@ fn plainly(message: &str) -> String {
         Some((from, to)) => format!("{}: text, {}", &message[..from], &message[to + EXPECTED_AT..]),
         None => message.to_owned(),
     };
-    let plain = NUMBERS.iter().fold(said, |said, (ours, plain)| said.replace(ours, plain));
+    let plain = TYPES.iter().fold(said, |said, (ours, plain)| said.replace(ours, plain));
     plain.trim_end_matches('.').to_owned()
 }
 
@@ -88,8 +91,20 @@ pub(crate) fn written<'de, T: FromStr, D: Deserializer<'de>>(
     text.map(|text| text.parse().map_err(|_| D::Error::custom(form))).transpose()
 }
 
+/// Refuses JSON in which a name stands twice in an object, at any depth. `root` is what its path begins with.
+pub(crate) fn refuse_repeated(json: &[u8], root: &str) -> Result<(), Problem> {
+    let Some(path) = names::repeated(json, root) else { return Ok(()) };
+    Err(Problem::invalid(format!("{path}: this name stands more than once. Keep one of them.")).at(path))
+}
+
 /// Reads a JSON object. What does not fit is told with its path.
 pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
+    refuse_repeated(json, "")?;
+    parse_outline(json)
+}
+
+/// The same where parts of it are looked at one by one later, and each is refused by itself.
+pub(crate) fn parse_outline<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
     // Fields without their names would be taken in their order.
     if json.trim_ascii_start().starts_with(b"[") {
         return Err(Problem::invalid(
@@ -111,27 +126,7 @@ pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fields::Fields;
     use super::*;
-
-    #[derive(Debug, Deserialize)]
-    struct Labelled {
-        labels: Fields,
-    }
-
-    #[test]
-    fn a_name_that_stands_twice_is_refused_with_its_path() {
-        let check = |json: &str, path: &str| {
-            let problem = parse::<Labelled>(json.as_bytes()).unwrap_err().document();
-            assert_eq!(problem.path.as_deref(), Some(path), "{json}: {}", problem.detail);
-            assert!(problem.detail.contains("stands twice") && !problem.detail.contains("line"), "{json}");
-        };
-        check(r#"{ "labels": { "a": 1, "a": 1 } }"#, "labels.a");
-        check(r#"{ "labels": { "a": [0, { "b": {}, "c": 1, "b": {} }] } }"#, "labels.a[1].b");
-        let whole = r#"{"a":[1,-2,2.5,null,true,"x",{"b":{}}]}"#;
-        let read = parse::<Labelled>(format!(r#"{{"labels":{whole}}}"#).as_bytes()).unwrap();
-        assert_eq!(serde_json::Value::from(read.labels.0).to_string(), whole);
-    }
 
     #[derive(Debug, Deserialize)]
     struct Asked {

@@ -2,7 +2,6 @@
 
 pub(crate) mod batch;
 pub(crate) mod body;
-pub(crate) mod fields;
 pub(crate) mod files;
 pub(crate) mod read;
 pub(crate) mod remove;

@@ -144,14 +144,14 @@ async fn read_form(app: &App, mut form: Multipart) -> Result<(Request, String, R
         file.ok_or_else(|| Problem::invalid("The form has no field named file, which holds a PDF."))?;
     let config = fields.shift_remove("config");
     let mut request: Request = body::parse(serde_json::Value::Object(fields).to_string().as_bytes())?;
-    request.config = match config.as_ref().and_then(|config| config.as_str()) {
-        Some(text) => Some(
-            RawValue::from_string(text.to_owned())
-                .map_err(|error| Problem::invalid(format!("config: {error}.")))?,
-        ),
-        None => None,
-    };
+    request.config = config.as_ref().and_then(|config| config.as_str()).map(form_config).transpose()?;
     Ok((request, filename, received))
+}
+
+/// The configuration that a form brings, as the text it is.
+fn form_config(text: &str) -> Result<Box<RawValue>, Problem> {
+    body::refuse_repeated(text.as_bytes(), "config")?;
+    RawValue::from_string(text.to_owned()).map_err(|error| Problem::invalid(format!("config: {error}.")))
 }
 
 /// The answer to a request: its job, new or not, or the job of another that has the same name.

@@ -34,7 +34,8 @@ pub(crate) struct Service {
 
 /// Documents that have not been converted by then never are.
 const PATIENCE: Duration = Duration::from_secs(600);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Whoever waits shares the processors with the service, so that asking more often would be measured too.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(args: &Service) -> anyhow::Result<ExitCode> {
     // Roots of the service are named without steps up.

@@ -63,7 +63,7 @@ fn what_is_wrong_is_told_with_its_place_and_without_its_secret(ode: &Ode) {
     check(json!({ "input": {} }), "email");
     check(json!({}), "input");
     check(json!([input("well"), 5]), "object");
-    assert_eq!(check(json!({ "input": "hunter" }), "must be an object"), "input");
+    assert_eq!(check(json!({ "input": "hunter" }), "expected an object"), "input");
     assert_eq!(check(with(json!({ "priority": 1001 })), "1000"), "priority");
     assert_eq!(check(with(json!({ "run_at": "tomorrow" })), "must be a moment"), "run_at");
     assert_eq!(check(with(json!({ "restaurant_id": "here" })), "must be a UUID"), "restaurant_id");

@@ -1,10 +1,9 @@
 //! From a document to its files: kept, published, listed, shown, packed, and removed again.
 
-use super::{Site, pdf, request};
+use super::{Site, pdf, request, sha256};
 use crate::harness::{Ode, on_both};
 use crate::web::client::{Client, files, until};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 on_both!(
     a_document_is_converted_published_listed_shown_and_removed,
@@ -17,7 +16,7 @@ fn a_document_is_converted_published_listed_shown_and_removed(ode: &Ode) {
     let site = Site::start(ode);
     let content = pdf("RE-4711");
     let asked = json!({ "external_id": "one", "input_s3_path": site.put("doc.pdf", &content),
-        "input_sha256": hex(&Sha256::digest(&content)), "output_s3_prefix": site.prefix("one/") });
+        "input_sha256": sha256(&content), "output_s3_prefix": site.prefix("one/") });
     let id = site.client.submitted(&asked);
     let job = site.client.ended(&id);
     assert_eq!((&job["status"], &job["progress"]), (&json!("completed"), &json!(100)), "{job}");
@@ -82,7 +81,7 @@ fn check_asset(site: &Site, asset: &Value) {
     assert!(fetched.header("content-security-policy").starts_with("sandbox"), "{fetched:?}");
     let path = asset["s3_path"].as_str().unwrap().strip_prefix("file://").unwrap();
     let published = std::fs::read(path).unwrap();
-    assert_eq!(asset["content_hash"], hex(&Sha256::digest(&published)), "{asset}");
+    assert_eq!(asset["content_hash"], sha256(&published), "{asset}");
     assert_eq!(asset["file_size_bytes"], published.len(), "{asset}");
 }
 
@@ -185,6 +184,26 @@ fn two_jobs_do_not_share_a_prefix(ode: &Ode) {
     assert!(site.output.join("same/index.html").exists());
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+#[test]
+fn pages_are_shown_under_another_host_name_if_there_is_one() {
+    let ode = &Ode::sqlite();
+    let site = Site::start_with(ode, &["--view-origin", "https://views.example"]);
+    let id = site.client.submitted(&request("one", &site.put("doc.pdf", &pdf("RE-4711"))));
+    let job = site.client.ended(&id);
+    let view = site.client.get(&format!("/v1/jobs/{id}/view"));
+    let assets = site.client.get(&format!("/v1/jobs/{id}/assets")).json();
+    let links = [
+        view.header("location"),
+        job["links"]["view"].as_str().unwrap(),
+        assets["assets"][0]["url"].as_str().unwrap(),
+    ];
+    let visitor = Client::stranger(&site.serving);
+    for link in links {
+        let path = link.strip_prefix("https://views.example").unwrap_or_else(|| panic!("{link}"));
+        let shown = visitor.get(path);
+        assert_eq!(shown.code(), 200, "{shown:?}");
+        assert!(shown.header("content-security-policy").starts_with("sandbox"), "{shown:?}");
+    }
+    // What is told of the job itself stays where it is.
+    assert_eq!(job["links"]["self"], format!("/v1/jobs/{id}"));
 }

@@ -12,6 +12,7 @@ use crate::harness::Ode;
 use crate::serve::{Answer, Serving};
 use crate::web::client::{Client, form, until};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 /// Everything in one process, with a place for documents and one for results, and a program with a key.
 pub(super) struct Site {
@@ -91,6 +92,11 @@ impl Client {
 /// A request for a document at this address.
 pub(super) fn request(external_id: &str, address: &str) -> Value {
     json!({ "external_id": external_id, "input_s3_path": address })
+}
+
+/// The digest of a file, as it is told.
+pub(super) fn sha256(content: &[u8]) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A document of one page with this number on it.

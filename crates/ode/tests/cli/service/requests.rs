@@ -2,6 +2,7 @@
 
 use super::{Site, key, pdf, request};
 use crate::harness::{Ode, on_both};
+use crate::serve::Answer;
 use crate::web::client::Client;
 use serde_json::{Value, json};
 
@@ -103,6 +104,25 @@ fn a_wrong_configuration_is_told_with_the_path_of_its_fault(ode: &Ode) {
             .assert_problem(400, "INVALID");
     }
     site.client.send("POST", "/v1/jobs", "text/plain", b"{}").assert_problem(415, "INVALID");
+    check_repeated(&site, &address);
+}
+
+/// A name that stands twice would leave one of its values out of account.
+fn check_repeated(site: &Site, address: &str) {
+    let refused = |answer: &Answer| {
+        answer.assert_problem(400, "INVALID");
+        let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.starts_with("config.custom.a[0].b: this name stands more than once"), "{detail}");
+    };
+    let config = r#"{"zoom":1,"custom":{"a":[{"b":1,"b":2}]}}"#;
+    let body =
+        |config: &str| format!(r#"{{"external_id":"twice","input_s3_path":"{address}","config":{config}}}"#);
+    refused(&site.client.send("POST", "/v1/jobs", "application/json", body(config).as_bytes()));
+    refused(&site.client.submit_file(&pdf("RE-1"), &[("external_id", "twice"), ("config", config)]));
+    // In a batch, it is the one request that is wrong.
+    let batch = format!(r#"{{"jobs":[{},{}]}}"#, body(config), body("{}"));
+    let answer = site.client.send("POST", "/v1/jobs/batch", "application/json", batch.as_bytes());
+    assert_eq!(answer.code(), 202, "{answer:?}");
 }
 
 fn places_that_are_not_open_are_refused(ode: &Ode) {

@@ -1,17 +1,20 @@
-//! Everything on S3: storage, documents and results, on a real S3-compatible server.
+//! Everything on S3: storage, documents and results, on a real S3-compatible server behind a proxy that has its moods.
 
-use super::{key, pdf, request};
+use super::{key, pdf, request, sha256};
 use crate::harness::Ode;
 use crate::serve::Serving;
 use crate::web::client::Client;
+use ode_test_servers::{Mood, Proxy};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Buckets of their own: for documents, for results and for what is ours.
 struct Buckets {
-    url: String,
+    proxy: Proxy,
     inputs: String,
     outputs: String,
     own: String,
@@ -31,13 +34,14 @@ impl Buckets {
             std::fs::create_dir(Path::new(&root).join(&name)).unwrap();
             name
         });
-        Some(Buckets { url, inputs, outputs, own, root: root.into() })
+        let proxy = Proxy::start(url.strip_prefix("http://").unwrap().parse().unwrap());
+        Some(Buckets { proxy, inputs, outputs, own, root: root.into() })
     }
 
     /// A command of an installation that keeps everything there.
     fn command(&self, ode: &Ode, args: &[&str]) -> Command {
         let mut command = ode.command(args);
-        command.args(["--s3-endpoint", &self.url]);
+        command.args(["--s3-endpoint", &self.proxy.url()]);
         let roots =
             [("--input-root", &self.inputs), ("--output-root", &self.outputs), ("--storage", &self.own)];
         for (option, bucket) in roots {
@@ -61,14 +65,43 @@ impl Buckets {
     fn folder(&self, name: &str) -> PathBuf {
         self.root.join(&self.outputs).join("results").join(name)
     }
+
+    /// What lies where results are put together.
+    fn staged(&self) -> Vec<PathBuf> {
+        files_below(&self.root.join(&self.outputs).join(".ode-staging"))
+    }
+
+    /// Everything in one process.
+    fn serve(&self, ode: &Ode) -> Serving {
+        let options =
+            ["serve", "--listen", "127.0.0.1:0", "--gateway", "off", "--retry-base", "0.1", "--silence", "1"];
+        Serving::start(&mut self.command(ode, &options))
+    }
+
+    /// The result of such a request is whole: every file that the manifest names, as it says, and no other.
+    #[track_caller]
+    fn assert_whole(&self, name: &str, id: &str) {
+        let folder = self.folder(name);
+        let manifest: Value =
+            serde_json::from_slice(&std::fs::read(folder.join("manifest.json")).unwrap()).unwrap();
+        assert_eq!(manifest["job_id"], json!(id));
+        let files = manifest["files"].as_array().unwrap();
+        for file in files {
+            let content = std::fs::read(folder.join(file["path"].as_str().unwrap())).unwrap();
+            assert_eq!(json!(sha256(&content)), file["sha256"], "{file}");
+        }
+        assert_eq!(files_below(&folder).len(), files.len() + 1, "{manifest}");
+    }
 }
+
+/// What only the storage is asked to copy has.
+const COPY: &str = "x-amz-copy-source";
 
 #[test]
 fn documents_and_results_on_s3() {
     let Some(buckets) = Buckets::new() else { return };
     let ode = Ode::sqlite();
-    let serving =
-        Serving::start(&mut buckets.command(&ode, &["serve", "--listen", "127.0.0.1:0", "--gateway", "off"]));
+    let serving = buckets.serve(&ode);
     let client = Client::program(&serving, &key(&ode, "acme"));
     let id = client.submitted(&buckets.request("one", "RE-4711"));
     let job = client.ended(&id);
@@ -126,4 +159,118 @@ fn a_job_that_takes_its_workers_down_leaves_nothing_at_its_prefix() {
     assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
     assert_eq!(files_below(&buckets.folder("one")), Vec::<PathBuf>::new());
     assert_eq!(client.send("DELETE", &format!("/v1/jobs/{id}"), "", b"").code(), 204);
+}
+
+#[test]
+fn a_worker_that_is_killed_while_it_publishes_leaves_nothing_to_be_seen_and_another_goes_on() {
+    let Some(buckets) = Buckets::new() else { return };
+    let ode = Ode::sqlite();
+    let web = Serving::start(&mut buckets.command(&ode, &["web", "--listen", "127.0.0.1:0"]));
+    let client = Client::program(&web, &key(&ode, "acme"));
+    let id = client.submitted(&buckets.request("one", "RE-1"));
+    let worker =
+        || Serving::start(&mut buckets.command(&ode, &["worker", "--silence", "1", "--retry-base", "0.1"]));
+    buckets.proxy.set_for(COPY, Mood::Held, usize::MAX);
+    let mut dying = worker();
+    buckets.proxy.wait_for_held();
+    assert_eq!(client.job(&id)["status"], "processing");
+    dying.signal(Signal::KILL);
+    dying.child.wait().unwrap();
+    assert_eq!(files_below(&buckets.folder("one")), Vec::<PathBuf>::new(), "nothing is seen of it");
+    assert!(!buckets.staged().is_empty(), "though all of it was sent");
+    assert_eq!(client.get(&format!("/v1/jobs/{id}/assets")).json()["assets"], json!([]));
+    buckets.proxy.set(Mood::Fair, 0);
+    let _living = worker();
+    assert_eq!(client.ended(&id)["status"], "completed");
+    buckets.assert_whole("one", &id);
+    assert_eq!(buckets.staged(), Vec::<PathBuf>::new(), "what the first left is gone too");
+}
+
+#[test]
+fn a_job_removed_while_it_is_processed_takes_everything_with_it() {
+    let Some(buckets) = Buckets::new() else { return };
+    let ode = Ode::sqlite();
+    let serving = buckets.serve(&ode);
+    let client = Client::program(&serving, &key(&ode, "acme"));
+    buckets.proxy.set_for(COPY, Mood::Held, usize::MAX);
+    let id = client.submitted(&buckets.request("one", "RE-1"));
+    buckets.proxy.wait_for_held();
+    assert_eq!(client.job(&id)["status"], "processing");
+    let own = || files_below(&buckets.root.join(&buckets.own));
+    assert!(!own().is_empty() && !buckets.staged().is_empty(), "it has files already");
+    crate::web::client::until("it is gone", || {
+        let code = client.send("DELETE", &format!("/v1/jobs/{id}"), "", b"").code();
+        assert!([202, 204].contains(&code), "{code}");
+        code == 204
+    });
+    client.get(&format!("/v1/jobs/{id}")).assert_problem(404, "NOT_FOUND");
+    client.get(&format!("/v1/jobs/{id}/assets")).assert_problem(404, "NOT_FOUND");
+    for left in [own(), buckets.staged(), files_below(&buckets.folder("one"))] {
+        assert_eq!(left, Vec::<PathBuf>::new());
+    }
+}
+
+#[test]
+fn whatever_the_storage_does_every_document_becomes_one_whole_result() {
+    let Some(buckets) = Buckets::new() else { return };
+    let ode = Ode::sqlite();
+    let serving = buckets.serve(&ode);
+    let client = Client::program(&serving, &key(&ode, "acme"));
+    let read = format!("get /{}/", buckets.inputs);
+    let moods = [
+        ("", Mood::Status(503)),
+        ("", Mood::Status(500)),
+        ("", Mood::Slow(Duration::from_millis(100))),
+        ("", Mood::LostBeforeAnswer),
+        (read.as_str(), Mood::CutAfter(1000)),
+        (COPY, Mood::LostBeforeAnswer),
+        (COPY, Mood::Status(503)),
+    ];
+    for (number, (about, mood)) in moods.into_iter().enumerate() {
+        let name = format!("n{number}");
+        buckets.proxy.set_for(about, mood, 6);
+        let id = client.submitted(&buckets.request(&name, &format!("RE-{number}")));
+        let job = client.ended(&id);
+        assert_eq!(job["status"], "completed", "{mood:?}: {job}");
+        buckets.proxy.set(Mood::Fair, 0);
+        buckets.assert_whole(&name, &id);
+        let events = client.get(&format!("/v1/jobs/{id}/events")).json();
+        let ends = events["events"].as_array().unwrap().iter().filter(|event| event["to"] == "completed");
+        assert_eq!(ends.count(), 1, "{events}");
+        check_assets(&client, &id);
+    }
+    assert_eq!(buckets.staged(), Vec::<PathBuf>::new());
+}
+
+/// Every text is served as its digest says.
+fn check_assets(client: &Client, id: &str) {
+    let assets = client.get(&format!("/v1/jobs/{id}/assets")).json();
+    let is_text = |asset: &&Value| asset["asset_type"] == "html" || asset["asset_type"] == "css";
+    let texts: Vec<&Value> = assets["assets"].as_array().unwrap().iter().filter(is_text).collect();
+    assert!(!texts.is_empty(), "{assets}");
+    for asset in texts {
+        let served = client.get(asset["url"].as_str().unwrap());
+        assert_eq!(json!(sha256(served.body.as_bytes())), asset["content_hash"], "{asset}");
+    }
+}
+
+#[test]
+fn a_storage_that_stays_away_fails_the_job_shows_nothing_and_another_try_finishes_it() {
+    let Some(buckets) = Buckets::new() else { return };
+    let ode = Ode::sqlite();
+    let serving = buckets.serve(&ode);
+    let client = Client::program(&serving, &key(&ode, "acme"));
+    buckets.proxy.set_for(COPY, Mood::Status(503), usize::MAX);
+    let id = client.submitted(&buckets.request("one", "RE-1"));
+    let job = client.ended(&id);
+    assert_eq!((&job["status"], &job["error"]["code"]), (&json!("failed"), &json!("IO_ERROR")), "{job}");
+    assert_eq!(files_below(&buckets.folder("one")), Vec::<PathBuf>::new());
+    buckets.proxy.set(Mood::Fair, 0);
+    // Whatever a worker takes away meanwhile, the next attempt's files stay.
+    let again = client.send("POST", &format!("/api/jobs/{id}/retry"), "", b"");
+    assert_eq!(again.code(), 200, "{again:?}");
+    let cleaned = crate::harness::Ran::of(&mut buckets.command(&ode, &["cleanup"]));
+    assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
+    assert_eq!(client.ended(&id)["status"], "completed");
+    buckets.assert_whole("one", &id);
 }
