@@ -126,7 +126,8 @@ pub struct Seen {
 const HOLD_LEASE: &str = "UPDATE job_live SET updated_at = {now}
     WHERE id = $1 AND fence = $2 AND worker = $3 RETURNING id";
 const HELD: &str = "SELECT o.external_id, o.phase, o.asked, o.request, o.provider_order_id, o.cost_max_cents, o.doubts,
-        o.unclear_at, {now} AS now, (SELECT a.sha256 FROM job_artifact a WHERE a.job_id = o.job_id AND a.role = 'export') AS sha256
+        o.unclear_at, {now} AS now, (SELECT a.sha256 FROM job_artifact a WHERE a.job_id = o.job_id AND a.role = 'export') AS sha256,
+        (SELECT m.page FROM map_print p JOIN printable_maps m ON m.id = p.printable_map_id WHERE p.job_id = o.job_id) AS page
     FROM print_orders o JOIN job_live l ON l.id = o.job_id AND l.fence = $2 AND l.worker = $3 WHERE o.job_id = $1";
 const PHASE: &str = "SELECT phase FROM print_orders WHERE job_id = $1";
 /// `$9` is the step's name. An answer that is clear ends the doubts; a confirmation also what people were to look at.
@@ -293,7 +294,8 @@ impl Store {
     }
 
     /// Refuses an order that could not be placed, whoever pays: it is wrong in itself, or the job prints something else.
-    pub async fn check_order(&self, job: JobId, ask: &OrderAsk) -> Result<(), Error> {
+    /// Answers the paper that is printed, where a map is.
+    pub async fn check_order(&self, job: JobId, ask: &OrderAsk) -> Result<Option<Value>, Error> {
         ask.check().map_err(Error::Order)?;
         check_fit(&self.db().read(PAGE_OF_JOB, params![job]).await?, ask)
     }
@@ -476,12 +478,13 @@ pub(crate) async fn grant(
     Ok(Asked::New)
 }
 
-/// Whether the page that is printed, if there is one in these rows, is that of the product.
-fn check_fit(pages: &[Row], ask: &OrderAsk) -> Result<(), Error> {
-    match pages.first().map(|row| row.opt_json("page")).transpose()?.flatten() {
-        Some(page) => check_page(ask.variant_id, &page).map_err(Error::Order),
-        None => Ok(()),
+/// The page that is printed, if there is one in these rows, which must be that of the product.
+fn check_fit(pages: &[Row], ask: &OrderAsk) -> Result<Option<Value>, Error> {
+    let page = pages.first().map(|row| row.opt_json("page")).transpose()?.flatten();
+    if let Some(page) = &page {
+        check_page(ask.variant_id, page).map_err(Error::Order)?;
     }
+    Ok(page)
 }
 
 async fn check_orderable(tx: &mut Tx, job: JobId) -> Result<(), Error> {
@@ -549,6 +552,7 @@ fn order(row: &Row) -> Result<Order, Error> {
         doubts: u32::try_from(row.int("doubts")?).unwrap_or(u32::MAX),
         unclear_for: row.opt_moment("unclear_at")?.map(until_now),
         export_sha256: row.opt_text("sha256")?,
+        page: row.opt_json("page")?,
     })
 }
 
