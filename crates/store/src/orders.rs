@@ -321,22 +321,20 @@ impl Store {
 
     /// Lets an order that is not confirmed cost this much. What people were to look at is settled by it.
     pub async fn raise_cost(&self, job: JobId, cost_max: Money) -> Result<(), Error> {
-        let organisation = self.order_of(job).await?.map(|order| order.organisation_id);
-        let caps = self.spend_caps().await?;
-        let cap = caps.iter().find(|cap| Some(cap.organisation_id) == organisation);
-        match cap {
-            Some(cap) if cost_max <= cap.order => {}
-            Some(cap) => {
-                let limit =
-                    format!("This organisation may spend {} {} on one order.", cap.order, cap.currency);
-                return Err(Error::SpendCap(limit));
-            }
-            None => return Err(Error::NotFound(job.to_string())),
+        let order = self.order_of(job).await?.ok_or_else(|| Error::NotFound(job.to_string()))?;
+        let mut tx = self.db().begin().await?;
+        let cap = held_cap(&mut tx, order.organisation_id).await?;
+        if cost_max > cap.order {
+            let limit = format!("This organisation may spend {} {} on one order.", cap.order, cap.currency);
+            return Err(Error::SpendCap(limit));
         }
-        match self.db().write(&[RAISE], params![job, cost_max.0]).await?.is_empty() {
-            true => Err(Error::Order("This order is confirmed already, at the cost it had.".into())),
-            false => Ok(()),
+        // One that people were to look at is not counted as it is.
+        let counted = if order.attention.is_none() { order.cost.unwrap_or(order.cost_max).0 } else { 0 };
+        check_month(&SpendCap { spent: Money(cap.spent.0 - counted), ..cap }, cost_max)?;
+        if tx.run(RAISE, params![job, cost_max.0]).await?.is_empty() {
+            return Err(Error::Order("This order is confirmed already, at the cost it had.".into()));
         }
+        tx.commit().await
     }
 
     /// The order of a job, if one was asked for.
@@ -450,10 +448,7 @@ pub(crate) async fn grant(
     ask: &OrderAsk,
 ) -> Result<Asked, Error> {
     ask.check().map_err(Error::Order)?;
-    let none = || Error::SpendCap("This organisation has no limit for prints, so it can order none.".into());
-    if tx.run(HOLD_CAP, params![organisation]).await?.is_empty() {
-        return Err(none());
-    }
+    let cap = held_cap(tx, organisation).await?;
     let wanted = json!(ask);
     if let Some(row) = tx.run(ASKED, params![job]).await?.first() {
         let is_same = row.json("asked")? == wanted && row.uuid("organisation_id")? == organisation;
@@ -461,21 +456,34 @@ pub(crate) async fn grant(
     }
     check_orderable(tx, job).await?;
     check_fit(&tx.run(PAGE_OF_JOB, params![job]).await?, ask)?;
-    let caps = tx.run(CAPS, params![-micros(MONTH)]).await?;
-    let caps = caps.iter().map(cap).collect::<Result<Vec<_>, _>>()?;
-    let cap = caps.into_iter().find(|cap| cap.organisation_id == organisation).ok_or_else(none)?;
     let cost_max = ask.cost_max.unwrap_or(cap.order).min(cap.order);
-    if cap.spent.0 + cost_max.0 > cap.month.0 {
-        return Err(Error::SpendCap(format!(
-            "This order may cost up to {cost_max} {}, and {} of {} for 30 days are spent or set aside.",
-            cap.currency, cap.spent, cap.month
-        )));
-    }
+    check_month(&cap, cost_max)?;
     let external_id = job.0.simple().to_string();
     let params = params![job, organisation, external_id, wanted, cap.currency, cost_max.0];
     tx.run(ASK, params).await?;
     tx.run(STEP, params![job, None::<i64>, "asked", None::<Value>]).await?;
     Ok(Asked::New)
+}
+
+/// What an organisation may spend, and has. Until the transaction ends, nobody else is granted anything.
+async fn held_cap(tx: &mut Tx, organisation: Uuid) -> Result<SpendCap, Error> {
+    let none = || Error::SpendCap("This organisation has no limit for prints, so it can order none.".into());
+    if tx.run(HOLD_CAP, params![organisation]).await?.is_empty() {
+        return Err(none());
+    }
+    let caps = tx.run(CAPS, params![-micros(MONTH)]).await?;
+    let caps = caps.iter().map(cap).collect::<Result<Vec<_>, _>>()?;
+    caps.into_iter().find(|cap| cap.organisation_id == organisation).ok_or_else(none)
+}
+
+fn check_month(cap: &SpendCap, cost_max: Money) -> Result<(), Error> {
+    if cap.spent.0 + cost_max.0 <= cap.month.0 {
+        return Ok(());
+    }
+    Err(Error::SpendCap(format!(
+        "This order may cost up to {cost_max} {}, and {} of {} for 30 days are spent or set aside.",
+        cap.currency, cap.spent, cap.month
+    )))
 }
 
 /// The page that is printed, if there is one in these rows, which must be that of the product.

@@ -392,11 +392,16 @@ fn an_order_that_is_not_what_was_asked_for_is_never_confirmed(ode: &Ode) {
 
 fn an_order_that_was_too_dear_goes_on_with_a_higher_limit(ode: &Ode) {
     let shop = Shop::open(ode, &["--no-fetch", "--fault", "dear"]);
-    let job = shop.exported();
+    let (job, other) = (shop.exported(), shop.exported());
     let _worker = shop.worker("http://127.0.0.1:9", &[]);
     shop.order(job);
     shop.until(job, "order_failed");
     ode.run(["print", "order", &job.to_string(), "--cost-max", "2000"]).assert_refused(&["60.00"]);
+    // Another order has some of the month's amount, so that both together are too much.
+    shop.order(other);
+    ode.ok(["print", "cap", "acme", "--order", "2000", "--month", "2000"]);
+    ode.run(["print", "order", &job.to_string(), "--cost-max", "2000"])
+        .assert_refused(&["of 2000.00 for 30 days"]);
     ode.ok(["print", "cap", "acme", "--order", "2000", "--month", "6000"]);
     ode.ok(["print", "order", &job.to_string(), "--cost-max", "2000"]);
     until("the order", || shop.status(job)["state"] == "ordered");
