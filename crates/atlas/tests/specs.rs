@@ -25,15 +25,28 @@ fn feature(geometry: &str) -> String {
     ))
 }
 
+fn check(json: &str, parts: &[&str]) {
+    let message = refusal(json);
+    for part in parts {
+        assert!(message.contains(part), "{json}\nsays: {message}\nwithout: {part}");
+    }
+    assert!(message.ends_with('.'), "{message}");
+}
+
+#[test]
+fn what_is_of_another_kind_or_beyond_all_measure_is_refused_in_plain_words() {
+    check("[]", &["Here is a list, and an object with named fields belongs here."]);
+    check("7", &["Here is integer `7`, and an object with named fields belongs here."]);
+    check(&with(r#""page": "A4""#), &["At page:", "an object with named fields belongs here"]);
+    check(&with(r#""page": {"dpi": 1e300}"#), &["At page.dpi: 1e300 is out of range"]);
+    check(
+        &with(r#""page": {"size": {"width_mm": 5000, "height_mm": 100}}"#),
+        &["width_mm: 5000 is out of range"],
+    );
+}
+
 #[test]
 fn refusals_name_the_place_and_what_to_do() {
-    let check = |json: &str, parts: &[&str]| {
-        let message = refusal(json);
-        for part in parts {
-            assert!(message.contains(part), "{json}\nsays: {message}\nwithout: {part}");
-        }
-        assert!(message.ends_with('.'), "{message}");
-    };
     check("{", &["not JSON", "line 1"]);
     check("{}", &["`schema` is missing. Add it."]);
     check(r#"{"schema": 2}"#, &["At schema:", "form 2", "Write 1."]);

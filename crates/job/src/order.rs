@@ -165,6 +165,8 @@ pub struct Order {
     pub unclear_for: Option<Duration>,
     /// The digest of the file to print.
     pub export_sha256: Option<String>,
+    /// The paper of the map that is printed.
+    pub page: Option<Value>,
 }
 
 /// What somebody asks to be ordered.

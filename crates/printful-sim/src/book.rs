@@ -1,6 +1,7 @@
 //! The store's orders and what calls do to them. No sockets and no faults: what a call does is decided here, once.
 
 use crate::answer::Answer;
+use crate::catalog::{self, Poster};
 use crate::faults::On;
 use crate::ledger::{Entry, Ledger};
 use crate::sim::Switches;
@@ -14,10 +15,6 @@ const EXTERNAL_ID_MAX: usize = 32;
 const PAGE_MAX: usize = 100;
 /// What shipping costs, in hundredths.
 const SHIPPING_CENTS: i64 = 499;
-/// What a poster costs that is not in the table below.
-const PRICE_CENTS: i64 = 1350;
-/// Posters by variant: 18x24, 24x36, 12x12.
-const PRICES_CENTS: [(i64, i64); 3] = [(1, 1350), (2, 1850), (4464, 1150)];
 
 /// Which order a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +43,8 @@ pub(crate) enum Call {
     Cancel(Key),
     Estimate(Value),
     Shipments(Key),
+    Variant(i64),
+    PrintFiles(i64),
 }
 
 impl Call {
@@ -59,6 +58,7 @@ impl Call {
             Call::Cancel(_) => On::Cancel,
             Call::Estimate(_) => On::Estimate,
             Call::Shipments(_) => On::Shipments,
+            Call::Variant(_) | Call::PrintFiles(_) => On::Catalog,
         }
     }
 }
@@ -95,6 +95,13 @@ struct Order {
     /// Before then, looking it up finds nothing.
     visible_at: Instant,
     shipments: Vec<Shipment>,
+}
+
+impl Order {
+    /// Whether it can be confirmed.
+    fn is_open(&self) -> bool {
+        matches!(self.status, "draft" | "failed")
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -149,7 +156,7 @@ impl Book {
             Call::Create { body, .. } => body["external_id"].as_str().map(str::to_owned),
             Call::Read(key) | Call::Confirm(key) | Call::Cancel(key) | Call::Shipments(key) => of(key),
             Call::Edit { key, .. } => of(key),
-            Call::List { .. } | Call::Estimate(_) => None,
+            Call::List { .. } | Call::Estimate(_) | Call::Variant(_) | Call::PrintFiles(_) => None,
         }
     }
 
@@ -166,6 +173,8 @@ impl Book {
             Call::Cancel(key) => self.cancel(key, now),
             Call::Estimate(body) => estimate(body),
             Call::Shipments(key) => self.shipments(key),
+            Call::Variant(id) => catalog::variant(*id),
+            Call::PrintFiles(product) => catalog::print_files(*product),
         }
     }
 
@@ -260,10 +269,14 @@ impl Book {
         }
     }
 
+    /// Whether an order is there and can still be confirmed.
+    pub(crate) fn is_open(&self, key: &Key) -> bool {
+        self.find(key).is_some_and(|at| self.orders[at].is_open())
+    }
+
     fn confirm_at(&mut self, at: usize, now: Instant) -> Answer {
         let order = &self.orders[at];
-        let is_open = matches!(order.status, "draft" | "failed");
-        if !is_open && (self.switches.confirm_once || order.status == "canceled") {
+        if !order.is_open() && (self.switches.confirm_once || order.status == "canceled") {
             return Answer::refused(400, Some("OR-1"), "Order is already confirmed or cancelled");
         }
         let (id, external_id, cents) = (order.id, order.external_id.clone(), order.cents);
@@ -441,9 +454,8 @@ fn costs(cents: i64, is_known: bool) -> Value {
 
 fn price(body: &Value) -> i64 {
     let one = |item: &Value| {
-        let variant = item["variant_id"].as_i64().unwrap_or_default();
-        let known = PRICES_CENTS.iter().find(|(known, _)| *known == variant);
-        known.map_or(PRICE_CENTS, |(_, cents)| *cents) * item["quantity"].as_i64().unwrap_or(1)
+        let poster = item["variant_id"].as_i64().and_then(Poster::find);
+        poster.map_or(0, |poster| poster.cents) * item["quantity"].as_i64().unwrap_or(1)
     };
     body["items"].as_array().into_iter().flatten().map(one).sum::<i64>() + SHIPPING_CENTS
 }
@@ -489,6 +501,9 @@ fn check(body: &Value) -> Result<(), Answer> {
             || item["quantity"].as_i64().is_none_or(|n| n < 1)
         {
             return refuse(None, "items: variant_id and quantity are required");
+        }
+        if item["variant_id"].as_i64().and_then(Poster::find).is_none() {
+            return refuse(None, &format!("Variant with ID: {} does not exist.", item["variant_id"]));
         }
         let Some(url) = item["files"][0]["url"].as_str() else {
             return refuse(None, "items: files: at least one file is required");

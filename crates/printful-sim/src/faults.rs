@@ -139,6 +139,8 @@ named! {
         Estimate = "estimate",
         /// A look at shipments.
         Shipments = "shipments",
+        /// A look at the catalogue.
+        Catalog = "catalog",
         /// An event on its way to the shop.
         Hook = "hook",
     }

@@ -8,6 +8,7 @@
 
 mod answer;
 mod book;
+mod catalog;
 mod faults;
 mod files;
 mod hooks;

@@ -26,6 +26,8 @@ pub(crate) fn router(sim: Arc<Inner>) -> Router {
         .route("/orders/estimate-costs", post(estimate))
         .route("/orders/{key}", get(read).put(edit).delete(cancel))
         .route("/orders/{key}/confirm", post(confirm))
+        .route("/products/variant/{id}", get(variant))
+        .route("/mockup-generator/printfiles/{id}", get(print_files))
         .route("/v2/orders/{key}/shipments", get(shipments))
         .route("/v2/webhooks", get(show_hook).post(set_hook).delete(remove_hook))
         .route_layer(middleware::from_fn_with_state(sim.clone(), guard));
@@ -140,6 +142,14 @@ async fn cancel(State(sim): Sim, Path(key): Path<String>) -> Response {
 
 async fn shipments(State(sim): Sim, Path(key): Path<String>) -> Response {
     about(&sim, &key, Call::Shipments).await
+}
+
+async fn variant(State(sim): Sim, Path(id): Path<i64>) -> Response {
+    sim.answer(Call::Variant(id)).await
+}
+
+async fn print_files(State(sim): Sim, Path(product): Path<i64>) -> Response {
+    sim.answer(Call::PrintFiles(product)).await
 }
 
 async fn edit(

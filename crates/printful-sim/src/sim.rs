@@ -239,7 +239,10 @@ impl Inner {
         if kind == FaultKind::Foreign {
             self.book().add_foreign(external_id, Instant::now());
         }
-        if let (Call::Confirm(key), FaultKind::BackToDraft | FaultKind::Fails) = (call, kind) {
+        // One that is confirmed already cannot fall back by being confirmed again: it was charged for.
+        if let (Call::Confirm(key), FaultKind::BackToDraft | FaultKind::Fails) = (call, kind)
+            && self.book().is_open(key)
+        {
             // As if it had been confirmed: it was taken, nothing was charged, and now it is where it is.
             self.book().act(key, if kind == FaultKind::Fails { "fail" } else { "draft" });
             self.follow_up();

@@ -126,7 +126,8 @@ pub struct Seen {
 const HOLD_LEASE: &str = "UPDATE job_live SET updated_at = {now}
     WHERE id = $1 AND fence = $2 AND worker = $3 RETURNING id";
 const HELD: &str = "SELECT o.external_id, o.phase, o.asked, o.request, o.provider_order_id, o.cost_max_cents, o.doubts,
-        o.unclear_at, {now} AS now, (SELECT a.sha256 FROM job_artifact a WHERE a.job_id = o.job_id AND a.role = 'export') AS sha256
+        o.unclear_at, {now} AS now, (SELECT a.sha256 FROM job_artifact a WHERE a.job_id = o.job_id AND a.role = 'export') AS sha256,
+        (SELECT m.page FROM map_print p JOIN printable_maps m ON m.id = p.printable_map_id WHERE p.job_id = o.job_id) AS page
     FROM print_orders o JOIN job_live l ON l.id = o.job_id AND l.fence = $2 AND l.worker = $3 WHERE o.job_id = $1";
 const PHASE: &str = "SELECT phase FROM print_orders WHERE job_id = $1";
 /// `$9` is the step's name. An answer that is clear ends the doubts; a confirmation also what people were to look at.
@@ -293,7 +294,8 @@ impl Store {
     }
 
     /// Refuses an order that could not be placed, whoever pays: it is wrong in itself, or the job prints something else.
-    pub async fn check_order(&self, job: JobId, ask: &OrderAsk) -> Result<(), Error> {
+    /// Answers the paper that is printed, where a map is.
+    pub async fn check_order(&self, job: JobId, ask: &OrderAsk) -> Result<Option<Value>, Error> {
         ask.check().map_err(Error::Order)?;
         check_fit(&self.db().read(PAGE_OF_JOB, params![job]).await?, ask)
     }
@@ -319,22 +321,20 @@ impl Store {
 
     /// Lets an order that is not confirmed cost this much. What people were to look at is settled by it.
     pub async fn raise_cost(&self, job: JobId, cost_max: Money) -> Result<(), Error> {
-        let organisation = self.order_of(job).await?.map(|order| order.organisation_id);
-        let caps = self.spend_caps().await?;
-        let cap = caps.iter().find(|cap| Some(cap.organisation_id) == organisation);
-        match cap {
-            Some(cap) if cost_max <= cap.order => {}
-            Some(cap) => {
-                let limit =
-                    format!("This organisation may spend {} {} on one order.", cap.order, cap.currency);
-                return Err(Error::SpendCap(limit));
-            }
-            None => return Err(Error::NotFound(job.to_string())),
+        let order = self.order_of(job).await?.ok_or_else(|| Error::NotFound(job.to_string()))?;
+        let mut tx = self.db().begin().await?;
+        let cap = held_cap(&mut tx, order.organisation_id).await?;
+        if cost_max > cap.order {
+            let limit = format!("This organisation may spend {} {} on one order.", cap.order, cap.currency);
+            return Err(Error::SpendCap(limit));
         }
-        match self.db().write(&[RAISE], params![job, cost_max.0]).await?.is_empty() {
-            true => Err(Error::Order("This order is confirmed already, at the cost it had.".into())),
-            false => Ok(()),
+        // One that people were to look at is not counted as it is.
+        let counted = if order.attention.is_none() { order.cost.unwrap_or(order.cost_max).0 } else { 0 };
+        check_month(&SpendCap { spent: Money(cap.spent.0 - counted), ..cap }, cost_max)?;
+        if tx.run(RAISE, params![job, cost_max.0]).await?.is_empty() {
+            return Err(Error::Order("This order is confirmed already, at the cost it had.".into()));
         }
+        tx.commit().await
     }
 
     /// The order of a job, if one was asked for.
@@ -448,10 +448,7 @@ pub(crate) async fn grant(
     ask: &OrderAsk,
 ) -> Result<Asked, Error> {
     ask.check().map_err(Error::Order)?;
-    let none = || Error::SpendCap("This organisation has no limit for prints, so it can order none.".into());
-    if tx.run(HOLD_CAP, params![organisation]).await?.is_empty() {
-        return Err(none());
-    }
+    let cap = held_cap(tx, organisation).await?;
     let wanted = json!(ask);
     if let Some(row) = tx.run(ASKED, params![job]).await?.first() {
         let is_same = row.json("asked")? == wanted && row.uuid("organisation_id")? == organisation;
@@ -459,16 +456,8 @@ pub(crate) async fn grant(
     }
     check_orderable(tx, job).await?;
     check_fit(&tx.run(PAGE_OF_JOB, params![job]).await?, ask)?;
-    let caps = tx.run(CAPS, params![-micros(MONTH)]).await?;
-    let caps = caps.iter().map(cap).collect::<Result<Vec<_>, _>>()?;
-    let cap = caps.into_iter().find(|cap| cap.organisation_id == organisation).ok_or_else(none)?;
     let cost_max = ask.cost_max.unwrap_or(cap.order).min(cap.order);
-    if cap.spent.0 + cost_max.0 > cap.month.0 {
-        return Err(Error::SpendCap(format!(
-            "This order may cost up to {cost_max} {}, and {} of {} for 30 days are spent or set aside.",
-            cap.currency, cap.spent, cap.month
-        )));
-    }
+    check_month(&cap, cost_max)?;
     let external_id = job.0.simple().to_string();
     let params = params![job, organisation, external_id, wanted, cap.currency, cost_max.0];
     tx.run(ASK, params).await?;
@@ -476,12 +465,34 @@ pub(crate) async fn grant(
     Ok(Asked::New)
 }
 
-/// Whether the page that is printed, if there is one in these rows, is that of the product.
-fn check_fit(pages: &[Row], ask: &OrderAsk) -> Result<(), Error> {
-    match pages.first().map(|row| row.opt_json("page")).transpose()?.flatten() {
-        Some(page) => check_page(ask.variant_id, &page).map_err(Error::Order),
-        None => Ok(()),
+/// What an organisation may spend, and has. Until the transaction ends, nobody else is granted anything.
+async fn held_cap(tx: &mut Tx, organisation: Uuid) -> Result<SpendCap, Error> {
+    let none = || Error::SpendCap("This organisation has no limit for prints, so it can order none.".into());
+    if tx.run(HOLD_CAP, params![organisation]).await?.is_empty() {
+        return Err(none());
     }
+    let caps = tx.run(CAPS, params![-micros(MONTH)]).await?;
+    let caps = caps.iter().map(cap).collect::<Result<Vec<_>, _>>()?;
+    caps.into_iter().find(|cap| cap.organisation_id == organisation).ok_or_else(none)
+}
+
+fn check_month(cap: &SpendCap, cost_max: Money) -> Result<(), Error> {
+    if cap.spent.0 + cost_max.0 <= cap.month.0 {
+        return Ok(());
+    }
+    Err(Error::SpendCap(format!(
+        "This order may cost up to {cost_max} {}, and {} of {} for 30 days are spent or set aside.",
+        cap.currency, cap.spent, cap.month
+    )))
+}
+
+/// The page that is printed, if there is one in these rows, which must be that of the product.
+fn check_fit(pages: &[Row], ask: &OrderAsk) -> Result<Option<Value>, Error> {
+    let page = pages.first().map(|row| row.opt_json("page")).transpose()?.flatten();
+    if let Some(page) = &page {
+        check_page(ask.variant_id, page).map_err(Error::Order)?;
+    }
+    Ok(page)
 }
 
 async fn check_orderable(tx: &mut Tx, job: JobId) -> Result<(), Error> {
@@ -549,6 +560,7 @@ fn order(row: &Row) -> Result<Order, Error> {
         doubts: u32::try_from(row.int("doubts")?).unwrap_or(u32::MAX),
         unclear_for: row.opt_moment("unclear_at")?.map(until_now),
         export_sha256: row.opt_text("sha256")?,
+        page: row.opt_json("page")?,
     })
 }
 

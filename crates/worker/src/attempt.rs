@@ -214,7 +214,8 @@ impl ScriptRecord for Telling<'_> {
 #[async_trait]
 impl Effects for Telling<'_> {
     async fn order(&self) -> Result<Order, Failure> {
-        let found = self.store.held_order(self.lease).await.map_err(|error| unreached(&error))?;
+        // Not a try like others: what was sent before must be looked up, however often it cannot be read.
+        let found = self.store.held_order(self.lease).await.map_err(|error| unrecorded(&error))?;
         // A lease that is lost looks the same; whatever is said then reaches nobody.
         let none = "No order was asked for with this print. Ask for one with `ode print order`";
         found.ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))
@@ -236,7 +237,8 @@ impl Effects for Telling<'_> {
 /// How long an order waits for the database before its record is read again.
 const RECORD_PAUSE: Duration = Duration::from_secs(5);
 
-/// A step was not recorded, or perhaps was: the order goes on from what the record says the next time.
+/// The record cannot be read, or a step was not recorded, or perhaps was: the order goes on from what the record says the
+/// next time.
 fn unrecorded(error: &ode_store::Error) -> Failure {
     Failure::away(ErrorCode::IoError, ErrorCode::IoError.sentence(), RECORD_PAUSE)
         .with_detail(error.to_string())

@@ -15,14 +15,19 @@ pub(super) fn overhang(canvas: &Canvas<'_>) -> f32 {
     if look.has_double_frame { (DOUBLE_GAP + 0.5) * look.rim_mm as f32 * canvas.mm } else { 0.0 }
 }
 
+/// The line around the world.
+pub(super) fn rim(view: &View) -> Path {
+    let mut path = Path::default();
+    view.chart.add_outline(&mut path);
+    path.finish()
+}
+
 pub(super) fn draw(canvas: &mut Canvas<'_>, view: &View) {
     let look = canvas.look;
     let width = look.rim_mm as f32 * canvas.mm;
     let (page, rim) = (canvas.page(), paint(look.rim));
-    let mut path = Path::default();
     if view.is_world {
-        view.chart.add_outline(&mut path);
-        let path = Arc::new(path.finish());
+        let path = Arc::new(self::rim(view));
         if look.has_double_frame {
             canvas.add(&path, Brush::Stroke(width * (2.0 * DOUBLE_GAP + 1.0)), rim, page);
             canvas.add(&path, Brush::Stroke(width * (2.0 * DOUBLE_GAP - 0.2)), paint(look.paper), page);
@@ -30,9 +35,8 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, view: &View) {
         return canvas.add(&path, Brush::Stroke(width), rim, page);
     }
     // A frame may be larger than the world, which then ends within it.
-    let mut world = Path::default();
-    view.chart.add_outline(&mut world);
-    canvas.add(&Arc::new(world.finish()), Brush::Stroke(width), rim, view.window);
+    canvas.add(&Arc::new(self::rim(view)), Brush::Stroke(width), rim, view.window);
+    let mut path = Path::default();
     path.add(inner(view.area).corners(), true);
     canvas.add(&Arc::new(path.finish()), Brush::Stroke(width), rim, page);
     if look.has_double_frame {

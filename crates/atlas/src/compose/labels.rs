@@ -52,25 +52,24 @@ impl Labels {
 
     /// Keeps labels away from lines, if there is room elsewhere.
     pub(super) fn avoid(&mut self, path: &Path, step: f32) {
-        for line in path.lines() {
-            let mut last = [f32::MIN; 2];
-            for &[x, y] in line.points {
-                if (x - last[0]).abs().max((y - last[1]).abs()) < step || self.lines.count >= AVOIDED_MAX {
-                    continue;
-                }
-                let from = if last[0] == f32::MIN { [x, y] } else { last };
-                let pieces = ((x - from[0]).abs().max((y - from[1]).abs()) / step).ceil().clamp(1.0, 1000.0);
-                for piece in 0..=pieces as usize {
-                    let t = piece as f32 / pieces;
-                    let at = [from[0] + (x - from[0]) * t, from[1] + (y - from[1]) * t];
-                    let spot = Area { left: at[0], top: at[1], right: at[0], bottom: at[1] };
-                    if spot.overlaps(&self.window.grown(step)) {
-                        self.lines.push(spot.grown(step / 4.0));
-                    }
-                }
-                last = [x, y];
+        let near = self.window.grown(step);
+        along(path, step, |spot| {
+            if spot.overlaps(&near) {
+                self.lines.push(spot.grown(step / 4.0));
             }
-        }
+            self.lines.count < AVOIDED_MAX
+        });
+    }
+
+    /// Keeps labels off a line that is drawn over them, and this far away from it.
+    pub(super) fn bar(&mut self, path: &Path, reach: f32) {
+        let near = self.window.grown(reach);
+        along(path, reach, |spot| {
+            if spot.overlaps(&near) {
+                self.taken.push(spot.grown(reach));
+            }
+            self.taken.count < AVOIDED_MAX
+        });
     }
 
     fn is_free(&self, area: &Area) -> bool {
@@ -156,6 +155,28 @@ impl Labels {
                 "{} labels found no free place and were left out. Use smaller writing, a larger page or fewer labels.",
                 self.left_out
             ));
+        }
+    }
+}
+
+/// Spots along lines, so far apart, for as long as more are wanted.
+fn along(path: &Path, step: f32, mut is_more_wanted: impl FnMut(Area) -> bool) {
+    for line in path.lines() {
+        let mut last = [f32::MIN; 2];
+        for &[x, y] in line.points {
+            if (x - last[0]).abs().max((y - last[1]).abs()) < step {
+                continue;
+            }
+            let from = if last[0] == f32::MIN { [x, y] } else { last };
+            let pieces = ((x - from[0]).abs().max((y - from[1]).abs()) / step).ceil().clamp(1.0, 1000.0);
+            for piece in 0..=pieces as usize {
+                let t = piece as f32 / pieces;
+                let at = [from[0] + (x - from[0]) * t, from[1] + (y - from[1]) * t];
+                if !is_more_wanted(Area { left: at[0], top: at[1], right: at[0], bottom: at[1] }) {
+                    return;
+                }
+            }
+            last = [x, y];
         }
     }
 }

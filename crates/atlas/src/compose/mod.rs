@@ -23,6 +23,9 @@ pub(crate) struct Composed {
     pub(crate) warnings: Vec<String>,
 }
 
+/// How far labels are from the line around the world.
+const RIM_ROOM_MM: f32 = 0.8;
+
 /// Composes a map on a page, which may be the specification's own or a smaller one to look at.
 pub(crate) fn compose(spec: &Spec, page: &Page) -> Composed {
     let look = Look::new(&spec.style);
@@ -32,6 +35,7 @@ pub(crate) fn compose(spec: &Spec, page: &Page) -> Composed {
     let base = BaseMap::load(view.detail);
     base_map::draw(&mut canvas, spec, &view, &base);
     let mut labels = labels::Labels::new(view.window);
+    labels.bar(&frame::rim(&view), frame::overhang(&canvas) + RIM_ROOM_MM * canvas.mm);
     layers::draw(&mut canvas, spec, &view, &mut labels);
     labels::name_places(&mut canvas, spec, &view, &base, labels);
     drop(base);

@@ -61,7 +61,7 @@ fn page(page: &Page) -> Result<(), Error> {
     range("page.dpi", page.dpi, 36.0..=600.0)?;
     range("page.bleed_mm", page.bleed_mm, 0.0..=25.0)?;
     range("page.margin_mm", page.margin_mm, 0.0..=100.0)?;
-    let [width, height] = page.trimmed_mm();
+    let [width, height] = page.size.mm();
     range("page.size.width_mm", width, 20.0..=1700.0)?;
     range("page.size.height_mm", height, 20.0..=1700.0)?;
     if page.margin_mm * 3.0 > width.min(height) {
@@ -279,7 +279,9 @@ fn range(path: &str, value: f64, range: RangeInclusive<f64>) -> Result<(), Error
     if range.contains(&value) {
         return Ok(());
     }
-    let message = format!("{value} is out of range. Use {} to {}.", range.start(), range.end());
+    // Of a number that is absurd, its digits tell nothing.
+    let told = if value.abs() < 1e9 { value.to_string() } else { format!("{value:e}") };
+    let message = format!("{told} is out of range. Use {} to {}.", range.start(), range.end());
     Err(Error::spec(path, message))
 }
 

@@ -159,7 +159,12 @@ fn plain(error: &serde_json::Error) -> String {
     if let Some((found, wanted)) =
         what.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
     {
+        let wanted = if wanted.starts_with("struct ") { "an object with named fields" } else { wanted };
         return format!("Here is {found}, and {wanted} belongs here. Write that instead.");
+    }
+    if what.starts_with("invalid length ") && what.contains("expected struct ") {
+        return "Here is a list, and an object with named fields belongs here. Write that instead."
+            .to_owned();
     }
     let mut sentence = what.to_owned();
     if !sentence.ends_with('.') {

@@ -205,7 +205,8 @@ fn copy_database(from: &Path, to: &Path) {
     assert!(to.join("ode.db").exists(), "there is no database in {}", from.display());
 }
 
-async fn claim(store: &Store, lane: Lane) -> Claimed {
+/// Takes a job, as a worker of no process.
+pub(crate) async fn claim(store: &Store, lane: Lane) -> Claimed {
     // Silent for so long that nobody gives it up while the test lasts.
     let (worker, silence) = (WorkerId(Uuid::new_v4()), Duration::from_secs(3600));
     store.register(worker, "test", "0").await.unwrap();

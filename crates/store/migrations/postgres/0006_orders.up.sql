@@ -121,6 +121,15 @@ CREATE CONSTRAINT TRIGGER job_live_ordered AFTER INSERT OR UPDATE OF state ON jo
 CREATE CONSTRAINT TRIGGER job_past_fulfilled AFTER INSERT OR UPDATE OF state ON job_past DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (NEW.state = 'fulfilled') EXECUTE FUNCTION ode_is_ordered();
 
+-- An ordered job leaves that state by its delivery alone, which moves its row.
+CREATE FUNCTION ode_stays_ordered() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'job_stays_ordered: print job % is ordered and cannot be ordered again; reprint its map', OLD.id
+        USING ERRCODE = 'check_violation';
+END $$;
+CREATE TRIGGER job_live_stays_ordered BEFORE UPDATE OF state ON job_live
+    FOR EACH ROW WHEN (OLD.state = 'ordered' AND NEW.state <> 'ordered') EXECUTE FUNCTION ode_stays_ordered();
+
 CREATE FUNCTION ode_forget_recipient() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE print_orders SET asked = '{}', request = CASE WHEN request IS NOT NULL THEN '{}'::jsonb END

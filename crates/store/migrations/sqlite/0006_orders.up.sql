@@ -120,6 +120,9 @@ CREATE TRIGGER job_live_born_ordered BEFORE INSERT ON job_live
 WHEN NEW.pipeline = 'print' AND NEW.state = 'ordered' AND NOT EXISTS (SELECT 1 FROM print_orders WHERE job_id = NEW.id AND phase = 'confirmed') BEGIN
     SELECT raise(ABORT, 'job_is_ordered: a print job is ordered and its order is not recorded as such');
 END;
+CREATE TRIGGER job_live_stays_ordered BEFORE UPDATE OF state ON job_live WHEN OLD.state = 'ordered' AND NEW.state <> 'ordered' BEGIN
+    SELECT raise(ABORT, 'job_stays_ordered: a print job that is ordered cannot be ordered again; reprint its map');
+END;
 CREATE TRIGGER job_past_fulfilled BEFORE INSERT ON job_past
 WHEN NEW.pipeline = 'print' AND NEW.state = 'fulfilled' AND NOT EXISTS (SELECT 1 FROM print_orders WHERE job_id = NEW.id AND delivered_at IS NOT NULL) BEGIN
     SELECT raise(ABORT, 'job_is_ordered: a print job is fulfilled and its delivery is not recorded');

@@ -43,8 +43,8 @@ pub(super) fn meaning(sqlstate: &str) -> Option<fn(String) -> Error> {
         // Connections that ended or were refused, and servers that are starting or stopping.
         "57P01" | "57P02" | "57P03" | "53300" => Some(Error::Unavailable),
         code if code.len() == 5 && code.starts_with("08") => Some(Error::Unavailable),
-        // Deadlocks, serialization failures and lock timeouts pass when tried again.
-        "40001" | "40P01" | "55P03" => Some(Error::Unavailable),
+        // Deadlocks, serialization failures and timeouts of locks, statements and sessions pass when tried again.
+        "40001" | "40P01" | "55P03" | "57014" | "25P03" | "25P04" | "57P05" => Some(Error::Unavailable),
         "25006" => Some(|said| Error::ReadOnly(format!("{said}. Point --database at the primary."))),
         "53100" => Some(Error::DiskFull),
         "28000" | "28P01" | "3D000" => Some(|said| {

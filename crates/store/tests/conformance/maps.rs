@@ -138,7 +138,10 @@ async fn a_map_is_ordered_only_as_a_product_of_its_size(store: Store) {
         [store.ask_order(wrong, payer, &ask).await.err(), store.check_order(wrong, &ask).await.err()]
     {
         let told = refused.as_ref().map(ToString::to_string).unwrap_or_default();
-        assert!(told.contains("made for 24 x 36 in, and variant 1 is a poster of 18 x 24 in"), "{refused:?}");
+        assert!(
+            told.contains("made for 24 x 36 in, and variant 1 is printed from 18 x 24 in"),
+            "{refused:?}"
+        );
     }
     assert_eq!(store.order_of(wrong).await.unwrap(), None);
     let order = || Some(PaidOrder { organisation: payer, ask: ask.clone() });

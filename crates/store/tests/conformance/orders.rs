@@ -278,6 +278,12 @@ async fn a_job_is_ordered_only_with_the_providers_number(mut database: Database)
     let moved =
         "UPDATE job_live SET state = 'ordered', lane = NULL, worker = NULL, lease_until = NULL WHERE id = $1";
     assert_eq!(database.sql.run(moved, &[id.0]).await, Ok(1));
+    let back = ["pending_export", "export_complete", "ordering"];
+    for state in back.map(|state| format!("UPDATE job_live SET state = '{state}', lane = NULL WHERE id = $1"))
+    {
+        check_refused(&mut database.sql, id, &[(state.as_str(), "job_stays_ordered")]).await;
+    }
+    assert_eq!(store.delivered(id).await.unwrap(), State::Fulfilled);
 }
 
 async fn what_is_recorded_of_an_order_is_not_taken_back(mut database: Database) {

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(crate) struct JobStatus {
     /// Its reference (JOB_…) or id
     job: Name,
-    /// Stay until it has ended (or is ordered), and tell each change
+    /// Stay until it has ended (or is ordered, or exported and not to be ordered), and tell each change
     #[arg(long)]
     watch: bool,
     /// Print JSON, for programs: with --watch, a line for each change
@@ -34,7 +34,9 @@ pub(crate) async fn run(settings: &Settings, args: &JobStatus) -> anyhow::Result
         let job = store.job(JobRef::Id(id)).await?;
         let order = store.order_of(id).await?;
         let is_over = matches!(job.phase, Phase::Done | Phase::Failed | Phase::Cancelled);
-        let is_over = is_over || job.state == State::Ordered;
+        // Without an order, an exported print goes no further by itself.
+        let is_resting = job.state == State::ExportComplete && order.is_none();
+        let is_over = is_over || is_resting || job.state == State::Ordered;
         let now = (job.state, order.as_ref().map(|order| order.phase));
         if told != Some(now) {
             tell(&store, &job, order.as_ref(), args).await?;

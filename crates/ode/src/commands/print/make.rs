@@ -7,11 +7,12 @@ use crate::output;
 use anyhow::Context as _;
 use clap::Args;
 use ode_child::Sandbox;
-use ode_job::{Failure, JobId, Owner};
+use ode_job::{Failure, JobId, JobRef, Owner};
 use ode_store::{FrozenMap, PaidOrder, Store};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use uuid::Uuid;
 
 /// Which map to print.
@@ -36,11 +37,41 @@ pub(crate) struct Export {
 /// Which frozen map to print once more.
 #[derive(Debug, Args)]
 pub(crate) struct Reprint {
-    /// The id of the frozen map
-    #[arg(value_name = "MAP")]
-    map: Uuid,
+    /// The id of the frozen map, or the reference (JOB_…) of a print of it
+    map: Printed,
     #[command(flatten)]
     how: How,
+}
+
+/// A frozen map, as it is called.
+#[derive(Debug, Clone)]
+enum Printed {
+    Map(Uuid),
+    By(JobRef),
+}
+
+impl FromStr for Printed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_map = text.trim().parse().map(Printed::Map);
+        is_map.or_else(|_| text.parse().map(Printed::By)).map_err(|_: <JobRef as FromStr>::Err| {
+            format!("\"{text}\" is no map. Give the id that `ode print export` told, or the reference (JOB_…) of a print of it.")
+        })
+    }
+}
+
+impl Printed {
+    async fn id(&self, store: &Store) -> anyhow::Result<Uuid> {
+        match self {
+            Printed::Map(id) => Ok(*id),
+            Printed::By(job) => {
+                let job = store.job(*job).await?;
+                let map = job.input["printable_map_id"].as_str().and_then(|id| id.parse().ok());
+                map.with_context(|| format!("{} prints no map. Give a print's reference.", job.reference))
+            }
+        }
+    }
 }
 
 /// What holds for both.
@@ -96,14 +127,15 @@ async fn frozen(store: &Store, owner: Owner, args: &Export) -> anyhow::Result<Fr
 }
 
 pub(crate) async fn reprint(store: &Store, args: Reprint) -> anyhow::Result<ExitCode> {
+    let map = args.map.id(store).await?;
     if args.how.dry_run {
-        store.printable_map(Owner::Operator, args.map).await?;
+        store.printable_map(Owner::Operator, map).await?;
         output::tell("The map can be printed again. Nothing was made.");
         return Ok(ExitCode::SUCCESS);
     }
-    let job = store.reprint(Owner::Operator, args.map, args.how.key).await;
-    let job = job.with_context(|| format!("Map {} was not printed again", args.map))?.id();
-    tell(args.map, job, args.how.json)
+    let job = store.reprint(Owner::Operator, map, args.how.key).await;
+    let job = job.with_context(|| format!("Map {map} was not printed again"))?.id();
+    tell(map, job, args.how.json)
 }
 
 fn tell(map: Uuid, job: JobId, is_json: bool) -> anyhow::Result<ExitCode> {

@@ -6,9 +6,10 @@ use crate::output::{self, Table};
 use anyhow::Context as _;
 use clap::Args;
 use ode_job::order::{Money, OrderAsk};
+use ode_job::product::check_area;
 use ode_pipelines::print::order::{Outcome, Pace};
 use ode_store::{Asked, OrderRecord, SpendCap, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use uuid::Uuid;
@@ -104,8 +105,8 @@ pub(crate) async fn order(store: &Store, args: Order) -> anyhow::Result<ExitCode
     let mut ask = read_order(path)?;
     ask.cost_max = args.cost_max.or(ask.cost_max);
     if args.dry_run {
-        store.check_order(job, &ask).await?;
-        return estimate(&ask, &args.printful).await;
+        let page = store.check_order(job, &ask).await?;
+        return estimate(&ask, page.as_ref(), &args.printful).await;
     }
     let asked = store.ask_order(job, organisation, &ask).await?;
     let word = if asked == Asked::New { "will be ordered" } else { "was asked for before; nothing changed" };
@@ -125,27 +126,45 @@ pub(super) fn read_order(path: &Path) -> anyhow::Result<OrderAsk> {
     Ok(ask)
 }
 
-async fn estimate(ask: &OrderAsk, printful: &PrintfulArgs) -> anyhow::Result<ExitCode> {
+async fn estimate(ask: &OrderAsk, page: Option<&Value>, printful: &PrintfulArgs) -> anyhow::Result<ExitCode> {
     let Some(provider) = printful.provider(Pace::default())? else {
         output::tell(
             "The order is well formed. What it costs is known to Printful, for which there is no token here.",
         );
         return Ok(ExitCode::SUCCESS);
     };
+    if let Some(page) = page {
+        let product = match provider.client.product_of(ask.variant_id).await {
+            Outcome::Refused(refusal) if refusal.is_missing() => {
+                anyhow::bail!(
+                    "Printful has no variant {}. Look its number up in its catalogue.",
+                    ask.variant_id
+                )
+            }
+            outcome => told(outcome)?,
+        };
+        let area = told(provider.client.print_area(product, ask.variant_id).await)?;
+        let area = area.context("This variant is not printed from one picture. Order a poster.")?;
+        check_area(ask.variant_id, page, &area).map_err(anyhow::Error::msg)?;
+    }
     // Any picture will do: posters cost what their size costs.
     let files = json!([{ "type": "default", "url": "https://example.com/map.png" }]);
     let request = json!({
         "shipping": ask.shipping, "recipient": ask.recipient,
         "items": [{ "variant_id": ask.variant_id, "quantity": ask.quantity, "files": files }],
     });
-    match provider.client.estimate(&request).await {
-        Outcome::Done(cost) => {
-            output::line(format!("It would cost {cost}. Nothing was ordered."))?;
-            Ok(ExitCode::SUCCESS)
-        }
+    let cost = told(provider.client.estimate(&request).await)?;
+    output::line(format!("It would cost {cost}. Nothing was ordered."))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What Printful answers to a question about an order that is not placed.
+fn told<T>(outcome: Outcome<T>) -> anyhow::Result<T> {
+    match outcome {
+        Outcome::Done(told) => Ok(told),
         Outcome::Refused(refusal) => anyhow::bail!("Printful would refuse it: {refusal}."),
         Outcome::NotExecuted { why, .. } | Outcome::Unknown { why } => {
-            anyhow::bail!("Printful does not say what it costs: {why}.")
+            anyhow::bail!("Printful does not say now whether it can be ordered: {why}. Try again later.")
         }
     }
 }

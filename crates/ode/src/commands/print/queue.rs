@@ -156,7 +156,7 @@ fn show(jobs: &[JobRecord], args: &ExportQueue) -> anyhow::Result<()> {
 async fn advise(store: &Store, jobs: &[JobRecord], args: &ExportQueue) -> anyhow::Result<()> {
     if args.dry_run {
         let count = jobs.iter().filter(|job| job.state == State::ExportFailed).count();
-        output::tell(format!("{} jobs are in line, and {count} would be tried again.", jobs.len() - count));
+        output::tell(format!("In line: {}. To be tried again: {count}.", jobs.len() - count));
     } else if !jobs.is_empty() && !store.workers().await?.iter().any(|worker| worker.is_alive) {
         output::tell("No worker is running. Start one with `ode worker`, or draw the maps here with --here.");
     }

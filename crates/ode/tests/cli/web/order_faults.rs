@@ -19,43 +19,53 @@ on_both!(
     a_database_that_lost_its_last_commits_orders_nothing_twice,
     a_step_that_finds_the_disk_full_is_made_later_and_nothing_twice,
     an_end_that_finds_the_disk_full_is_written_later,
-    five_workers_place_one_order,
+    ten_workers_place_one_order,
     a_worker_that_is_replaced_while_it_orders_leaves_one_order,
     a_map_that_is_printed_again_while_it_is_ordered_is_two_orders,
 );
 
 /// Nobody fetches the file in these tests.
 const NOWHERE: &str = "http://127.0.0.1:9";
+/// A worker that waits for little.
+const QUICK: [&str; 7] =
+    ["worker", "--export-base", NOWHERE, "--retry-base", "0.1", "--printful-timeout", "1"];
 
 impl Shop<'_> {
     /// A worker whose silence is noticed soon.
-    fn quick_worker(&self) -> Serving {
+    pub(super) fn quick_worker(&self) -> Serving {
         Serving::start(self.quick_command().env("ODE_LOG", "error"))
     }
 
-    fn quick_command(&self) -> Command {
-        let mut command = self.command(&[
-            "worker",
-            "--export-base",
-            NOWHERE,
-            "--retry-base",
-            "0.1",
-            "--printful-timeout",
-            "1",
-        ]);
+    pub(super) fn quick_command(&self) -> Command {
+        let mut command = self.command(&QUICK);
         command.env("ODE_SILENCE", "0.6");
         command
     }
 
-    fn assert_once(&self, job: JobId, what: &str) {
+    /// The same on a way to the database of its own.
+    fn quick_command_on(&self, database: &str) -> Command {
+        let mut command = bare();
+        command.args(QUICK).args(["--database", database]).arg("--data").arg(self.ode.data());
+        command.env("ODE_PRINTFUL_TOKEN", "token").env("ODE_PRINTFUL_URL", self.url());
+        command.env("ODE_LOG", "error").env("ODE_SILENCE", "0.6");
+        command
+    }
+
+    /// A worker whose sessions at PostgreSQL have a setting of their own.
+    pub(super) fn worker_with(&self, setting: &str, more: &[&str]) -> Serving {
+        let database = format!("{}?options=-c%20{setting}", self.ode.url());
+        Serving::start(self.quick_command_on(&database).args(more))
+    }
+
+    pub(super) fn assert_once(&self, job: JobId, what: &str) {
         self.until(job, "ordered");
         assert_eq!((self.told(job, "create"), self.told(job, "charge")), (1, 1), "{what}");
     }
 
     /// Waits until an attempt at this job was put off.
-    fn until_put_off(&self, ode: &Ode, job: JobId) {
+    pub(super) fn until_put_off(&self, job: JobId) {
         until("an attempt to fail", || {
-            let events = ode.with_store(async |store| store.events(job).await.unwrap());
+            let events = self.ode.with_store(async |store| store.events(job).await.unwrap());
             events.iter().any(|event| event.meta.as_ref().is_some_and(|meta| meta["code"] == "IO_ERROR"))
         });
     }
@@ -87,47 +97,72 @@ fn a_database_that_lost_its_last_commits_orders_nothing_twice(ode: &Ode) {
     }
 }
 
-/// Lets the database have no room for what fulfils this condition.
-fn fill_disk(ode: &Ode, name: &str, table: &str, condition: &str) {
-    let statement = if ode.url().starts_with("postgres") {
-        format!(
-            "CREATE OR REPLACE FUNCTION is_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-                RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;
-            CREATE TRIGGER {name} BEFORE INSERT ON {table} FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION is_full()"
-        )
-    } else {
-        format!(
-            "CREATE TRIGGER {name} BEFORE INSERT ON {table} WHEN {condition}
-            BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
-        )
-    };
-    ode.sql(&statement);
+/// A table into which the database puts nothing that fulfils a condition, until it is mended.
+pub(super) struct Spoilt<'a> {
+    ode: &'a Ode,
+    name: String,
+    table: &'static str,
 }
 
-fn make_room(ode: &Ode, name: &str, table: &str) {
-    let on = if ode.url().starts_with("postgres") { format!(" ON {table}") } else { String::new() };
-    ode.sql(&format!("DROP TRIGGER {name}{on}"));
+impl<'a> Spoilt<'a> {
+    /// On PostgreSQL the database `does` this instead.
+    pub(super) fn by(
+        ode: &'a Ode,
+        name: String,
+        (table, condition): (&'static str, &str),
+        does: &str,
+    ) -> Self {
+        ode.sql(&format!(
+            "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does} RETURN NEW; END $$;
+            CREATE TRIGGER {name} BEFORE INSERT ON {table} FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION {name}()"
+        ));
+        Spoilt { ode, name, table }
+    }
+
+    /// There is no room for it.
+    fn by_full_disk(ode: &'a Ode, name: String, (table, condition): (&'static str, &str)) -> Self {
+        const FULL: &str =
+            "RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100';";
+        if ode.url().starts_with("postgres") {
+            return Spoilt::by(ode, name, (table, condition), FULL);
+        }
+        ode.sql(&format!(
+            "CREATE TRIGGER {name} BEFORE INSERT ON {table} WHEN {condition}
+            BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+        ));
+        Spoilt { ode, name, table }
+    }
+
+    pub(super) fn mend(self) {
+        let on = if self.ode.url().starts_with("postgres") {
+            format!(" ON {}", self.table)
+        } else {
+            String::new()
+        };
+        self.ode.sql(&format!("DROP TRIGGER {}{on}", self.name));
+    }
 }
 
 fn a_step_that_finds_the_disk_full_is_made_later_and_nothing_twice(ode: &Ode) {
     let shop = Shop::open(ode, &["--no-fetch"]);
     let steps = ["freeze", "create_sent", "draft", "confirm_sent", "confirmed"];
-    let jobs = steps.map(|_| shop.exported());
-    for (step, job) in steps.iter().zip(jobs) {
+    let cases = steps.map(|step| {
+        let job = shop.exported();
         shop.order(job);
         let id = match ode.url().starts_with("postgres") {
             true => format!("'{job}'"),
             false => format!("x'{}'", job.0.simple()),
         };
         let condition = format!("NEW.step = '{step}' AND NEW.job_id = {id}");
-        fill_disk(ode, &format!("full_{step}"), "print_order_steps", &condition);
-    }
+        (job, Spoilt::by_full_disk(ode, format!("full_{step}"), ("print_order_steps", &condition)))
+    });
     let _worker = shop.quick_worker();
-    for (step, job) in steps.iter().zip(jobs) {
-        shop.until_put_off(ode, job);
-        assert_ne!(shop.status(job)["state"], "ordered", "{step}");
-        make_room(ode, &format!("full_{step}"), "print_order_steps");
-    }
+    let jobs = cases.map(|(job, spoilt)| {
+        shop.until_put_off(job);
+        assert_ne!(shop.status(job)["state"], "ordered");
+        spoilt.mend();
+        job
+    });
     for (step, job) in steps.iter().zip(jobs) {
         shop.assert_once(job, step);
     }
@@ -137,18 +172,18 @@ fn an_end_that_finds_the_disk_full_is_written_later(ode: &Ode) {
     let shop = Shop::open(ode, &["--no-fetch"]);
     let job = shop.exported();
     shop.order(job);
-    fill_disk(ode, "full_end", "job_journal", "NEW.to_state = 'ordered'");
+    let spoilt = Spoilt::by_full_disk(ode, "full_end".into(), ("job_journal", "NEW.to_state = 'ordered'"));
     let _worker = shop.quick_worker();
     until("the charge", || shop.told(job, "charge") == 1);
     assert_ne!(shop.status(job)["state"], "ordered");
-    make_room(ode, "full_end", "job_journal");
+    spoilt.mend();
     shop.assert_once(job, "the end of the attempt");
 }
 
-fn five_workers_place_one_order(ode: &Ode) {
+fn ten_workers_place_one_order(ode: &Ode) {
     let shop = Shop::open(ode, &["--no-fetch"]);
     let job = shop.exported();
-    let _workers: [Serving; 5] = std::array::from_fn(|_| shop.quick_worker());
+    let _workers: [Serving; 10] = std::array::from_fn(|_| shop.quick_worker());
     shop.order(job);
     shop.assert_once(job, "all of them saw it");
 }
@@ -264,11 +299,7 @@ fn a_commit_whose_outcome_is_not_known_is_read_again() {
     let shop = Shop::open(&ode, &["--no-fetch"]);
     let jobs: Vec<JobId> = (0..8).map(|_| shop.exported()).collect();
     let cutter = Cutter::start(&ode);
-    let mut command = bare();
-    command.args(["worker", "--export-base", NOWHERE, "--retry-base", "0.1", "--database", &cutter.url]);
-    command.arg("--data").arg(ode.data()).env("ODE_LOG", "error").env("ODE_SILENCE", "0.6");
-    command.env("ODE_PRINTFUL_TOKEN", "token").env("ODE_PRINTFUL_URL", shop.url());
-    let _worker = Serving::start(&mut command);
+    let _worker = Serving::start(&mut shop.quick_command_on(&cutter.url));
     jobs.iter().for_each(|job| shop.order(*job));
     let deadline = Instant::now() + PATIENCE * 3;
     while jobs.iter().any(|job| shop.status(*job)["state"] != "ordered") {

@@ -20,6 +20,7 @@ on_both!(
     the_page_of_maps_tells_an_organisation_how_its_orders_stand,
     an_order_that_is_not_what_was_asked_for_is_never_confirmed,
     an_order_that_was_too_dear_goes_on_with_a_higher_limit,
+    a_map_is_ordered_only_as_what_the_provider_prints_from_its_size,
     what_events_miss_is_found_by_asking,
     a_refused_token_makes_orders_wait_and_fails_none,
     the_queue_of_orders_is_seen_to_twice_at_once,
@@ -30,7 +31,7 @@ const JSON: &str = "application/json";
 
 /// An installation with a provider.
 pub(super) struct Shop<'a> {
-    ode: &'a Ode,
+    pub(super) ode: &'a Ode,
     sim: Serving,
 }
 
@@ -44,7 +45,7 @@ impl<'a> Shop<'a> {
         Shop { ode, sim }
     }
 
-    fn sim(&self) -> Client {
+    pub(super) fn sim(&self) -> Client {
         Client::stranger(&self.sim)
     }
 
@@ -57,7 +58,7 @@ impl<'a> Shop<'a> {
         assert_eq!(answer.code(), 204, "{answer:?}");
     }
 
-    fn act(&self, job: JobId, what: &str) {
+    pub(super) fn act(&self, job: JobId, what: &str) {
         let answer = self.sim().post(&format!("/sim/orders/@{}/{what}", job.0.simple()));
         assert_eq!(answer.code(), 204, "{answer:?}");
     }
@@ -81,6 +82,17 @@ impl<'a> Shop<'a> {
         let mut args = vec!["worker", "--export-base", base, "--retry-base", "0.1"];
         args.extend(more);
         Serving::start(self.command(&args).env("ODE_LOG", "error"))
+    }
+
+    /// The web side, which the provider tells of events, and its address.
+    pub(super) fn web(&self) -> (Serving, String) {
+        let listen = free_address();
+        let base = format!("http://{listen}");
+        let hook = format!("{base}/webhooks/printful");
+        let secret = crate::harness::Ran::of(&mut self.command(&["print", "webhook", &hook]));
+        assert_eq!(secret.code, Some(0), "{secret:?}");
+        let mut web = self.ode.command(["web", "--listen", &listen, "--uploads-a-minute", "1000"]);
+        (Serving::start(web.env("ODE_PRINTFUL_WEBHOOK_SECRET", secret.stdout.trim())), base)
     }
 
     /// A print that was exported, by nobody in particular: before there is a worker, which would try to draw it.
@@ -133,7 +145,7 @@ impl<'a> Shop<'a> {
     }
 }
 
-fn order() -> Value {
+pub(super) fn order() -> Value {
     json!({
         "recipient": { "name": "Ada Lovelace", "address1": "12 Main St", "city": "Springfield",
             "state_code": "IL", "country_code": "US", "zip": "62701" },
@@ -141,7 +153,7 @@ fn order() -> Value {
     })
 }
 
-fn post(client: &Client, path: &str, body: &Value) -> Answer {
+pub(super) fn post(client: &Client, path: &str, body: &Value) -> Answer {
     client.send("POST", path, JSON, body.to_string().as_bytes())
 }
 
@@ -152,13 +164,7 @@ fn free_address() -> String {
 
 fn a_print_is_ordered_once_shipped_and_delivered(ode: &Ode) {
     let shop = Shop::open(ode, &[]);
-    let listen = free_address();
-    let base = format!("http://{listen}");
-    let hook = format!("{base}/webhooks/printful");
-    let secret = crate::harness::Ran::of(&mut shop.command(&["print", "webhook", &hook]));
-    assert_eq!(secret.code, Some(0), "{secret:?}");
-    let mut web = ode.command(["web", "--listen", &listen, "--uploads-a-minute", "1000"]);
-    let web = Serving::start(web.env("ODE_PRINTFUL_WEBHOOK_SECRET", secret.stdout.trim()));
+    let (web, base) = shop.web();
     let _worker = shop.worker(&base, &[]);
     let key = ode.json(["keys", "create", "--organisation", "acme"])["key"].as_str().unwrap().to_owned();
     let client = Client::program(&web, &key);
@@ -290,7 +296,7 @@ fn a_map_is_exported_and_ordered_in_one_request(ode: &Ode) {
     let refused = post(&rich, "/api/export", &larger);
     refused.assert_problem(400, "INVALID");
     let told = refused.json()["detail"].to_string();
-    assert!(told.contains("variant 2 is a poster of 24 x 36 in"), "{told}");
+    assert!(told.contains("variant 2 is printed from 24 x 36 in"), "{told}");
     let once = rich.with("Idempotency-Key", "one");
     let first = post(&once, "/api/export", &ordered_map());
     assert_eq!(first.code(), 201, "{first:?}");
@@ -332,6 +338,8 @@ fn a_map_is_exported_and_ordered_in_one_command(ode: &Ode) {
     assert_eq!(first, second, "one request, twice at once");
     let job = JobId(first["printJobId"].as_str().unwrap().parse().unwrap());
     ode.ok(["print", "reprint", first["printableMapId"].as_str().unwrap(), "--dry-run"]);
+    ode.ok(["print", "reprint", &job.reference(), "--dry-run"]);
+    ode.run(["print", "reprint", "the last one"]).assert_wrong_use(&["is no map", "JOB_"]);
     let _worker = shop.worker("http://127.0.0.1:9", &[]);
     shop.until(job, "ordered");
     assert_eq!((shop.told(job, "create"), shop.told(job, "charge")), (1, 1));
@@ -384,15 +392,58 @@ fn an_order_that_is_not_what_was_asked_for_is_never_confirmed(ode: &Ode) {
 
 fn an_order_that_was_too_dear_goes_on_with_a_higher_limit(ode: &Ode) {
     let shop = Shop::open(ode, &["--no-fetch", "--fault", "dear"]);
-    let job = shop.exported();
+    let (job, other) = (shop.exported(), shop.exported());
     let _worker = shop.worker("http://127.0.0.1:9", &[]);
     shop.order(job);
     shop.until(job, "order_failed");
     ode.run(["print", "order", &job.to_string(), "--cost-max", "2000"]).assert_refused(&["60.00"]);
+    // Another order has some of the month's amount, so that both together are too much.
+    shop.order(other);
+    ode.ok(["print", "cap", "acme", "--order", "2000", "--month", "2000"]);
+    ode.run(["print", "order", &job.to_string(), "--cost-max", "2000"])
+        .assert_refused(&["of 2000.00 for 30 days"]);
     ode.ok(["print", "cap", "acme", "--order", "2000", "--month", "6000"]);
     ode.ok(["print", "order", &job.to_string(), "--cost-max", "2000"]);
     until("the order", || shop.status(job)["state"] == "ordered");
     assert_eq!((shop.told(job, "create"), shop.told(job, "charge")), (1, 1), "the same draft");
+}
+
+/// Of products that ODE does not know, the provider is asked before anything is sent.
+fn a_map_is_ordered_only_as_what_the_provider_prints_from_its_size(ode: &Ode) {
+    let shop =
+        Shop::open(ode, &["--no-fetch", "--fault", "500-before:catalog", "--fault", "garbage:catalog"]);
+    let (map, ask) = (ode.path("map.json"), ode.path("order.json"));
+    let (map, ask) = (map.to_str().unwrap(), ask.to_str().unwrap());
+    let cases = [("12x18", 4, ""), ("12x18", 3, "FILE_REFUSED"), ("A2", 5, ""), ("A2", 77, "ORDER_REFUSED")];
+    let jobs = cases.map(|(size, variant, _)| {
+        let page = json!({ "size": size, "dpi": 36 });
+        std::fs::write(map, json!({ "schema": 1, "page": page, "base": { "detail": "110m" } }).to_string())
+            .unwrap();
+        let mut order = order();
+        order["variant_id"] = variant.into();
+        std::fs::write(ask, order.to_string()).unwrap();
+        let made = ode.json(["print", "export", map, "--organisation", "acme", "--order", ask]);
+        JobId(made["printJobId"].as_str().unwrap().parse().unwrap())
+    });
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    for ((size, variant, code), job) in cases.into_iter().zip(jobs) {
+        let is_well = code.is_empty();
+        let status = shop.until(job, if is_well { "ordered" } else { "order_failed" });
+        let count = usize::from(is_well);
+        assert_eq!(
+            (shop.told(job, "create"), shop.told(job, "charge")),
+            (count, count),
+            "{size} as {variant}"
+        );
+        assert_eq!(status["error_code"].as_str().unwrap_or_default(), code, "{status}");
+    }
+    let listed = ode.json(["print", "status", "--attention"]).to_string();
+    for words in ["made for 12 x 18 in, and variant 3 is printed from 24 x 20 in", "has no variant 77"] {
+        assert!(listed.contains(words), "{words} is not in {listed}");
+    }
+    let last = jobs[3].to_string();
+    let dry = ["print", "order", &last, "--organisation", "acme", "--order", ask, "--dry-run"];
+    crate::harness::Ran::of(&mut shop.command(&dry)).assert_refused(&["Printful has no variant 77"]);
 }
 
 fn what_events_miss_is_found_by_asking(ode: &Ode) {

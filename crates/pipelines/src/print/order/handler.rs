@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use ode_job::breaker::Standing;
 use ode_job::order::{Attention, Effects, Money, Order, OrderPhase, OrderStep};
+use ode_job::product::{PrintArea, check_area};
 use ode_job::{Claimed, Context, ErrorCode, Failure, Handler, Limits, Progress, Readiness, RetryPolicy};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -109,6 +110,9 @@ struct Placing<'a> {
 
 impl Placing<'_> {
     async fn place(&self) -> Result<Value, Failure> {
+        if self.order.phase == OrderPhase::None {
+            self.check_product().await?;
+        }
         let request = self.frozen_request().await?;
         let known = match self.order.phase {
             // Nothing was ever sent, so there is nothing to find.
@@ -141,6 +145,60 @@ impl Placing<'_> {
             }
             Status::Failed => Err(self.gave_up(&found).await?),
             _ => Err(self.wait("The provider took the order back to a draft. It is confirmed again")),
+        }
+    }
+
+    /// Whether the map is made for what the provider prints the product from: what does not fit would be cropped.
+    async fn check_product(&self) -> Result<(), Failure> {
+        let Some(page) = &self.order.page else { return Ok(()) };
+        let variant_id = self.order.ask.variant_id;
+        let message = match self.area(variant_id).await? {
+            Some(area) => match check_area(variant_id, page, &area) {
+                Ok(()) => return Ok(()),
+                Err(message) => message,
+            },
+            None => format!(
+                "Variant {variant_id} is not printed from one picture, so a map cannot be ordered as it. Reprint the map and \
+                 order a poster."
+            ),
+        };
+        let message = message.trim_end_matches('.');
+        Err(self.call_for_help(Attention::FileRefused, ErrorCode::FileRefused, message).await?)
+    }
+
+    /// What a variant is printed from.
+    async fn area(&self, variant_id: i64) -> Result<Option<PrintArea>, Failure> {
+        let provider = &self.handler.provider;
+        if let Some(area) = provider.known_area(variant_id, Timestamp::now()) {
+            return Ok(Some(area));
+        }
+        self.tell(5, "Asking what the product is printed from");
+        self.turn().await?;
+        let product = self.told(provider.client.product_of(variant_id).await).await?;
+        self.turn().await?;
+        let area = self.told(provider.client.print_area(product, variant_id).await).await?;
+        if let Some(area) = area {
+            provider.keep_area(variant_id, area, Timestamp::now());
+        }
+        Ok(area)
+    }
+
+    /// What the catalogue answers. Nothing was sent for the order yet, so whatever is not told is asked again later.
+    async fn told<T>(&self, outcome: Outcome<T>) -> Result<T, Failure> {
+        self.handler.provider.learn(&outcome);
+        match outcome {
+            Outcome::Done(told) => Ok(told),
+            Outcome::Refused(refusal) if refusal.is_missing() => {
+                let message = format!(
+                    "The provider has no variant {}. Look its number up in the provider's catalogue, and order that with a \
+                     reprint of the map",
+                    self.order.ask.variant_id
+                );
+                Err(self.call_for_help(Attention::Refused, ErrorCode::OrderRefused, message).await?)
+            }
+            Outcome::Refused(refusal) => Err(self.away(None, &refusal.to_string())),
+            Outcome::NotExecuted { after, why } => Err(self.away(after, &why)),
+            Outcome::Unknown { why } => Err(self.away(None, &why)),
         }
     }
 

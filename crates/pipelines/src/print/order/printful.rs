@@ -8,6 +8,7 @@ use super::remote::{RemoteOrder, Shipment};
 use crate::xml::chain;
 use bytes::BytesMut;
 use ode_job::order::Money;
+use ode_job::product::PrintArea;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde_json::{Value, json};
@@ -187,6 +188,20 @@ impl Printful {
         let call = self.request(Method::POST, &["orders", "estimate-costs"]).json_body(request);
         let total = |answer: &Value| super::remote::amount(&answer["costs"]["total"]);
         send(call).await.and(|answer| total(answer).ok_or("the estimate has no total"))
+    }
+
+    /// The number of the product that a variant belongs to.
+    pub async fn product_of(&self, variant_id: i64) -> Outcome<i64> {
+        let call = self.request(Method::GET, &["products", "variant", &variant_id.to_string()]);
+        send(call)
+            .await
+            .and(|answer| answer["variant"]["product_id"].as_i64().ok_or("the variant has no product"))
+    }
+
+    /// What a variant of a product is printed from; nothing if that is not one file.
+    pub async fn print_area(&self, product_id: i64, variant_id: i64) -> Outcome<Option<PrintArea>> {
+        let call = self.request(Method::GET, &["mockup-generator", "printfiles", &product_id.to_string()]);
+        send(call).await.and(|answer| super::remote::print_area(answer, variant_id))
     }
 
     /// A page of all orders, newest first, and how many there are.

@@ -2,9 +2,11 @@
 
 use super::printful::{Outcome, Printful};
 use crate::xml::BREAKER;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use ode_job::breaker::{self, Breaker, BreakerPolicy, Permit, Standing};
 use ode_job::pipeline::Readiness;
+use ode_job::product::PrintArea;
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,14 +40,35 @@ pub struct Provider {
     breaker: Mutex<Breaker>,
     /// Since when our token is refused, and until when nobody tries.
     refused: Mutex<Option<(Timestamp, Timestamp)>>,
+    /// What variants are printed from, and when that was asked.
+    areas: Mutex<HashMap<i64, (PrintArea, Timestamp)>>,
 }
+
+/// How long what a variant is printed from is taken to be the same.
+const AREA_KEPT: SignedDuration = SignedDuration::from_hours(1);
+/// Variants whose areas are kept.
+const AREAS_MAX: usize = 1000;
 
 impl Provider {
     /// A provider that nothing is known of.
     #[must_use]
     pub fn new(client: Printful, pace: Pace) -> Self {
         let breaker = Mutex::new(Breaker::new(pace.breaker));
-        Provider { client, pace, breaker, refused: Mutex::default() }
+        Provider { client, pace, breaker, refused: Mutex::default(), areas: Mutex::default() }
+    }
+
+    /// What a variant is printed from, if it was asked lately.
+    pub(super) fn known_area(&self, variant_id: i64, now: Timestamp) -> Option<PrintArea> {
+        let areas = self.areas.lock().unwrap_or_else(PoisonError::into_inner);
+        areas.get(&variant_id).filter(|(_, at)| now.duration_since(*at) < AREA_KEPT).map(|(area, _)| *area)
+    }
+
+    pub(super) fn keep_area(&self, variant_id: i64, area: PrintArea, now: Timestamp) {
+        let mut areas = self.areas.lock().unwrap_or_else(PoisonError::into_inner);
+        if areas.len() >= AREAS_MAX {
+            areas.clear();
+        }
+        areas.insert(variant_id, (area, now));
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {

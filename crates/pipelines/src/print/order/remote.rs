@@ -1,6 +1,7 @@
 //! An order as Printful tells it, and what it says about the one that was asked for.
 
 use ode_job::order::{Attention, Money};
+use ode_job::product::PrintArea;
 use serde_json::Value;
 
 /// Where an order stands at the provider.
@@ -175,6 +176,22 @@ impl Shipment {
     }
 }
 
+/// What a variant is printed from, among the print files of its product.
+pub(super) fn print_area(answer: &Value, variant_id: i64) -> Result<Option<PrintArea>, &'static str> {
+    let list = |name: &str| answer[name].as_array().map(Vec::as_slice).ok_or("the print files are no list");
+    let (files, variants) = (list("printfiles")?, list("variant_printfiles")?);
+    let variant = variants.iter().find(|variant| variant["variant_id"].as_i64() == Some(variant_id));
+    let Some(number) = variant.and_then(|variant| variant["placements"]["default"].as_i64()) else {
+        return Ok(None);
+    };
+    let file = files.iter().find(|file| file["printfile_id"].as_i64() == Some(number));
+    let file = file.ok_or("a print file is missing")?;
+    let sides = ["width", "height", "dpi"].map(|side| file[side].as_f64().filter(|side| *side >= 1.0));
+    let [Some(width), Some(height), Some(dpi)] = sides else { return Err("a print file has no size") };
+    let can_rotate = file["can_rotate"].as_bool().unwrap_or_default();
+    Ok(Some(PrintArea::of_pixels([width, height], dpi, can_rotate)))
+}
+
 /// An amount, which is told as a text or as a number.
 pub(super) fn amount(value: &Value) -> Option<Money> {
     match value {
@@ -238,6 +255,24 @@ mod tests {
         check(|body| body["items"][0]["quantity"] = 3.into(), Some("quantity"));
         check(|body| body["items"][0]["files"][0]["url"] = "https://a/c.png".into(), Some("file"));
         check(|body| body["items"] = json!([]), Some("number of items"));
+    }
+
+    #[test]
+    fn a_variant_is_printed_from_its_products_file() {
+        let file =
+            json!({ "printfile_id": 3, "width": 7200, "height": 6000, "dpi": 300, "can_rotate": true });
+        let answer = json!({
+            "printfiles": [{ "printfile_id": 1, "width": 1, "height": 1, "dpi": 1 }, file],
+            "variant_printfiles": [
+                { "variant_id": 8, "placements": { "default": 3 } }, { "variant_id": 9, "placements": { "front": 1 } },
+                { "variant_id": 10, "placements": { "default": 4 } },
+            ],
+        });
+        let area = PrintArea { inches: [24.0, 20.0], can_rotate: true };
+        assert_eq!(print_area(&answer, 8), Ok(Some(area)));
+        assert_eq!(print_area(&answer, 9), Ok(None), "printed elsewhere than by default");
+        assert_eq!(print_area(&answer, 11), Ok(None), "not of this product");
+        assert!(print_area(&answer, 10).is_err() && print_area(&json!({}), 8).is_err());
     }
 
     #[test]

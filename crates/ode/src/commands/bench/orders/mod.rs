@@ -14,6 +14,7 @@ use plan::{Plan, Plans};
 use rounds::{Bench, Run};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -30,7 +31,8 @@ pub(crate) struct Orders {
     /// Faults of each order, at most: all single ones come first, then all ordered pairs, then so many by chance
     #[arg(long, value_name = "N", default_value_t = 3)]
     faults: usize,
-    /// Which ordered pairs of faults: as many as --runs reaches, or all of them and then --runs more by chance
+    /// Which ordered pairs of faults: as many as --runs reaches, or all of them and then --runs more by chance, or none,
+    /// so that all are by chance
     #[arg(long, value_enum, default_value_t = Pairs::Some)]
     pairs: Pairs,
     /// Only this part of the rounds, such as 2/8, so that a long plan can be run piece by piece
@@ -42,6 +44,9 @@ pub(crate) struct Orders {
     /// An empty PostgreSQL database [default: a temporary SQLite file]
     #[arg(long = "on", value_name = "URL", hide_env_values = true)]
     database: Option<String>,
+    /// Half of the workers are of this program, such as the release before, so that two versions order at once
+    #[arg(long, value_name = "PROGRAM")]
+    beside: Option<PathBuf>,
     /// Let the provider take two orders under one external id: the audit must then find duplicates
     #[arg(long)]
     not_unique: bool,
@@ -60,16 +65,19 @@ enum Pairs {
     Some,
     /// Every one.
     All,
+    /// None, and no single fault either.
+    None,
 }
 
 impl Orders {
     fn plans(&self) -> Vec<(usize, Plan)> {
         let plans = Plans::new(self.seed, self.faults);
-        let count = match self.pairs {
-            Pairs::Some => self.runs,
-            Pairs::All => plans.systematic() + self.runs,
+        let numbers = match self.pairs {
+            Pairs::Some => 0..self.runs,
+            Pairs::All => 0..plans.systematic() + self.runs,
+            Pairs::None => plans.systematic()..plans.systematic() + self.runs,
         };
-        (0..count).map(|number| (number, plans.plan(number))).collect()
+        numbers.map(|number| (number, plans.plan(number))).collect()
     }
 }
 

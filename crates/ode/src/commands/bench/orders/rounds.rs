@@ -51,6 +51,8 @@ pub(super) struct Bench {
     pub(super) simulator: Simulator,
     url: String,
     directory: PathBuf,
+    /// The programs that the workers are, in turn.
+    programs: Vec<PathBuf>,
     organisation: Uuid,
     pub(super) kills: BTreeMap<String, usize>,
 }
@@ -74,7 +76,8 @@ impl Bench {
         };
         let simulator = Simulator::start(listener, options)?;
         let directory = directory.to_owned();
-        Ok(Bench { store, simulator, url, directory, organisation, kills: BTreeMap::new() })
+        let programs = [std::env::current_exe()?].into_iter().chain(args.beside.clone()).collect();
+        Ok(Bench { store, simulator, url, directory, programs, organisation, kills: BTreeMap::new() })
     }
 
     pub(super) fn struck(&self) -> BTreeMap<FaultKind, u64> {
@@ -255,11 +258,13 @@ impl Bench {
 
     /// Starts workers, which die at a point, if one is named, with those orders that have a file in a directory.
     fn spawn(&self, crash: Option<(&str, &Path)>) -> anyhow::Result<Vec<Child>> {
-        (0..WORKERS).map(|_| self.worker(crash)?.spawn().context("A worker cannot be started")).collect()
+        let start =
+            |program: &PathBuf| self.worker(program, crash)?.spawn().context("A worker cannot be started");
+        self.programs.iter().cycle().take(WORKERS).map(start).collect()
     }
 
-    fn worker(&self, crash: Option<(&str, &Path)>) -> anyhow::Result<Command> {
-        let mut command = Command::new(std::env::current_exe()?);
+    fn worker(&self, program: &Path, crash: Option<(&str, &Path)>) -> anyhow::Result<Command> {
+        let mut command = Command::new(program);
         let printful = format!("http://{}", self.simulator.address());
         command.args(["worker", "--database", &self.url, "--printful-url", &printful]);
         command.args([
