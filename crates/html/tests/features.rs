@@ -329,6 +329,18 @@ fn value_without_an_appearance_is_written_in_the_font_and_the_colour_of_its_fiel
 }
 
 #[test]
+fn vertical_text_in_a_font_of_the_readers_stands_upright() {
+    let mut pdf = Builder::new();
+    let inner = "<</Type/Font/Subtype/CIDFontType0/BaseFont/Ryumin-Light\
+                 /CIDSystemInfo<</Registry(Adobe)/Ordering(Japan1)/Supplement 2>>>>";
+    let font = format!(
+        "/F2<</Type/Font/Subtype/Type0/BaseFont/Ryumin-Light/Encoding/UniJIS-UCS2-V/DescendantFonts[{inner}]>>"
+    );
+    pdf.page_with_fonts("", &font, "BT /F2 20 Tf 100 250 Td <7E263066> Tj ET");
+    insta::assert_snapshot!(main_of(pdf.bytes()));
+}
+
+#[test]
 fn tags_become_headings_lists_and_tables() {
     let mut pdf = Builder::new();
     let words = [("H1", "Title"), ("P", "Words"), ("LI", "Item"), ("TH", "Head"), ("TD", "Cell")];

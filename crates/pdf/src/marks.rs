@@ -75,6 +75,8 @@ pub(crate) struct Origin {
     pub(crate) font: u32,
     /// Whether that counts its glyphs but is not in the document.
     pub(crate) is_substitute: bool,
+    /// Whether it is written downwards, letter below letter.
+    pub(crate) is_vertical: bool,
     /// The marked content that it belongs to.
     pub(crate) content: Content,
 }

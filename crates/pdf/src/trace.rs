@@ -61,6 +61,8 @@ pub struct TracedGlyph {
     pub is_bold: bool,
     /// Whether its font counts its glyphs but is not in the document, so that only the letters tell what it looks like.
     pub is_substitute: bool,
+    /// Whether it is written downwards, letter below letter: then it starts in the middle of its top edge.
+    pub is_vertical: bool,
     /// Drawn invisibly, as under a scan that was read before.
     pub is_invisible: bool,
     /// Spacing between letters that was asked for.
@@ -117,6 +119,7 @@ fn glyphs(marks: &Marks) -> Vec<TracedGlyph> {
         size: glyph.size,
         is_bold: glyph.is_bold,
         is_substitute: glyph.origin.is_substitute,
+        is_vertical: glyph.origin.is_vertical,
         is_invisible: glyph.is_invisible,
         letter_space: glyph.letter_space,
         stretch: glyph.stretch,

@@ -640,7 +640,13 @@ impl<'r, 'a> Walk<'r, 'a> {
             is_invisible: self.state.mode == INVISIBLE,
             letter_space: (linear(&place, Vec2::new(self.state.letter_space * stretch, 0.0))).hypot() as f32,
             stretch: if up.hypot() > 0.0 { (across.hypot() / up.hypot()) as f32 } else { 1.0 },
-            origin: Origin { code, font: font.number, is_substitute: font.is_substitute(), content },
+            origin: Origin {
+                code,
+                font: font.number,
+                is_substitute: font.is_substitute(),
+                is_vertical: font.is_vertical(),
+                content,
+            },
             percent: None,
         });
     }
