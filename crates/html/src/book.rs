@@ -62,7 +62,12 @@ fn read(
     let pdf = source.pdf();
     let places = Places::read(pdf);
     let outline = outline(pdf, &places);
-    let tools = Tools { cache: InterpreterCache::new(), settings: InterpreterSettings::default(), places };
+    let tools = Tools {
+        cache: InterpreterCache::new(),
+        settings: InterpreterSettings::default(),
+        forms: source.form_resources(),
+        places,
+    };
     let mut book = Book {
         facts: Facts::read(pdf),
         outline,

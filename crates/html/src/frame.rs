@@ -1,5 +1,6 @@
 //! The page of HTML around the document's pages, its style sheet, and where each file goes.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
@@ -123,8 +124,8 @@ fn draw(page: &Draft, store: &Store, pictures: &[String], files: &mut Files, out
     }
     let mut svg =
         format!("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\"><style>");
-    for (index, look) in store.look_list.iter().enumerate() {
-        if inner.contains(&format!("class=\"s{index}\"")) {
+    for index in looks_in(&inner) {
+        if let Some(look) = store.look_list.get(index) {
             let _ = write!(svg, ".s{index}{{{look}}}");
         }
     }
@@ -135,6 +136,12 @@ fn draw(page: &Draft, store: &Store, pictures: &[String], files: &mut Files, out
     let path = format!("drawings/{}.svg", page.number);
     let place = files.place(&path, AssetKind::Svg, "image/svg+xml", svg.into_bytes());
     image(page, &place, out);
+}
+
+/// The numbers of the looks that a drawing has, in their order.
+fn looks_in(drawing: &str) -> BTreeSet<usize> {
+    let classes = drawing.split("class=\"s").skip(1);
+    classes.filter_map(|rest| rest.split_once('"')?.0.parse().ok()).collect()
 }
 
 /// Shows a page's drawing from a file. That of the first pages is wanted at once.

@@ -3,9 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use hayro_interpret::hayro_syntax::page::Page as Sheet;
+use hayro_interpret::hayro_syntax::content::TypedIter;
+use hayro_interpret::hayro_syntax::page::{Page as Sheet, Resources};
 use hayro_interpret::kurbo::{Affine, Rect};
-use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, TransformExt as _, interpret_page};
+use hayro_interpret::{
+    Context, InterpreterCache, InterpreterSettings, TransformExt as _, interpret, interpret_page,
+};
 use ode_pdf::trace::{Content, Traced, TracedGlyph};
 
 use crate::config::ConversionConfig;
@@ -40,6 +43,8 @@ pub(crate) struct Draft {
 pub(crate) struct Tools<'a> {
     pub(crate) cache: InterpreterCache<'a>,
     pub(crate) settings: InterpreterSettings,
+    /// What fields without an appearance are written with.
+    pub(crate) forms: [Resources<'a>; 2],
     pub(crate) places: Places,
 }
 
@@ -70,6 +75,11 @@ pub(crate) fn draft<'a>(
             Context::new(to_page(sheet, traced), area, &tools.cache, sheet.xref(), tools.settings.clone());
         let mut canvas = Canvas::new(store, &traced.glyphs, size, prefix);
         interpret_page(sheet, &mut context, &mut canvas);
+        canvas.markup(looks(sheet, to_page(sheet, traced)));
+        let written = [&traced.written.in_own_fonts, &traced.written.in_a_stand_in];
+        for (instructions, resources) in written.into_iter().zip(&tools.forms) {
+            interpret(TypedIter::new(instructions.as_bytes()), resources, &mut context, &mut canvas);
+        }
         missing = canvas.missing();
         blanks = canvas.blanks();
         canvas.finish(|store, glyph| {
@@ -91,7 +101,7 @@ pub(crate) fn draft<'a>(
             spot.is_some()
         })
     }));
-    let (mut drawing, picture) = match drawn {
+    let (drawing, picture) = match drawn {
         Ok(drawing) => (drawing, None),
         Err(cause) => {
             // A panic in the interpreter is a page that cannot be drawn; the picture of it may still be.
@@ -111,9 +121,6 @@ pub(crate) fn draft<'a>(
     let fields = fields(sheet, to_page);
     missing.extend(undrawn(traced, &fields));
     let missing_glyphs = show_missing(&mut blocks, &missing, &may_be_text);
-    if picture.is_none() {
-        drawing.body.push_str(&looks(sheet, to_page));
-    }
     Draft {
         number: traced.page.number,
         size,

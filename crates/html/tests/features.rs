@@ -305,6 +305,42 @@ fn fields_are_inputs() {
 }
 
 #[test]
+fn value_without_an_appearance_is_written_in_the_font_and_the_colour_of_its_field() {
+    let mut pdf = Builder::new();
+    let empty = pdf.stream("/Type/XObject/Subtype/Form/BBox[0 0 100 20]", b"");
+    let field = |entries: &str, y: u32| {
+        format!("<</Type/Annot/Subtype/Widget/FT/Tx/Rect[10 {y} 210 {}]{entries}>>", y + 20)
+    };
+    let fields = [
+        field("/T(a)/V(Orange \\\"'\\351)/DA(1 0.5 0 rg /Times 12 Tf)", 10),
+        field("/T(b)/V(Right)/Q 2/DA(/Unknown 12 Tf)", 40),
+        field(&format!("/T(c)/V(Unseen)/AP<</N {empty} 0 R>>"), 70),
+    ];
+    let font = "/Times<</Type/Font/Subtype/Type1/BaseFont/Times-Roman>>";
+    pdf.catalog(&format!("/AcroForm<</DR<</Font<<{font}>>>>/DA(0 0 1 rg /Times 9 Tf)>>"));
+    pdf.page(&format!("/Annots[{}]", fields.concat()), "");
+    let conversion = converted(pdf.bytes());
+    let css = String::from_utf8(asset(&conversion, "style.css").bytes.clone()).unwrap();
+    assert!(css.contains("color:#ff8000"), "{css}");
+    assert!(!conversion.assets.iter().any(|asset| asset.path == "fonts/f2.woff2"), "one is not seen");
+    assert!(conversion.warnings.is_empty(), "all letters have shapes: {:?}", conversion.warnings);
+    let html = html(&conversion);
+    insta::assert_snapshot!(html[html.find("<main>").unwrap()..html.find("</main>").unwrap()].to_owned());
+}
+
+#[test]
+fn vertical_text_in_a_font_of_the_readers_stands_upright() {
+    let mut pdf = Builder::new();
+    let inner = "<</Type/Font/Subtype/CIDFontType0/BaseFont/Ryumin-Light\
+                 /CIDSystemInfo<</Registry(Adobe)/Ordering(Japan1)/Supplement 2>>>>";
+    let font = format!(
+        "/F2<</Type/Font/Subtype/Type0/BaseFont/Ryumin-Light/Encoding/UniJIS-UCS2-V/DescendantFonts[{inner}]>>"
+    );
+    pdf.page_with_fonts("", &font, "BT /F2 20 Tf 100 250 Td <7E263066> Tj ET");
+    insta::assert_snapshot!(main_of(pdf.bytes()));
+}
+
+#[test]
 fn tags_become_headings_lists_and_tables() {
     let mut pdf = Builder::new();
     let words = [("H1", "Title"), ("P", "Words"), ("LI", "Item"), ("TH", "Head"), ("TD", "Cell")];

@@ -20,10 +20,21 @@ pub(crate) struct Marks {
     pub(crate) shapes: usize,
     /// Boxes of pictures.
     pub(crate) images: Vec<Rect>,
+    /// What fields and notes say which have no appearance.
+    pub(crate) written: Written,
     /// The gap that ends a word on this page, in sizes.
     pub(crate) word_gap: f32,
     /// Whether a bound was met and the rest of the page was left out.
     pub(crate) is_cut: bool,
+}
+
+/// What fields and notes say which have no appearance, as the instructions that write it in the space of the page.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// What is written in fonts of the document.
+    pub in_own_fonts: String,
+    /// What is written in a font that stands in for one that is not there, or lacks letters.
+    pub in_a_stand_in: String,
 }
 
 /// One glyph, placed.
@@ -64,6 +75,8 @@ pub(crate) struct Origin {
     pub(crate) font: u32,
     /// Whether that counts its glyphs but is not in the document.
     pub(crate) is_substitute: bool,
+    /// Whether it is written downwards, letter below letter.
+    pub(crate) is_vertical: bool,
     /// The marked content that it belongs to.
     pub(crate) content: Content,
 }

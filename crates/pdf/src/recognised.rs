@@ -130,7 +130,13 @@ impl<'r> Placed<'r> {
                 is_invisible: false,
                 letter_space: 0.0,
                 stretch: 1.0,
-                origin: Origin { code: None, font: 0, is_substitute: false, content: Content::Unmarked },
+                origin: Origin {
+                    code: None,
+                    font: 0,
+                    is_substitute: false,
+                    is_vertical: false,
+                    content: Content::Unmarked,
+                },
                 percent: Some(word.percent.min(100)),
             });
         }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use hayro_syntax::Pdf;
+use hayro_syntax::page::Resources;
 
 use crate::engine;
 use crate::layout::spell::push_letter;
 use crate::limits::Limits;
-pub use crate::marks::Content;
 use crate::marks::Marks;
+pub use crate::marks::{Content, Written};
 use crate::refusal::Refusal;
 use crate::text::Page;
 
@@ -33,6 +34,8 @@ pub struct Traced {
     pub glyphs: Vec<TracedGlyph>,
     /// For each word of the page its glyphs, as indexes into `glyphs`, in the order of reading.
     pub words: Vec<Vec<u32>>,
+    /// What fields and notes say which have no appearance; it goes with [`Source::form_resources`].
+    pub written: Written,
     /// Whether a bound was met and the rest of the page was left out.
     pub is_cut: bool,
 }
@@ -58,6 +61,8 @@ pub struct TracedGlyph {
     pub is_bold: bool,
     /// Whether its font counts its glyphs but is not in the document, so that only the letters tell what it looks like.
     pub is_substitute: bool,
+    /// Whether it is written downwards, letter below letter: then it starts in the middle of its top edge.
+    pub is_vertical: bool,
     /// Drawn invisibly, as under a scan that was read before.
     pub is_invisible: bool,
     /// Spacing between letters that was asked for.
@@ -84,10 +89,16 @@ impl Source {
         &self.pdf
     }
 
+    /// What the document's forms are written with: its own fonts, and one that stands in for others.
+    pub fn form_resources(&self) -> [Resources<'_>; 2] {
+        engine::form_resources(&self.pdf)
+    }
+
     /// Reads the wanted pages, counted from nought, and shows each. They share one set of budgets.
     pub fn trace(&self, is_wanted: impl Fn(usize) -> bool, mut show: impl FnMut(Traced)) {
         engine::read_pages(&self.pdf, &self.limits, &[], is_wanted, |page, is_cut, marks, words| {
-            show(Traced { page, glyphs: glyphs(&marks), words, is_cut });
+            let glyphs = glyphs(&marks);
+            show(Traced { page, glyphs, words, written: marks.written, is_cut });
         });
     }
 }
@@ -108,6 +119,7 @@ fn glyphs(marks: &Marks) -> Vec<TracedGlyph> {
         size: glyph.size,
         is_bold: glyph.is_bold,
         is_substitute: glyph.origin.is_substitute,
+        is_vertical: glyph.origin.is_vertical,
         is_invisible: glyph.is_invisible,
         letter_space: glyph.letter_space,
         stretch: glyph.stretch,

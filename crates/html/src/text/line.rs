@@ -49,6 +49,8 @@ pub(crate) struct Line {
     pub(crate) angle: f32,
     pub(crate) marks: Vec<Mark>,
     pub(crate) is_from_right: bool,
+    /// Whether it is written downwards, letter below letter.
+    pub(crate) is_vertical: bool,
     /// Whether it goes on after a space as another line.
     pub(crate) is_before_space: bool,
     /// Extent along the line.
@@ -61,6 +63,11 @@ impl Line {
     /// The size of its largest letter.
     pub(crate) fn size(&self) -> f32 {
         self.marks.iter().map(|mark| mark.size).fold(0.0, f32::max)
+    }
+
+    /// Whether a browser writes it downwards itself: all of its letters are in a font of the reader's.
+    pub(crate) fn is_upright(&self) -> bool {
+        self.is_vertical && self.stretch == 1.0 && self.marks.iter().all(|mark| mark.is_foreign)
     }
 
     /// The part of the line with these marks, as a line of its own.
@@ -182,7 +189,16 @@ fn one_line(traced: &Traced, words: std::ops::Range<usize>, may_be_text: &mut [O
     }
     let start = (origin * cos - base * sin, origin * sin + base * cos);
     let width = (right - left) / stretch;
-    Some(Line { start, angle: first.angle, marks, is_from_right, is_before_space: false, width, stretch })
+    Some(Line {
+        start,
+        angle: first.angle,
+        marks,
+        is_from_right,
+        is_vertical: first.is_vertical,
+        is_before_space: false,
+        width,
+        stretch,
+    })
 }
 
 fn letters_of<'t>(traced: &'t Traced, word: &'t [u32]) -> impl Iterator<Item = char> {

@@ -80,6 +80,7 @@ mod tests {
             angle: 0.0,
             marks,
             is_from_right,
+            is_vertical: false,
             is_before_space: false,
             width,
             stretch: 1.0,

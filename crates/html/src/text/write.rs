@@ -26,6 +26,8 @@ const BLANK_WIDTH: f64 = 0.5;
 const FOREIGN_WIDTH: f64 = 0.55;
 const EAST_ASIAN_WIDTH: f64 = 1.0;
 const EAST_ASIAN: char = '\u{2e80}';
+/// The angle of a line that is written downwards on a page that is not turned.
+const UPRIGHT_ANGLE: f32 = 90.0;
 /// Stands for the reader's own font.
 const FOREIGN: u16 = u16::MAX;
 
@@ -231,6 +233,7 @@ struct Writer<'w> {
     faces: &'w Faces,
     base: Style,
     is_from_right: bool,
+    is_upright: bool,
     /// Whether all of the line is written from left to right.
     is_plain: bool,
     /// Where a browser's pen stands, from where the line begins.
@@ -264,17 +267,22 @@ pub(crate) fn write_line(
     };
     let word_space = usual_word_space(line, faces, base);
     let size = f64::from(hundredths(line.size())) / 100.0 * UNIT;
-    let top = layout(line.start.1) - ASCENT * size;
+    // Upright letters hang from where their line starts, in the middle of their top edge.
+    let (class, left, top, angle) = if line.is_upright() {
+        ("l u", layout(line.start.0) - size / 2.0, layout(line.start.1), line.angle - UPRIGHT_ANGLE)
+    } else {
+        ("l", layout(line.start.0), layout(line.start.1) - ASCENT * size, line.angle)
+    };
     let mut classes = format!(
-        "l {} {} {}",
-        styles.length(Length::Left, tenths(layout(line.start.0))),
+        "{class} {} {} {}",
+        styles.length(Length::Left, tenths(left)),
         styles.length(Length::Top, tenths(top)),
         styles.style(base)
     );
     if word_space != 0 {
         classes = format!("{classes} {}", styles.length(Length::WordSpace, word_space));
     }
-    if let Some(turn) = styles.turn(line.angle, line.stretch) {
+    if let Some(turn) = styles.turn(angle, line.stretch) {
         let _ = write!(classes, " {turn}");
     }
     if line.is_from_right {
@@ -290,6 +298,7 @@ pub(crate) fn write_line(
         faces,
         base,
         is_from_right: line.is_from_right,
+        is_upright: line.is_upright(),
         is_plain: !line.is_from_right && !runs.iter().any(|run| run.is_against),
         pen: 0.0,
         word_space: f64::from(word_space) / 10.0,
@@ -514,6 +523,7 @@ impl Writer<'_> {
         let is_east_asian = marks[0].text.chars().any(|letter| letter >= EAST_ASIAN);
         let own_width = match (is_foreign, is_east_asian) {
             (true, true) => EAST_ASIAN_WIDTH,
+            (true, false) if self.is_upright => EAST_ASIAN_WIDTH,
             (true, false) => FOREIGN_WIDTH,
             (false, _) => BLANK_WIDTH,
         };

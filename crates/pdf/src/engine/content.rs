@@ -12,7 +12,7 @@ use hayro_syntax::object::{Array, Dict, Name, Object, Stream, String as PdfStrin
 use hayro_syntax::page::{Page as Sheet, Resources};
 
 use super::Reader;
-use super::fields;
+use super::fields::{self, Hand, INVISIBLE};
 use super::font::Font;
 use super::path::Path;
 use super::strings::text_string;
@@ -31,9 +31,6 @@ const IMAGES_MAX: usize = 10_000;
 const ACTUAL_TEXT_BYTES_MAX: usize = 100_000;
 /// Sizes outside of this are not text that a person could read, in points.
 const SIZES: std::ops::RangeInclusive<f64> = 0.05..=5_000.0;
-
-/// The way of showing text that shows nothing.
-const INVISIBLE: i64 = 3;
 
 const HIDDEN: u32 = 1 << 1;
 const NO_VIEW: u32 = 1 << 5;
@@ -417,8 +414,9 @@ impl<'r, 'a> Walk<'r, 'a> {
         self.marked.push(Marked { is_hidden: false, content });
         let glyphs = self.marks.glyphs.len();
         self.appearance(annotation, resources);
+        let has_look = appearance(annotation).is_some();
         if self.marks.glyphs.len() == glyphs
-            && let Some(value) = fields::value(annotation)
+            && let Some(value) = fields::value(annotation, self.reader.forms, has_look)
         {
             self.told(&value);
         }
@@ -447,25 +445,69 @@ impl<'r, 'a> Walk<'r, 'a> {
 
     /// Writes what a viewer would write where an annotation has no appearance, line by line from the top.
     fn told(&mut self, value: &fields::Value) {
-        let outer = self.state.clone();
-        let font = self.reader.fonts.fallback();
-        // The substitute's own letters stand in for the width of those it does not have.
-        let advance = |character: char| {
-            font.character(u32::from(u8::try_from(character).unwrap_or(b'n'))).advance * value.size
+        let reader = self.reader;
+        let font = |hand| reader.forms.resources(hand).fonts.get::<Dict<'_>>(value.font(hand));
+        let own = font(Hand::Own).map(|dict| reader.fonts.font(&dict));
+        let stand_in = reader.fonts.font(&font(Hand::StandIn).unwrap_or_default());
+        let code_of = |letter: char| {
+            let own = own.as_ref().and_then(|font| font.code_of(letter)).map(|code| (Hand::Own, code));
+            own.or_else(|| stand_in.code_of(letter).map(|code| (Hand::StandIn, code)))
         };
+        // An n stands in for the width of letters that no font has.
+        let advance = |letter: char| {
+            let (font, code) = match (code_of(letter), &own) {
+                (Some((Hand::Own, code)), Some(own)) => (own, code),
+                (Some((_, code)), _) => (&stand_in, code),
+                (None, _) => (&stand_in, b'n'),
+            };
+            font.character(code.into()).advance * value.size
+        };
+        let hand_of = |letter: char| code_of(letter).map(|(hand, _)| hand).filter(|_| value.is_written);
+        for (line, text) in value.lines_within(advance).iter().enumerate() {
+            let (mut x, y) = value.start_of_line(line, text.chars().map(advance).sum());
+            let letters: Vec<char> = text.chars().collect();
+            for run in letters.chunk_by(|one, two| hand_of(*one) == hand_of(*two)) {
+                let codes: Vec<u8> = run.iter().filter_map(|letter| Some(code_of(*letter)?.1)).collect();
+                match hand_of(run[0]) {
+                    Some(hand) => self.told_by_hand(value, hand, &codes, (x, y)),
+                    None => self.told_without_code(value, (&stand_in, run), (x, y), advance),
+                }
+                x += run.iter().map(|letter| advance(*letter)).sum::<f64>();
+            }
+        }
+    }
+
+    fn told_by_hand(&mut self, value: &fields::Value, hand: Hand, codes: &[u8], start: (f64, f64)) {
+        let instructions = value.instructions(hand, codes, start);
+        let forms = self.reader.forms;
+        self.content(instructions.as_bytes(), forms.resources(hand));
+        match hand {
+            Hand::Own => &mut self.marks.written.in_own_fonts,
+            Hand::StandIn => &mut self.marks.written.in_a_stand_in,
+        }
+        .push_str(&instructions);
+    }
+
+    /// Writes letters that their font lacks, or that nothing draws.
+    fn told_without_code(
+        &mut self,
+        value: &fields::Value,
+        (font, letters): (&Font<'a>, &[char]),
+        start: (f64, f64),
+        advance: impl Fn(char) -> f64,
+    ) {
+        let outer = self.state.clone();
         self.state.size = value.size;
         self.state.mode = if value.is_seen { 0 } else { INVISIBLE };
-        for (line, text) in value.lines_within(advance).iter().enumerate() {
-            self.set_matrix(Affine::translate(value.start_of_line(line)));
-            for character in text.chars() {
-                if self.glyphs_left == 0 {
-                    self.marks.is_cut = true;
-                    break;
-                }
-                let advance = advance(character);
-                self.glyph(&font, advance / value.size, character.encode_utf8(&mut [0; 4]), None);
-                self.text_matrix *= Affine::translate((advance, 0.0));
+        self.set_matrix(Affine::translate(start));
+        for letter in letters {
+            if self.glyphs_left == 0 {
+                self.marks.is_cut = true;
+                break;
             }
+            let advance = advance(*letter);
+            self.glyph(font, advance / value.size, letter.encode_utf8(&mut [0; 4]), None);
+            self.text_matrix *= Affine::translate((advance, 0.0));
         }
         self.state = outer;
     }
@@ -598,7 +640,13 @@ impl<'r, 'a> Walk<'r, 'a> {
             is_invisible: self.state.mode == INVISIBLE,
             letter_space: (linear(&place, Vec2::new(self.state.letter_space * stretch, 0.0))).hypot() as f32,
             stretch: if up.hypot() > 0.0 { (across.hypot() / up.hypot()) as f32 } else { 1.0 },
-            origin: Origin { code, font: font.number, is_substitute: font.is_substitute(), content },
+            origin: Origin {
+                code,
+                font: font.number,
+                is_substitute: font.is_substitute(),
+                is_vertical: font.is_vertical(),
+                content,
+            },
             percent: None,
         });
     }

@@ -145,6 +145,15 @@ impl<'a> Font<'a> {
         character
     }
 
+    /// The code that stands for a letter; nothing where there is none, or where codes have several bytes.
+    pub(crate) fn code_of(&self, letter: char) -> Option<u8> {
+        let is_it = |code: &u8| self.character(u32::from(*code)).text.chars().eq([letter]);
+        match &self.kind {
+            Kind::Simple(_) => u8::try_from(letter).ok().filter(is_it).or_else(|| (0..=u8::MAX).find(is_it)),
+            Kind::Composite(_) => None,
+        }
+    }
+
     /// Whether it counts its glyphs but is not in the document.
     pub(crate) fn is_substitute(&self) -> bool {
         matches!(&self.kind, Kind::Composite(composite) if !composite.has_program)

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use hayro_font::kurbo::{Affine, Rect as Area};
 use hayro_syntax::object::dict::keys;
-use hayro_syntax::page::Page as Sheet;
+use hayro_syntax::page::{Page as Sheet, Resources};
 use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 
 use crate::layout;
@@ -37,6 +37,7 @@ use crate::text::{Document, Page, Rect};
 
 use self::content::Walk;
 use self::decode::Decoder;
+use self::fields::{Forms, Hand};
 use self::font::Fonts;
 use self::layers::Layers;
 
@@ -97,9 +98,11 @@ pub(crate) fn read_pages(
     let decoder = Rc::new(Decoder::new(limits));
     let layers = Layers::read(pdf);
     let fonts = Fonts::new(decoder.clone());
+    let forms = Forms::read(pdf);
     let reader = Reader {
         decoder: &decoder,
         layers: &layers,
+        forms: &forms,
         fonts: &fonts,
         limits,
         operations_left: Cell::new(limits.operations_max),
@@ -120,6 +123,7 @@ pub(crate) fn read_pages(
 pub(crate) struct Reader<'r, 'a> {
     decoder: &'r Decoder,
     layers: &'r Layers,
+    forms: &'r Forms<'a>,
     fonts: &'r Fonts<'a>,
     limits: &'r Limits,
     /// What is left of the document's budgets.
@@ -152,6 +156,12 @@ pub(crate) fn open(bytes: Arc<[u8]>, limits: &Limits) -> Result<Pdf, Refusal> {
         return Err(Refusal::TooManyPages { pages, pages_max: limits.pages_max });
     }
     Ok(pdf)
+}
+
+/// What the forms of a document are written with: its own fonts, and one that stands in for others.
+pub(crate) fn form_resources(pdf: &Pdf) -> [Resources<'_>; 2] {
+    let forms = Forms::read(pdf);
+    [Hand::Own, Hand::StandIn].map(|hand| forms.resources(hand).clone())
 }
 
 /// How many points one unit of a page has.

@@ -7,6 +7,7 @@ use hayro_interpret::font::{Glyph, GlyphRun, PositionedGlyph};
 use hayro_interpret::hayro_cmap::BfString;
 use hayro_interpret::kurbo::{Affine, Point};
 use hayro_interpret::{BlendMode, CacheKey as _, DrawMode, DrawProps, Paint};
+use ode_pdf::trace::Content;
 use std::rc::Rc;
 
 /// Glyphs ahead of the expected one that are searched for the one that is drawn.
@@ -90,7 +91,9 @@ impl Canvas<'_> {
             if traced.text.is_empty() {
                 self.blanks.push(index);
             }
-            let is_seen = traced.is_substitute && !traced.text.trim().is_empty();
+            // Fields are filled in with letters that their fonts were never cut down for.
+            let is_written = matches!(traced.content, Content::Field | Content::Note);
+            let is_seen = (traced.is_substitute || is_written) && !traced.text.trim().is_empty();
             if (is_seen || is_foreign(&traced.text)) && !self.is_in_group() {
                 self.missing.push((index, colour.to_rgba().to_rgba8()));
             }

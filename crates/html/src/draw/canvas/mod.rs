@@ -292,6 +292,15 @@ impl<'c> Canvas<'c> {
         self.items.push(Item::Shape { markup, clip, covers: vec![bounds] });
     }
 
+    /// Draws shapes that are markup already; text below them stays text.
+    pub(crate) fn markup(&mut self, markup: String) {
+        if !markup.is_empty() {
+            self.charge(0, markup.len());
+            self.flush();
+            self.items.push(Item::Shape { markup, clip: None, covers: Vec::new() });
+        }
+    }
+
     /// The part of the page that can be seen here.
     pub(super) fn seen(&self) -> Rect {
         self.clips.iter().fold(self.page, |seen, clip| seen.intersect(clip.bounds))
