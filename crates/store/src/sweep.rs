@@ -79,7 +79,7 @@ impl Store {
             let orphans: Vec<&String> = old.iter().filter(|path| !known.contains(*path)).collect();
             cleaned.orphans += orphans.len() as u64;
             if mode == Mode::Do && !orphans.is_empty() {
-                self.db().write(&[TRASH_PATHS], &[paths(orphans), blobs.storage().into()]).await?;
+                self.db().write(TRASH_PATHS, &[paths(orphans), blobs.storage().into()]).await?;
             }
         }
         if let Some(root) = blobs.root().map(Path::to_owned) {
