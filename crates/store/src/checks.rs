@@ -52,7 +52,7 @@ impl Store {
     /// Adds what was found out after the job had ended.
     pub async fn add_checks(&self, job: JobId, checks: &[Check]) -> Result<(), Error> {
         let rows = checks.iter().map(|check| check_row(job, check));
-        self.db().write(&[ADD_CHECKS], &[Param::rows(rows)]).await.map(drop)
+        self.db().write(ADD_CHECKS, &[Param::rows(rows)]).await.map(drop)
     }
 }
 

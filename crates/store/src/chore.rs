@@ -24,14 +24,14 @@ const HELD_FOR: Duration = Duration::from_secs(300);
 impl Store {
     /// Takes a chore that was not done for `every`. False if it was, or if another process is at it.
     pub async fn take_chore(&self, name: &str, who: WorkerId, every: Duration) -> Result<bool, Error> {
-        self.db().write(&[KNOWN], params![name]).await?;
+        self.db().write(KNOWN, params![name]).await?;
         let params = params![name, who, micros(HELD_FOR), -micros(every)];
-        Ok(!self.db().write(&[TAKE], params).await?.is_empty())
+        Ok(!self.db().write(TAKE, params).await?.is_empty())
     }
 
     /// Says that it is still at it. False if it is another's by now.
     pub async fn keep_chore(&self, name: &str, who: WorkerId) -> Result<bool, Error> {
-        Ok(!self.db().write(&[KEEP], params![name, who, micros(HELD_FOR)]).await?.is_empty())
+        Ok(!self.db().write(KEEP, params![name, who, micros(HELD_FOR)]).await?.is_empty())
     }
 
     /// Whether somebody is at it.
@@ -41,11 +41,11 @@ impl Store {
 
     /// Leaves it to whoever comes next: it is not done.
     pub async fn leave_chore(&self, name: &str, who: WorkerId) -> Result<bool, Error> {
-        Ok(!self.db().write(&[LEAVE], params![name, who]).await?.is_empty())
+        Ok(!self.db().write(LEAVE, params![name, who]).await?.is_empty())
     }
 
     /// Says that it is done.
     pub async fn end_chore(&self, name: &str, who: WorkerId) -> Result<bool, Error> {
-        Ok(!self.db().write(&[DONE], params![name, who]).await?.is_empty())
+        Ok(!self.db().write(DONE, params![name, who]).await?.is_empty())
     }
 }

@@ -1,55 +1,79 @@
-//! Connections to PostgreSQL, the one used last first.
+//! Connections to the database, the one used last first.
 //!
-//! The driver's pool goes round all its connections and asks the server after each use whether the connection is
-//! still good. A short statement notices both: a server process that ran it a moment ago has everything at hand, and
-//! the question takes the processor from whoever was just woken. So a few connections are kept aside, on a stack.
+//! The driver's pool goes round all its connections and asks before or after each use whether the connection is still
+//! good. A short statement notices both: whoever ran one a moment ago has everything at hand, and the question takes
+//! the processor from whoever was just woken. So a few connections are kept aside, on a stack.
 
+use crate::db::{Param, Row};
+use crate::error::Error;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnection, PgPool};
-use sqlx::{Postgres, raw_sql};
+use sqlx::{Database, Pool};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Connections kept aside; the pool looks after the rest, and closes those that nobody needs for long.
 const KEPT_MAX: usize = 4;
 
-#[derive(Clone, Debug)]
-pub(crate) struct Connections {
-    pool: PgPool,
-    kept: Arc<Mutex<Kept>>,
+/// How a database is spoken to.
+pub(crate) trait Backend: Database {
+    /// Runs a statement with nothing to bind and nothing to answer.
+    fn run(
+        connection: &mut Self::Connection,
+        sql: &'static str,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Runs a statement and answers its rows.
+    fn fetch(
+        connection: &mut Self::Connection,
+        sql: &'static str,
+        params: &[Param],
+    ) -> impl Future<Output = Result<Vec<Row>, Error>> + Send;
 }
 
-#[derive(Debug, Default)]
-struct Kept {
-    idle: Vec<PoolConnection<Postgres>>,
+#[derive(Debug)]
+pub(crate) struct Connections<D: Backend> {
+    pool: Pool<D>,
+    kept: Arc<Mutex<Kept<D>>>,
+}
+
+impl<D: Backend> Clone for Connections<D> {
+    fn clone(&self) -> Self {
+        Connections { pool: self.pool.clone(), kept: self.kept.clone() }
+    }
+}
+
+#[derive(Debug)]
+struct Kept<D: Backend> {
+    idle: Vec<PoolConnection<D>>,
     /// Those who wait for the pool: while there are some, connections go back to it.
     waiting: usize,
 }
 
-impl Kept {
+impl<D: Backend> Kept<D> {
     /// Closes what lies idle. The pool's own way to take a connection back needs a runtime, which may be gone by now.
     fn clear(&mut self) {
         self.idle.drain(..).for_each(|connection| drop(connection.detach()));
     }
 }
 
-impl Drop for Kept {
+impl<D: Backend> Drop for Kept<D> {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
-impl Connections {
-    pub(crate) fn new(pool: PgPool) -> Self {
-        Connections { pool, kept: Arc::default() }
+impl<D: Backend> Connections<D> {
+    pub(crate) fn new(pool: Pool<D>) -> Self {
+        let kept = Kept { idle: Vec::new(), waiting: 0 };
+        Connections { pool, kept: Arc::new(Mutex::new(kept)) }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Kept<D>> {
         self.kept.lock().expect("no code panics while holding this lock")
     }
 
     /// A connection for one statement or transaction.
-    pub(crate) async fn take(&self) -> Result<Connection, sqlx::Error> {
+    pub(crate) async fn take(&self) -> Result<Connection<D>, sqlx::Error> {
         let kept = {
             let mut kept = self.kept();
             let idle = kept.idle.pop();
@@ -66,23 +90,45 @@ impl Connections {
         Ok(Connection { connection: Some(connection), home: self.clone() })
     }
 
+    /// Runs a statement that is its own transaction.
+    pub(crate) async fn fetch(&self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>, Error> {
+        let mut connection = self.take().await?;
+        let rows = D::fetch(&mut connection, sql, params).await?;
+        connection.keep();
+        Ok(rows)
+    }
+
+    /// Opens a transaction with this statement.
+    pub(crate) async fn begin(&self, statement: &'static str) -> Result<Transaction<D>, sqlx::Error> {
+        let mut tx = self.transaction().await?;
+        D::run(&mut tx, statement).await?;
+        Ok(tx)
+    }
+
+    /// A connection on which a transaction is opened next. A caller that goes away meanwhile leaves none open.
+    pub(crate) async fn transaction(&self) -> Result<Transaction<D>, sqlx::Error> {
+        Ok(Transaction { connection: Some(self.take().await?) })
+    }
+
     /// Closes those kept aside: they have prepared statements for tables that are others now.
     pub(crate) fn forget(&self) {
         self.kept().clear();
     }
 
-    /// Ends all connections.
+    /// Ends all connections, and waits until they have ended.
     pub(crate) async fn close(&self) {
         let closing = self.pool.close();
-        self.forget();
+        // They go back to the pool, which closes what comes from now on.
+        let kept = std::mem::take(&mut self.kept().idle);
+        drop(kept);
         closing.await;
     }
 }
 
 /// Somebody who waits for the pool, until dropped.
-struct Waiting<'a>(&'a Connections);
+struct Waiting<'a, D: Backend>(&'a Connections<D>);
 
-impl Drop for Waiting<'_> {
+impl<D: Backend> Drop for Waiting<'_, D> {
     fn drop(&mut self) {
         self.0.kept().waiting -= 1;
     }
@@ -90,12 +136,12 @@ impl Drop for Waiting<'_> {
 
 /// A connection in use. Dropped, it goes back to the pool, which finds out what state it is in.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    connection: Option<PoolConnection<Postgres>>,
-    home: Connections,
+pub(crate) struct Connection<D: Backend> {
+    connection: Option<PoolConnection<D>>,
+    home: Connections<D>,
 }
 
-impl Connection {
+impl<D: Backend> Connection<D> {
     /// Puts it back for the next statement: its last one succeeded.
     pub(crate) fn keep(mut self) {
         let mut kept = self.home.kept();
@@ -103,65 +149,65 @@ impl Connection {
             kept.idle.extend(self.connection.take());
         }
     }
-
-    pub(crate) async fn begin(mut self) -> Result<PgTx, sqlx::Error> {
-        raw_sql("BEGIN").execute(&mut *self).await?;
-        Ok(PgTx { connection: Some(self) })
-    }
 }
 
 const TAKEN: &str = "a connection is there until it is given back";
 
-impl Deref for Connection {
-    type Target = PgConnection;
+impl<D: Backend> Deref for Connection<D> {
+    type Target = D::Connection;
 
-    fn deref(&self) -> &PgConnection {
+    fn deref(&self) -> &D::Connection {
         self.connection.as_ref().expect(TAKEN)
     }
 }
 
-impl DerefMut for Connection {
-    fn deref_mut(&mut self) -> &mut PgConnection {
+impl<D: Backend> DerefMut for Connection<D> {
+    fn deref_mut(&mut self) -> &mut D::Connection {
         self.connection.as_mut().expect(TAKEN)
     }
 }
 
 /// An open transaction; dropped, it is rolled back.
 #[derive(Debug)]
-pub(crate) struct PgTx {
-    connection: Option<Connection>,
+pub(crate) struct Transaction<D: Backend> {
+    connection: Option<Connection<D>>,
 }
 
-impl PgTx {
+impl<D: Backend> Transaction<D> {
     pub(crate) async fn commit(mut self) -> Result<(), sqlx::Error> {
-        raw_sql("COMMIT").execute(&mut *self).await?;
+        D::run(&mut self, "COMMIT").await?;
+        self.ended();
+        Ok(())
+    }
+
+    /// Takes note that its last statement ended it.
+    pub(crate) fn ended(mut self) {
         if let Some(connection) = self.connection.take() {
             connection.keep();
         }
-        Ok(())
     }
 }
 
-impl Deref for PgTx {
-    type Target = PgConnection;
+impl<D: Backend> Deref for Transaction<D> {
+    type Target = D::Connection;
 
-    fn deref(&self) -> &PgConnection {
+    fn deref(&self) -> &D::Connection {
         self.connection.as_ref().expect(TAKEN)
     }
 }
 
-impl DerefMut for PgTx {
-    fn deref_mut(&mut self) -> &mut PgConnection {
+impl<D: Backend> DerefMut for Transaction<D> {
+    fn deref_mut(&mut self) -> &mut D::Connection {
         self.connection.as_mut().expect(TAKEN)
     }
 }
 
-impl Drop for PgTx {
+impl<D: Backend> Drop for Transaction<D> {
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         tokio::spawn(async move {
             // What cannot be rolled back is in a state that the pool looks into.
-            if raw_sql("ROLLBACK").execute(&mut *connection).await.is_ok() {
+            if D::run(&mut connection, "ROLLBACK").await.is_ok() {
                 connection.keep();
             }
         });

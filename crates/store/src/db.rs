@@ -3,16 +3,19 @@
 //! Values are bound and read by what they mean (an id, a moment, a document); how each database stores them
 //! is known here and in [`crate::dialect`] only.
 
-use crate::connections::{Connections, PgTx};
+use crate::connections::{Backend, Connections, Transaction};
 use crate::dialect::{self, Dialect};
 use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::JobId;
 use serde_json::Value;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow, PgTypeInfo};
-use sqlx::sqlite::{SqliteArguments, SqlitePool, SqliteRow};
+use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::types::Json;
-use sqlx::{Arguments, Decode, Encode, Postgres, Row as _, Sqlite, TypeInfo, ValueRef, query_with};
+use sqlx::{
+    Arguments, AssertSqlSafe, Decode, Encode, Postgres, Row as _, Sqlite, TypeInfo, ValueRef, query_with,
+    raw_sql,
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 use uuid::Uuid;
 
@@ -331,14 +334,41 @@ fn missing(column: &str) -> Error {
     Error::Corrupt(format!("column {column} holds nothing, or something this version cannot read"))
 }
 
+/// Statements that share their parameters.
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    pub(crate) statements: &'static [&'static str],
+    pub(crate) params: Vec<Param>,
+}
+
+/// Runs a whole transaction without a pause: each statement of its own would cost two changes of thread.
+async fn write_at_once(connections: &Connections<Sqlite>, scripts: &[Script]) -> Result<(), Error> {
+    let (mut sql, mut params) = ("BEGIN IMMEDIATE;".to_owned(), Vec::new());
+    for script in scripts {
+        for statement in script.statements {
+            let statement = dialect::render(Dialect::Sqlite, statement);
+            sql.push_str(&dialect::renumbered(statement, params.len()));
+            sql.push(';');
+        }
+        params.extend_from_slice(&script.params);
+    }
+    sql.push_str("COMMIT");
+    let args = to_sqlite(&params).map_err(sqlx::Error::Encode)?;
+    SENT.fetch_add(1, Ordering::Relaxed);
+    let mut tx = connections.transaction().await?;
+    query_with(AssertSqlSafe(sql), args).execute(&mut *tx).await?;
+    tx.ended();
+    Ok(())
+}
+
 /// An open database.
 #[derive(Clone, Debug)]
 pub(crate) enum Db {
-    Postgres(Connections),
+    Postgres(Connections<Postgres>),
     /// SQLite has one writer at a time; giving it one connection turns contention into a queue.
     Sqlite {
-        write: SqlitePool,
-        read: SqlitePool,
+        write: Connections<Sqlite>,
+        read: Connections<Sqlite>,
     },
 }
 
@@ -354,37 +384,48 @@ impl Db {
     pub(crate) async fn read(&self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>, Error> {
         let sql = dialect::render(self.dialect(), sql);
         match self {
-            Db::Postgres(connections) => fetch_alone(connections, sql, params).await,
-            Db::Sqlite { read, .. } => fetch_sqlite(read, sql, params).await,
+            Db::Postgres(connections) => connections.fetch(sql, params).await,
+            Db::Sqlite { read, .. } => read.fetch(sql, params).await,
         }
     }
 
-    /// Runs the statements of one verb as one transaction, with the same parameters for each, and answers
-    /// what the last one returned. A single statement is its own transaction and one round trip.
-    pub(crate) async fn write(&self, script: &[&'static str], params: &[Param]) -> Result<Vec<Row>, Error> {
-        if let (Db::Postgres(connections), [sql]) = (self, script) {
-            return fetch_alone(connections, dialect::render(Dialect::Postgres, sql), params).await;
+    /// Runs one writing statement, which is its own transaction.
+    pub(crate) async fn write(&self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>, Error> {
+        let sql = dialect::render(self.dialect(), sql);
+        match self {
+            Db::Postgres(connections) => connections.fetch(sql, params).await,
+            Db::Sqlite { write, .. } => write.fetch(sql, params).await,
         }
-        let mut tx = self.begin().await?;
-        let mut answer = Vec::new();
-        for sql in script {
-            answer = tx.run(sql, params).await?;
+    }
+
+    /// Runs statements that answer nothing as one transaction.
+    pub(crate) async fn write_all(&self, scripts: &[Script]) -> Result<(), Error> {
+        match (self, scripts) {
+            (Db::Sqlite { write, .. }, scripts) => write_at_once(write, scripts).await,
+            (Db::Postgres(_), [Script { statements: [sql], params }]) => {
+                self.write(sql, params).await.map(drop)
+            }
+            (Db::Postgres(_), scripts) => {
+                let mut tx = self.begin().await?;
+                for script in scripts {
+                    tx.run_script(script).await?;
+                }
+                tx.commit().await
+            }
         }
-        tx.commit().await?;
-        Ok(answer)
     }
 
     /// Opens a transaction that may write.
     pub(crate) async fn begin(&self) -> Result<Tx, Error> {
         match self {
-            Db::Postgres(connections) => Ok(Tx::Postgres(connections.take().await?.begin().await?)),
-            Db::Sqlite { write, .. } => Ok(Tx::Sqlite(begin_sqlite(write).await?)),
+            Db::Postgres(connections) => Ok(Tx::Postgres(connections.begin("BEGIN").await?)),
+            Db::Sqlite { write, .. } => Ok(Tx::Sqlite(write.begin("BEGIN IMMEDIATE").await?)),
         }
     }
 
     /// Runs a file of statements without parameters, as one transaction.
     pub(crate) async fn run_file(tx: &mut Tx, sql: String) -> Result<(), Error> {
-        let sql = sqlx::raw_sql(sqlx::AssertSqlSafe(sql));
+        let sql = raw_sql(AssertSqlSafe(sql));
         match tx {
             Tx::Postgres(tx) => sql.execute(&mut **tx).await.map(drop)?,
             Tx::Sqlite(tx) => sql.execute(&mut **tx).await.map(drop)?,
@@ -410,23 +451,10 @@ impl Db {
     }
 }
 
-async fn begin_sqlite(pool: &SqlitePool) -> Result<sqlx::Transaction<'static, Sqlite>, sqlx::Error> {
-    const BEGIN: &str = "BEGIN IMMEDIATE";
-    match pool.begin_with(BEGIN).await {
-        // When the disk is full, SQLite ends a transaction by itself, while the driver still counts it as open and
-        // begins no other on this connection: the one that writes. A new one knows nothing of it.
-        Err(sqlx::Error::InvalidSavePointStatement) => {
-            pool.acquire().await?.close_on_drop();
-            pool.begin_with(BEGIN).await
-        }
-        begun => begun,
-    }
-}
-
 /// An open transaction; dropped, it is rolled back.
 pub(crate) enum Tx {
-    Postgres(PgTx),
-    Sqlite(sqlx::Transaction<'static, Sqlite>),
+    Postgres(Transaction<Postgres>),
+    Sqlite(Transaction<Sqlite>),
 }
 
 impl Tx {
@@ -440,9 +468,16 @@ impl Tx {
     pub(crate) async fn run(&mut self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>, Error> {
         let sql = dialect::render(self.dialect(), sql);
         match self {
-            Tx::Postgres(tx) => fetch_postgres(tx, sql, params).await,
-            Tx::Sqlite(tx) => fetch_sqlite(&mut **tx, sql, params).await,
+            Tx::Postgres(tx) => Postgres::fetch(tx, sql, params).await,
+            Tx::Sqlite(tx) => Sqlite::fetch(tx, sql, params).await,
         }
+    }
+
+    pub(crate) async fn run_script(&mut self, script: &Script) -> Result<(), Error> {
+        for sql in script.statements {
+            self.run(sql, &script.params).await?;
+        }
+        Ok(())
     }
 
     /// Lets this transaction remove what is otherwise append-only.
@@ -474,36 +509,36 @@ impl Tx {
 /// Statements sent by this process, of all stores: what an idle process costs its database.
 pub(crate) static SENT: AtomicU64 = AtomicU64::new(0);
 
-/// Runs a statement that is its own transaction.
-async fn fetch_alone(
-    connections: &Connections,
-    sql: &'static str,
-    params: &[Param],
-) -> Result<Vec<Row>, Error> {
-    let mut connection = connections.take().await?;
-    let rows = fetch_postgres(&mut connection, sql, params).await?;
-    connection.keep();
-    Ok(rows)
+impl Backend for Postgres {
+    async fn run(connection: &mut PgConnection, sql: &'static str) -> Result<(), sqlx::Error> {
+        raw_sql(sql).execute(connection).await.map(drop)
+    }
+
+    async fn fetch(
+        connection: &mut PgConnection,
+        sql: &'static str,
+        params: &[Param],
+    ) -> Result<Vec<Row>, Error> {
+        SENT.fetch_add(1, Ordering::Relaxed);
+        let args = to_postgres(params).map_err(sqlx::Error::Encode)?;
+        let rows = query_with(sql, args).fetch_all(connection).await?;
+        Ok(rows.into_iter().map(Row::Postgres).collect())
+    }
 }
 
-async fn fetch_postgres(
-    connection: &mut PgConnection,
-    sql: &'static str,
-    params: &[Param],
-) -> Result<Vec<Row>, Error> {
-    SENT.fetch_add(1, Ordering::Relaxed);
-    let args = to_postgres(params).map_err(sqlx::Error::Encode)?;
-    let rows = query_with(sql, args).fetch_all(connection).await?;
-    Ok(rows.into_iter().map(Row::Postgres).collect())
-}
+impl Backend for Sqlite {
+    async fn run(connection: &mut SqliteConnection, sql: &'static str) -> Result<(), sqlx::Error> {
+        raw_sql(sql).execute(connection).await.map(drop)
+    }
 
-async fn fetch_sqlite<'c>(
-    executor: impl sqlx::SqliteExecutor<'c>,
-    sql: &'static str,
-    params: &[Param],
-) -> Result<Vec<Row>, Error> {
-    SENT.fetch_add(1, Ordering::Relaxed);
-    let args = to_sqlite(params).map_err(sqlx::Error::Encode)?;
-    let rows = query_with(sql, args).fetch_all(executor).await?;
-    Ok(rows.into_iter().map(Row::Sqlite).collect())
+    async fn fetch(
+        connection: &mut SqliteConnection,
+        sql: &'static str,
+        params: &[Param],
+    ) -> Result<Vec<Row>, Error> {
+        SENT.fetch_add(1, Ordering::Relaxed);
+        let args = to_sqlite(params).map_err(sqlx::Error::Encode)?;
+        let rows = query_with(sql, args).fetch_all(connection).await?;
+        Ok(rows.into_iter().map(Row::Sqlite).collect())
+    }
 }

@@ -1,7 +1,7 @@
 //! Accepting jobs. Many small requests share one commit; a request is idempotent by its keys; a job may be
 //! born already claimed when this process has a worker free for it.
 
-use crate::db::{Param, Tx, params};
+use crate::db::{Param, Script, Tx, params};
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::keyed::{self, Beside};
@@ -310,20 +310,15 @@ impl Store {
         if self.dialect() == Dialect::Postgres && rows.len() >= COPY_MIN && is_plain {
             return crate::bulk::copy(self, rows).await;
         }
-        let (script, params) = self.insert_statement(&rows.iter().collect::<Vec<_>>());
-        self.db().write(script, &params).await.map(drop)
+        self.db().write_all(&[self.insert_script(&rows.iter().collect::<Vec<_>>())]).await
     }
 
     /// Writes jobs in a transaction of the caller's.
     pub(crate) async fn insert_in(&self, tx: &mut Tx, rows: &[&NewRow]) -> Result<(), Error> {
-        let (script, params) = self.insert_statement(rows);
-        for sql in script {
-            tx.run(sql, &params).await?;
-        }
-        Ok(())
+        tx.run_script(&self.insert_script(rows)).await
     }
 
-    fn insert_statement(&self, rows: &[&NewRow]) -> (&'static [&'static str], Vec<Param>) {
+    pub(crate) fn insert_script(&self, rows: &[&NewRow]) -> Script {
         let mut steps = Steps::new();
         let told = rows.iter().map(|row| {
             let (group, seqs) = steps.group(&row.steps, || self.inner.mint.seq());
@@ -333,7 +328,7 @@ impl Store {
         let waiting = waiting_lanes(rows.iter().copied());
         let lanes = waiting.iter().map(|lane| json!({ "lane": lane }));
         let lanes = Param::rows(lanes);
-        let (script, jobs, lanes, columns) = match (self.dialect(), rows) {
+        let (statements, jobs, lanes, columns) = match (self.dialect(), rows) {
             (Dialect::Postgres, [row]) => {
                 let seqs = told.into_iter().flat_map(|(_, seqs)| seqs).collect();
                 let lane = waiting.first().map(|lane| lane.as_str());
@@ -364,7 +359,7 @@ impl Store {
             born.map_or(0, |born| micros(born.terms().0)).into(),
         ];
         params.extend(columns);
-        (script, params)
+        Script { statements, params }
     }
 
     /// After the commit: starts what was born claimed, and wakes workers for the rest.

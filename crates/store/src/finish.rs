@@ -317,7 +317,7 @@ impl Store {
         let has_checks = changes.iter().any(|change| !change.checks.is_empty());
         let ids = |rows: Vec<Row>| rows.iter().map(|row| row.job("id")).collect::<Result<Vec<_>, _>>();
         if self.dialect() == Dialect::Postgres && !has_checks {
-            return ids(self.db().write(&[sql], params).await?);
+            return ids(self.db().write(sql, params).await?);
         }
         let mut tx = self.db().begin().await?;
         let is_sqlite = self.dialect() == Dialect::Sqlite;

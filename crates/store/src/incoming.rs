@@ -139,12 +139,8 @@ impl Disk {
         let place = self.place.clone();
         self.go_on(move |draft| {
             draft.add(&last)?;
-            // At once, so that one commit of the file system can do for both.
-            std::thread::scope(|scope| {
-                let name = scope.spawn(|| sync_folder_of(&place));
-                draft.file.sync_all()?;
-                name.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
-            })
+            draft.file.sync_all()?;
+            sync_folder_of(&place)
         })
         .await?;
         let draft = self.settled().await?.ok_or_else(not_written)?;

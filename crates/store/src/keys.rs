@@ -229,7 +229,7 @@ impl Store {
 
     /// Ends a key. False if there is none by that id; one that has ended stays so.
     pub async fn revoke_key(&self, id: &str) -> Result<bool, Error> {
-        Ok(!self.db().write(&[REVOKE], params![id]).await?.is_empty())
+        Ok(!self.db().write(REVOKE, params![id]).await?.is_empty())
     }
 
     /// Who this key speaks for; nobody if it is unknown or was revoked.
@@ -240,7 +240,7 @@ impl Store {
             return Ok(None);
         }
         let owner = key_owner(row)?;
-        self.db().write(&[USED], params![key.id(), -USED_EVERY_MICROS]).await?;
+        self.db().write(USED, params![key.id(), -USED_EVERY_MICROS]).await?;
         Ok(Some(Principal { owner }))
     }
 
@@ -279,7 +279,7 @@ impl Store {
         }
         let mut fresh = vec![0; 32];
         fill(&mut fresh)?;
-        self.db().write(&[ADD_SECRET], &[name.into(), Param::Bytes(fresh)]).await?;
+        self.db().write(ADD_SECRET, &[name.into(), Param::Bytes(fresh)]).await?;
         let rows = self.db().read(SECRET, params![name]).await?;
         rows.first().ok_or_else(|| Error::Corrupt("a secret that was just made".into()))?.bytes("secret")
     }

@@ -142,8 +142,7 @@ impl Store {
             let pool = dialect::postgres::open(url, config.connections_max).await?;
             Db::Postgres(connections::Connections::new(pool))
         } else if url.starts_with("sqlite:") {
-            let (write, read) = dialect::sqlite::open(url).await?;
-            Db::Sqlite { write, read }
+            dialect::sqlite::open(url).await?
         } else {
             let shown = url.split(':').next().unwrap_or_default();
             return Err(Error::Config(format!(

@@ -206,7 +206,7 @@ impl Store {
     pub async fn add_user_map(&self, owner: Owner, name: &str, data: &str) -> Result<UserMap, Error> {
         let [session, user, organisation] = owner_columns(owner);
         let params = params![Uuid::now_v7(), session, user, organisation, without_nul(name), data];
-        let rows = self.db().write(&[ADD_USER_MAP], params).await?;
+        let rows = self.db().write(ADD_USER_MAP, params).await?;
         rows.first()
             .map(user_map)
             .transpose()?
@@ -244,7 +244,7 @@ impl Store {
     ) -> Result<UserMap, Error> {
         let mut params = owned(id, owner);
         params.extend([without_nul(name).into(), data.into(), version.into()]);
-        let rows = self.db().write(&[CHANGE_USER_MAP], &params).await?;
+        let rows = self.db().write(CHANGE_USER_MAP, &params).await?;
         match rows.first() {
             Some(row) => user_map(row),
             None => Err(Error::MapChanged(self.user_map(owner, id).await?.version)),

@@ -246,7 +246,7 @@ impl Store {
         for _ in 0..TRIES_MAX {
             let rows = self.db().read(TURN, params![name]).await?;
             let Some(row) = rows.first() else {
-                self.db().write(&[TURN_FIRST], params![name]).await?;
+                self.db().write(TURN_FIRST, params![name]).await?;
                 continue;
             };
             let (full_at, now) = (row.moment("full_at")?, row.moment("now")?);
@@ -256,7 +256,7 @@ impl Store {
             if !wait.is_zero() {
                 return Ok(Some(wait));
             }
-            if !self.db().write(&[TURN_TAKE], params![name, full_at, next]).await?.is_empty() {
+            if !self.db().write(TURN_TAKE, params![name, full_at, next]).await?.is_empty() {
                 return Ok(None);
             }
         }
@@ -276,7 +276,7 @@ impl Store {
             return Err(Error::Order(reason.into()));
         }
         let params = params![organisation, currency, order.0, month.0];
-        self.db().write(&[SET_CAP], params).await.map(drop)
+        self.db().write(SET_CAP, params).await.map(drop)
     }
 
     /// What organisations may spend, and have.
@@ -312,7 +312,7 @@ impl Store {
             if state == State::ExportComplete {
                 return self.advance(job).await.map(drop);
             }
-            if !self.db().write(&[WILL_ORDER], params![job, state.as_str()]).await?.is_empty() {
+            if !self.db().write(WILL_ORDER, params![job, state.as_str()]).await?.is_empty() {
                 return Ok(());
             }
         }
@@ -374,7 +374,7 @@ impl Store {
     /// Placed orders about which the provider is to be asked now. They are due again after a while, or as soon as an
     /// event says so, also while they are being asked about.
     pub async fn take_orders_due(&self, count_max: u16, again: Duration) -> Result<Vec<OrderRecord>, Error> {
-        let taken = self.db().write(&[TAKE_DUE], params![i64::from(count_max), micros(again)]).await?;
+        let taken = self.db().write(TAKE_DUE, params![i64::from(count_max), micros(again)]).await?;
         let jobs = taken.iter().map(|row| row.job("job_id")).collect::<Result<Vec<_>, _>>()?;
         drop(taken);
         let mut orders = Vec::new();
@@ -411,13 +411,13 @@ impl Store {
         };
         let shipped = i64::from(seen.is_shipped);
         let params = params![job, seen.status.as_str(), shipped, reason, message, micros(seen.look_again)];
-        self.db().write(&[SAW], params).await?;
+        self.db().write(SAW, params).await?;
         if !seen.is_delivered {
             return Ok(());
         }
         match self.delivered(job).await {
             // Somebody else was told of it first.
-            Ok(_) | Err(Error::Refused { .. }) => self.db().write(&[LOOKED], params![job]).await.map(drop),
+            Ok(_) | Err(Error::Refused { .. }) => self.db().write(LOOKED, params![job]).await.map(drop),
             Err(error) => Err(error),
         }
     }
@@ -436,7 +436,7 @@ impl Store {
 
     /// Forgets events that were told long ago.
     pub async fn forget_heard(&self, older_than: Duration) -> Result<(), Error> {
-        self.db().write(&[FORGET_HEARD], params![-micros(older_than)]).await.map(drop)
+        self.db().write(FORGET_HEARD, params![-micros(older_than)]).await.map(drop)
     }
 }
 

@@ -153,7 +153,7 @@ impl Store {
 
     /// Records that the provider delivered.
     pub async fn delivered(&self, id: JobId) -> Result<State, Error> {
-        self.db().write(&[ARRIVED], params![id]).await?;
+        self.db().write(ARRIVED, params![id]).await?;
         self.change(id, Event::Delivered, |_| (Verdict::End, None)).await
     }
 
@@ -162,7 +162,7 @@ impl Store {
         for _ in 0..TRIES_MAX {
             let standing = self.standing(id).await?;
             standing.step(Event::Stopped)?;
-            if !self.db().write(&[ASK_STOP], params![id, standing.fence]).await?.is_empty() {
+            if !self.db().write(ASK_STOP, params![id, standing.fence]).await?.is_empty() {
                 self.wake_stop(id).await;
                 return Ok(());
             }

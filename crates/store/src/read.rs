@@ -161,7 +161,7 @@ impl Store {
     /// Adds a line to a job's log.
     pub async fn log(&self, job: JobId, attempt: u32, level: LogLevel, message: &str) -> Result<(), Error> {
         let params = params![job, i64::from(attempt), level.as_str(), without_nul(message)];
-        self.db().write(&[ADD_LOG], params).await.map(drop)
+        self.db().write(ADD_LOG, params).await.map(drop)
     }
 
     /// A job's files.

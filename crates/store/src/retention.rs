@@ -134,7 +134,7 @@ impl Store {
             time(retention.scripts),
             i64::from(retention.delete_on_download),
         ];
-        self.db().write(&[SET_POLICY], params).await.map(drop)
+        self.db().write(SET_POLICY, params).await.map(drop)
     }
 
     /// Removes what has been kept long enough.
@@ -253,7 +253,7 @@ impl Store {
             }
             count += gone.len() as u64;
             let gone = Param::rows(gone);
-            self.db().write(&[EMPTIED], &[blobs.storage().into(), gone]).await?;
+            self.db().write(EMPTIED, &[blobs.storage().into(), gone]).await?;
         }
     }
 

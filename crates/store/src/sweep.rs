@@ -73,7 +73,7 @@ impl Store {
     pub(crate) async fn sweep_job(&self, id: JobId, blobs: &Blobs) -> Result<(), Error> {
         let files = blobs.of_job(id).await?;
         if !files.is_empty() {
-            self.db().write(&[TRASH_PATHS], &[paths(&files), blobs.storage().into()]).await?;
+            self.db().write(TRASH_PATHS, &[paths(&files), blobs.storage().into()]).await?;
         }
         self.empty_trash(blobs).await.map(drop)
     }
@@ -89,7 +89,7 @@ impl Store {
             let orphans: Vec<&String> = old.iter().filter(|path| !known.contains(*path)).collect();
             cleaned.orphans += orphans.len() as u64;
             if mode == Mode::Do && !orphans.is_empty() {
-                self.db().write(&[TRASH_PATHS], &[paths(orphans), blobs.storage().into()]).await?;
+                self.db().write(TRASH_PATHS, &[paths(orphans), blobs.storage().into()]).await?;
             }
         }
         if let Some(root) = blobs.root().map(Path::to_owned) {

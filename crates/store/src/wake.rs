@@ -3,11 +3,12 @@
 //! A wake-up is a hint. Losing every one of them costs latency only: workers look for themselves now and then.
 
 use crate::Store;
+use crate::connections::Connections;
 use crate::db::{Db, params};
 use crate::dialect::postgres::{READY_CHANNEL, STOP_CHANNEL};
 use ode_job::{JobId, Lane};
+use sqlx::Sqlite;
 use sqlx::postgres::PgListener;
-use sqlx::sqlite::SqlitePool;
 use std::time::Duration;
 use tokio::sync::broadcast;
 use uuid::Uuid;
@@ -152,9 +153,9 @@ async fn forward(listener: &mut PgListener, sender: &broadcast::Sender<Wake>) {
 
 /// Watches a SQLite file for commits, for ever. The number is the connection's own view of the file, so one
 /// connection is kept for asking.
-async fn watch_file(pool: &SqlitePool, sender: &broadcast::Sender<Wake>) {
+async fn watch_file(connections: &Connections<Sqlite>, sender: &broadcast::Sender<Wake>) {
     loop {
-        if let Ok(mut connection) = pool.acquire().await {
+        if let Ok(mut connection) = connections.take().await {
             let mut seen = None;
             while let Ok(version) =
                 sqlx::query_scalar::<_, i64>(DATA_VERSION).fetch_one(&mut *connection).await

@@ -111,7 +111,7 @@ impl Store {
     /// Tells an owner's address of every job of theirs from now on.
     pub async fn add_endpoint(&self, kind: OwnerKind, owner: &str, url: &str) -> Result<(), Error> {
         let owner = self.owner_named(kind, owner).await?;
-        self.db().write(&[ADD_ENDPOINT], params![Uuid::now_v7(), owner, url]).await.map(drop)
+        self.db().write(ADD_ENDPOINT, params![Uuid::now_v7(), owner, url]).await.map(drop)
     }
 
     /// The owner by that name, who has been given a key.
@@ -142,14 +142,14 @@ impl Store {
 
     /// Tells an address nothing more. False if there is none by that id.
     pub async fn remove_endpoint(&self, id: Uuid) -> Result<bool, Error> {
-        Ok(!self.db().write(&[REMOVE_ENDPOINT], params![id]).await?.is_empty())
+        Ok(!self.db().write(REMOVE_ENDPOINT, params![id]).await?.is_empty())
     }
 
     /// What messages to an owner are signed with, made by whoever asks first.
     pub async fn webhook_secret(&self, owner: Uuid) -> Result<Vec<u8>, Error> {
         let mut fresh = vec![0; 32];
         fill(&mut fresh)?;
-        self.db().write(&[ADD_SECRET], &[owner.into(), Param::Bytes(fresh)]).await?;
+        self.db().write(ADD_SECRET, &[owner.into(), Param::Bytes(fresh)]).await?;
         let rows = self.db().read(SECRET, params![owner]).await?;
         rows.first().ok_or_else(|| Error::Corrupt("a secret that was just made".into()))?.bytes("secret")
     }
@@ -157,7 +157,7 @@ impl Store {
     /// Takes messages that are due. Those that are not settled within `hold` are due again.
     pub async fn take_deliveries(&self, count: usize, hold: Duration) -> Result<Vec<Delivery>, Error> {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        let rows = self.db().write(&[TAKE], params![crate::micros(hold), count]).await?;
+        let rows = self.db().write(TAKE, params![crate::micros(hold), count]).await?;
         rows.iter().map(delivery).collect()
     }
 
@@ -165,15 +165,15 @@ impl Store {
     pub async fn settle_delivery(&self, id: Uuid, sent: &Sent) -> Result<(), Error> {
         let db = self.db();
         let written = match sent {
-            Sent::Delivered { answer } => db.write(&[DELIVERED], params![id, i64::from(*answer)]).await,
+            Sent::Delivered { answer } => db.write(DELIVERED, params![id, i64::from(*answer)]).await,
             Sent::Failed { answer, problem, again: None } => {
                 let told = params![id, answer.map(i64::from), without_nul(problem).as_str()];
-                db.write(&[GIVEN_UP], told).await
+                db.write(GIVEN_UP, told).await
             }
             Sent::Failed { answer, problem, again: Some(wait) } => {
                 let told =
                     params![id, answer.map(i64::from), without_nul(problem).as_str(), crate::micros(*wait)];
-                db.write(&[AGAIN], told).await
+                db.write(AGAIN, told).await
             }
         };
         written.map(drop)
@@ -193,12 +193,12 @@ impl Store {
 
     /// Sends a message, or all messages of a job, once more from the beginning. Answers how many.
     pub async fn replay_deliveries(&self, message_or_job: Uuid) -> Result<usize, Error> {
-        Ok(self.db().write(&[REPLAY], params![message_or_job]).await?.len())
+        Ok(self.db().write(REPLAY, params![message_or_job]).await?.len())
     }
 
     /// Forgets settled messages that are older than this.
     pub(crate) async fn forget_deliveries(&self, age: Duration) -> Result<(), Error> {
-        self.db().write(&[FORGET], params![-crate::micros(age)]).await.map(drop)
+        self.db().write(FORGET, params![-crate::micros(age)]).await.map(drop)
     }
 }
 

@@ -80,7 +80,7 @@ impl Store {
     pub async fn register(&self, id: WorkerId, host: &str, version: &str) -> Result<(), Error> {
         let pid = i64::from(std::process::id());
         let params = params![id, host, pid, version, micros(self.inner.silence_max)];
-        self.db().write(&[REGISTER], params).await?;
+        self.db().write(REGISTER, params).await?;
         self.inner.hints.beat(id);
         Ok(())
     }
@@ -96,7 +96,7 @@ impl Store {
     ) -> Result<bool, Error> {
         let running = i64::try_from(running).unwrap_or(i64::MAX);
         let params = params![id, micros(silence), running, i64::from(draining)];
-        let is_known = !self.db().write(&[BEAT], params).await?.is_empty();
+        let is_known = !self.db().write(BEAT, params).await?.is_empty();
         self.inner.hints.beat(id);
         Ok(is_known)
     }
@@ -104,7 +104,7 @@ impl Store {
     /// Takes leave of a worker that has handed everything back.
     pub async fn leave(&self, id: WorkerId) -> Result<(), Error> {
         self.inner.hints.leave(id);
-        self.db().write(&[LEAVE], params![id]).await.map(drop)
+        self.db().write(LEAVE, params![id]).await.map(drop)
     }
 
     /// Every worker known, oldest first.
@@ -135,7 +135,7 @@ impl Store {
 
     /// Says what there is to see of a worker.
     pub async fn describe(&self, worker: WorkerId, about: &About) -> Result<(), Error> {
-        self.db().write(&[DESCRIBE], params![worker, json!(about)]).await.map(drop)
+        self.db().write(DESCRIBE, params![worker, json!(about)]).await.map(drop)
     }
 
     /// Makes leases longer.
@@ -147,7 +147,7 @@ impl Store {
     ) -> Result<Renewed, Error> {
         let rows = fences(leases);
         self.db()
-            .write(&[RENEW], &[rows, worker.into(), micros(lease).into()])
+            .write(RENEW, &[rows, worker.into(), micros(lease).into()])
             .await
             .and_then(|rows| renewed(&rows))
     }
@@ -175,13 +175,13 @@ impl Store {
             i64::from(progress.steps.max(progress.step)),
         ];
         self.inner.hints.progress(lease.job(), progress.percent);
-        Ok(!self.db().write(&[PROGRESS], params).await?.is_empty())
+        Ok(!self.db().write(PROGRESS, params).await?.is_empty())
     }
 
     /// Says which process makes the attempt. False if the lease is lost.
     pub async fn process(&self, lease: &Lease, pid: u32) -> Result<bool, Error> {
         let params = params![lease.job(), lease.fence(), lease.worker(), i64::from(pid)];
-        Ok(!self.db().write(&[PROCESS], params).await?.is_empty())
+        Ok(!self.db().write(PROCESS, params).await?.is_empty())
     }
 
     /// Gives the jobs of lost workers to others; a job that has taken too many down is set aside.
@@ -205,7 +205,7 @@ impl Store {
                 break;
             }
         }
-        for row in self.db().write(&[FORGET], params![]).await? {
+        for row in self.db().write(FORGET, params![]).await? {
             self.inner.hints.leave(WorkerId(row.uuid("id")?));
         }
         Ok(rescued)

@@ -43,6 +43,23 @@ pub(crate) fn render(dialect: Dialect, sql: &'static str) -> &'static str {
     rendered.entry((dialect, sql.as_ptr() as usize)).or_insert_with(|| rewrite(dialect, sql).leak())
 }
 
+/// The statement with its parameters counted from another number on.
+pub(crate) fn renumbered(sql: &str, offset: usize) -> String {
+    let mut parts = sql.split('$');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push('$');
+        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        match part[..digits].parse::<usize>() {
+            Ok(number) => out.push_str(&(number + offset).to_string()),
+            // The root of a document in JSON.
+            Err(_) => out.push_str(&part[..digits]),
+        }
+        out.push_str(&part[digits..]);
+    }
+    out
+}
+
 fn rewrite(dialect: Dialect, sql: &str) -> String {
     let mut out = String::with_capacity(sql.len() * 2);
     let mut rest = sql;

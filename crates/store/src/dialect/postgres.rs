@@ -183,7 +183,7 @@ SELECT pg_notify('ode_ready', $4) WHERE $4 IS NOT NULL"];
 /// The highest priority that waits is served; among its owners, beginning after the one served last, each gets
 /// an equal share, oldest first. A claim writes `job_live` and the journal and nothing else, and it changes no
 /// indexed column, so a row stays where it is on its page.
-pub(crate) const CLAIM: &[&str] = &["
+pub(crate) const CLAIM: &str = "
 WITH RECURSIVE top AS MATERIALIZED (
     SELECT priority, owner, id FROM job_live WHERE lane = $1::ode_lane AND worker IS NULL ORDER BY lane, priority DESC, owner, id LIMIT 1
 ), ring (owner, wrapped, n) AS (
@@ -222,7 +222,7 @@ WITH RECURSIVE top AS MATERIALIZED (
     INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
     SELECT $7, 'processing', $9, $10, $8, array_agg(id) FROM claimed HAVING count(*) > 0
 )
-SELECT * FROM claimed"];
+SELECT * FROM claimed";
 
 /// How the statements end that end or move jobs: for the jobs `d` that they changed, the steps are told and the files
 /// published. Answers the jobs.

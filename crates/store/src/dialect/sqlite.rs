@@ -2,10 +2,10 @@
 //! batches: a statement has a cost of its own here, a row hardly any.
 
 use super::columns;
+use crate::connections::Connections;
+use crate::db::Db;
 use crate::error::Error;
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ const ROWS_AHEAD: usize = 2_048;
 const READERS_MAX: u32 = 4;
 
 /// Opens the file, making it if need be. Accepting a job is a promise, so commits are synced (`FULL`).
-pub(crate) async fn open(url: &str) -> Result<(SqlitePool, SqlitePool), Error> {
+pub(crate) async fn open(url: &str) -> Result<Db, Error> {
     let options = SqliteConnectOptions::from_str(url)?
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
@@ -81,14 +81,20 @@ pub(crate) async fn open(url: &str) -> Result<(SqlitePool, SqlitePool), Error> {
         .row_buffer_size(ROWS_AHEAD);
     let options = sqlx::ConnectOptions::disable_statement_logging(options);
     // A database in memory belongs to its one connection, which must therefore stay open and serve both ways.
-    let pool = SqlitePoolOptions::new().idle_timeout(None).max_lifetime(None).min_connections(1);
+    let pool = SqlitePoolOptions::new()
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .min_connections(1)
+        // There is no server that could have gone.
+        .test_before_acquire(false);
     let write = pool.clone().max_connections(1).connect_with(options.clone()).await?;
+    let write = Connections::new(write);
     let read = if url.contains(":memory:") {
         write.clone()
     } else {
-        pool.max_connections(READERS_MAX).connect_with(options.read_only(true)).await?
+        Connections::new(pool.max_connections(READERS_MAX).connect_with(options.read_only(true)).await?)
     };
-    Ok((write, read))
+    Ok(Db::Sqlite { write, read })
 }
 
 /// See the statement of the same name in [`super::postgres`].

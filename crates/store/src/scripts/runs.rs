@@ -68,7 +68,7 @@ impl Store {
                 "retry_delay_ms": micros(script.retry_delay) / 1000,
             })
         };
-        self.db().write(&[PUBLISH], &[Param::rows(types.iter().map(row))]).await.map(drop)
+        self.db().write(PUBLISH, &[Param::rows(types.iter().map(row))]).await.map(drop)
     }
 
     /// A transaction under a lease: nobody can take the job over before it ends.

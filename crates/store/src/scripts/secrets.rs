@@ -135,12 +135,12 @@ impl Store {
     /// Shreds the secrets that came of a job. False if somebody else was quicker: then they are not to be shown.
     pub async fn take_result_secret(&self, job: JobId, id: Uuid) -> Result<bool, Error> {
         let params = params![job, SecretPart::Result.as_str(), id];
-        Ok(!self.db().write(&[SHRED_ONE], params).await?.is_empty())
+        Ok(!self.db().write(SHRED_ONE, params).await?.is_empty())
     }
 
     /// Shreds secrets that have been kept long enough; answers how many.
     pub async fn shred_due(&self) -> Result<usize, Error> {
-        Ok(self.db().write(&[SHRED_DUE], params![]).await?.len())
+        Ok(self.db().write(SHRED_DUE, params![]).await?.len())
     }
 
     /// Lets everybody seal to this key from now on, and to no other of its side.
@@ -181,7 +181,7 @@ impl Store {
                 let (job, wrapped) = (row.job("job_id")?, Param::Bytes(turned.wrapped));
                 let params =
                     [job.into(), part.as_str().into(), turned.id.into(), turned.key_id.into(), wrapped];
-                count += self.db().write(&[REWRAP], &params).await?.len();
+                count += self.db().write(REWRAP, &params).await?.len();
             }
         }
     }
