@@ -542,3 +542,55 @@ impl Backend for Sqlite {
         Ok(rows.into_iter().map(Row::Sqlite).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn numbers(db: &Db) -> Vec<i64> {
+        let rows = db.read("SELECT n FROM t ORDER BY n", params![]).await.unwrap();
+        rows.iter().map(|row| row.int("n").unwrap()).collect()
+    }
+
+    fn add(number: i64) -> Script {
+        Script { statements: &["INSERT INTO t VALUES ($1)"], params: vec![number.into()] }
+    }
+
+    #[tokio::test]
+    async fn a_transaction_is_whole_or_nothing_and_leaves_the_way_free() {
+        let db = dialect::sqlite::open("sqlite::memory:").await.unwrap();
+        db.write("CREATE TABLE t (n INTEGER UNIQUE)", params![]).await.unwrap();
+        let mut dropped = db.begin().await.unwrap();
+        dropped.run("INSERT INTO t VALUES (1)", params![]).await.unwrap();
+        drop(dropped);
+        assert!(db.write_all(&[add(2), add(3), add(2)]).await.is_err());
+        assert_eq!(numbers(&db).await, [] as [i64; 0]);
+        db.write_all(&[add(4), add(5)]).await.unwrap();
+        assert_eq!(numbers(&db).await, [4, 5]);
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_goes_away_leaves_no_transaction_open() {
+        let db = dialect::sqlite::open("sqlite::memory:").await.unwrap();
+        db.write("CREATE TABLE t (n INTEGER UNIQUE)", params![]).await.unwrap();
+        for number in 0..50 {
+            let scripts = [add(2 * number), add(2 * number + 1)];
+            let waits = async {
+                for _ in 0..number % 10 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = db.write_all(&scripts) => {}
+                () = waits => {}
+            }
+        }
+        let left = numbers(&db).await;
+        assert!(
+            left.chunks(2).all(|pair| pair[0] % 2 == 0 && pair.get(1) == Some(&(pair[0] + 1))),
+            "{left:?}"
+        );
+        db.write_all(&[add(1000)]).await.unwrap();
+    }
+}

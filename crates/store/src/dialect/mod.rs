@@ -151,6 +151,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn parameters_are_counted_from_where_others_end() {
+        assert_eq!(renumbered("SELECT $1, $12 + $2, x ->> '$.a'", 3), "SELECT $4, $15 + $5, x ->> '$.a'");
+    }
+
+    #[test]
     fn words_are_put_into_each_databases_terms() {
         let sql = "SELECT '{}', {after $2} FROM {rows $1: id uuid, at moment}";
         assert_eq!(
