@@ -21,7 +21,7 @@ use ode_store::{Store, Told};
 use serde::Serialize;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast, watch};
 use utoipa::ToSchema;
@@ -111,6 +111,21 @@ enum Kept {
     Said(Said),
     /// From here on nobody of theirs listened, so that what happened is in the journal only.
     Gap,
+    /// The lines with these numbers were read for them from the journal, once that has been done.
+    Read(Arc<OnceLock<Vec<i64>>>),
+}
+
+impl Kept {
+    /// What it holds, line by line: the number of each, and its text where that is still known.
+    fn lines(&self) -> Vec<(Option<i64>, Option<Bytes>)> {
+        match self {
+            Kept::Said(said) => vec![(said.seq, Some(said.text.clone()))],
+            Kept::Gap => vec![(None, None)],
+            Kept::Read(numbers) => {
+                numbers.get().into_iter().flatten().map(|seq| (Some(*seq), None)).collect()
+            }
+        }
+    }
 }
 
 impl Room {
@@ -124,19 +139,16 @@ impl Room {
     /// What somebody missed who heard everything up to the line `last`.
     fn missed(&self, owner: Owner, last: i64) -> Missed {
         let theirs = self.recent.iter().filter(|(to, _)| *to == owner);
-        let theirs: Vec<Option<&Said>> = theirs
-            .map(|(_, kept)| match kept {
-                Kept::Said(said) => Some(said),
-                Kept::Gap => None,
-            })
-            .collect();
-        let is_last = |said: &Option<&Said>| said.is_some_and(|said| said.seq == Some(last));
-        let until = theirs.iter().rposition(is_last).map_or(0, |at| at + 1);
+        let theirs: Vec<_> = theirs.flat_map(|(_, kept)| kept.lines()).collect();
+        // One that was read from the journal may have been said a moment later, too: the first time counts.
+        let until = theirs.iter().position(|(seq, _)| *seq == Some(last)).map_or(0, |at| at + 1);
         let (heard, since) = theirs.split_at(until);
-        let lines = since.iter().map(|said| said.map(|said| said.text.clone()));
+        let heard: HashSet<i64> = heard.iter().filter_map(|(seq, _)| *seq).collect();
+        let is_new = |seq: &Option<i64>| seq.is_none_or(|seq| !heard.contains(&seq));
+        let lines = since.iter().filter(|(seq, _)| is_new(seq)).map(|(_, text)| text.clone());
         match lines.collect() {
             Some(lines) if until > 0 => Missed::Lines(lines),
-            _ => Missed::Unknown { heard: heard.iter().filter_map(|said| (*said)?.seq).collect() },
+            _ => Missed::Unknown { heard, read: Arc::default() },
         }
     }
 }
@@ -153,8 +165,8 @@ impl Default for Hub {
 enum Missed {
     /// This.
     Lines(Vec<Bytes>),
-    /// Only the journal knows, in which they heard these already.
-    Unknown { heard: HashSet<i64> },
+    /// Only the journal knows, in which they heard these already. What is read there is told for the next time.
+    Unknown { heard: HashSet<i64>, read: Arc<OnceLock<Vec<i64>>> },
 }
 
 /// What somebody who begins to listen gets: what was said since the line they name, and what is said next.
@@ -191,6 +203,9 @@ impl Hub {
                 Missed::Lines(Vec::new())
             }
         };
+        if let Missed::Unknown { read, .. } = &missed {
+            room.keep(owner, Kept::Read(read.clone()));
+        }
         self.awake.notify_one();
         Ok(Seat { missed, receiver })
     }
@@ -418,7 +433,11 @@ pub(crate) async fn stream(
     };
     match seat.missed {
         Missed::Lines(missed) => listening.first.extend(missed.into_iter().filter(|line| !line.is_empty())),
-        Missed::Unknown { heard } => listening.catch_up(&app, caller.owner, begins, &heard).await?,
+        Missed::Unknown { heard, read } => {
+            let numbers = listening.catch_up(&app, caller.owner, begins, &heard).await?;
+            // It is set here and nowhere else.
+            let _ = read.set(numbers);
+        }
     }
     let body = Body::from_stream(lines(listening));
     let head = [
@@ -446,22 +465,24 @@ fn lines(listening: Listening) -> impl futures_util::Stream<Item = Result<Bytes,
 }
 
 impl Listening {
-    /// Reads from the journal what somebody missed since a line, besides what they `heard` before it.
+    /// Reads from the journal what somebody missed since a line, besides what they `heard` before it; answers which
+    /// lines that were.
     async fn catch_up(
         &mut self,
         app: &App,
         owner: Owner,
         last: i64,
         heard: &HashSet<i64>,
-    ) -> Result<(), Problem> {
+    ) -> Result<Vec<i64>, Problem> {
         // What was committed late may have a lower number than the line that arrived.
         let now = Timestamp::now();
         let from = last.saturating_sub(app.store.seq_at(now) - app.store.seq_at(now - LAG));
         let mut numbers = app.store.told_numbers(from, RECENT_MAX).await?;
         if numbers.len() == RECENT_MAX {
             self.first.push_back(Bytes::from_static(RESYNC.as_bytes()));
-            return Ok(());
+            return Ok(Vec::new());
         }
+        let mut read = Vec::new();
         numbers.retain(|seq| !heard.contains(seq));
         for part in numbers.chunks(ENTRIES_MAX) {
             let told = app.store.told(part).await?;
@@ -471,12 +492,15 @@ impl Listening {
             let ids = jobs.iter().map(|job| job.record.id);
             let shown: HashMap<JobId, JobView> = ids.zip(views(app, &jobs).await?).collect();
             for entry in &told {
-                let lines = entry.jobs.iter().filter_map(|id| line(entry, shown.get(id)?));
-                self.first.extend(lines);
+                let before = self.first.len();
+                self.first.extend(entry.jobs.iter().filter_map(|id| line(entry, shown.get(id)?)));
+                if self.first.len() > before {
+                    read.push(entry.seq);
+                }
                 self.repeated.insert(entry.seq);
             }
         }
-        Ok(())
+        Ok(read)
     }
 
     async fn next(&mut self) -> Option<Bytes> {
@@ -522,7 +546,10 @@ mod tests {
     fn missed(hub: &Hub, last: i64) -> Result<Vec<Bytes>, Vec<i64>> {
         match hub.listen(OWNER, Some(last), last).unwrap().missed {
             Missed::Lines(lines) => Ok(lines),
-            Missed::Unknown { heard } => Err(BTreeSet::from_iter(heard).into_iter().collect()),
+            Missed::Unknown { heard, read } => {
+                read.set(vec![20, 21]).unwrap();
+                Err(BTreeSet::from_iter(heard).into_iter().collect())
+            }
         }
     }
 
@@ -543,6 +570,20 @@ mod tests {
         assert_eq!(hub.pace(), None, "nobody listens");
         assert_eq!(missed(&hub, 12), Err(vec![10, 11, 12]));
         assert_eq!(missed(&hub, 11), Err(vec![10, 11]), "12 may have been lost on its way");
+        assert_eq!(missed(&hub, 20), Err(vec![10, 11, 12, 20]), "what was read for them was heard");
+        assert_eq!(missed(&hub, 21), Ok(vec![]), "nothing was said since");
+    }
+
+    #[test]
+    fn what_was_read_and_then_said_is_heard_once_and_nothing_between_is_lost() {
+        let hub = Hub::default();
+        left(&hub);
+        assert_eq!(hub.pace(), None, "nobody listens");
+        assert_eq!(missed(&hub, 12), Err(vec![10, 11, 12]));
+        for seq in [30, 21] {
+            hub.send(OWNER, Said { seq: Some(seq), text: seq.to_string().into() });
+        }
+        assert_eq!(missed(&hub, 21), Ok(vec!["30".into()]));
     }
 
     #[test]
