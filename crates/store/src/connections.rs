@@ -134,7 +134,7 @@ impl<D: Backend> Drop for Waiting<'_, D> {
     }
 }
 
-/// A connection in use. Dropped, it goes back to the pool, which finds out what state it is in.
+/// A connection in use. Dropped, it goes back to the pool, which closes it if it is broken.
 #[derive(Debug)]
 pub(crate) struct Connection<D: Backend> {
     connection: Option<PoolConnection<D>>,
@@ -206,7 +206,7 @@ impl<D: Backend> Drop for Transaction<D> {
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         tokio::spawn(async move {
-            // What cannot be rolled back is in a state that the pool looks into.
+            // It fails where no transaction is open any more, or the connection is broken: the pool knows which.
             if D::run(&mut connection, "ROLLBACK").await.is_ok() {
                 connection.keep();
             }

@@ -84,7 +84,6 @@ pub(crate) async fn open(url: &str) -> Result<Db, Error> {
     let pool = SqlitePoolOptions::new()
         .idle_timeout(None)
         .max_lifetime(None)
-        .min_connections(1)
         // There is no server that could have gone.
         .test_before_acquire(false);
     let write = pool.clone().max_connections(1).connect_with(options.clone()).await?;
