@@ -453,7 +453,7 @@ async fn ten_who_order_at_once_stay_within_the_limit(database: Database) {
 async fn a_raised_cost_is_within_what_the_other_orders_leave(mut database: Database) {
     let store = &database.store;
     let organisation = Uuid::new_v4();
-    store.set_spend_cap(organisation, "USD", Money(100_00), Money(150_00)).await.unwrap();
+    store.set_spend_cap(organisation, "USD", Money(10_000), Money(15_000)).await.unwrap();
     let old = exported(store).await;
     store.ask_order(old, organisation, &order_ask()).await.unwrap();
     let age = match database.sql {
@@ -468,7 +468,7 @@ async fn a_raised_cost_is_within_what_the_other_orders_leave(mut database: Datab
     let refused = store.raise_cost(old, Money(50_01)).await.unwrap_err();
     assert_eq!(code(&refused), ErrorCode::SpendCap, "{refused}");
     store.raise_cost(old, Money(50_00)).await.unwrap();
-    store.raise_cost(young, Money(100_00)).await.unwrap();
+    store.raise_cost(young, Money(10_000)).await.unwrap();
 }
 
 async fn turns_are_shared_by_all_processes(database: Database) {
