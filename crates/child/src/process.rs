@@ -16,6 +16,8 @@ pub(crate) struct Process {
     pub(crate) started: u64,
     /// It has ended and waits to be reaped.
     pub(crate) is_zombie: bool,
+    /// It is a thread of the kernel itself.
+    pub(crate) is_kernels: bool,
     /// Processor time, its own and that of the children it has reaped.
     pub(crate) cpu: Duration,
 }
@@ -34,6 +36,9 @@ pub(crate) enum Belongs {
 /// What the kernel counts processor time in for user space, on every platform that we build for.
 #[cfg(target_os = "linux")]
 const TICK: Duration = Duration::from_millis(10);
+/// `PF_KTHREAD` among the flags of a process.
+#[cfg(target_os = "linux")]
+const KERNEL_THREAD: u64 = 0x0020_0000;
 
 impl Process {
     /// Looks at one process.
@@ -110,6 +115,7 @@ fn parse(pid: i32, line: &[u8]) -> Option<Process> {
         parent: fields.get(1)?.parse().ok()?,
         started: number(22)?,
         is_zombie: matches!(*fields.first()?, "Z" | "X"),
+        is_kernels: number(9)? & KERNEL_THREAD != 0,
         cpu: TICK * u32::try_from(ticks).unwrap_or(u32::MAX),
     })
 }
@@ -136,8 +142,18 @@ mod tests {
     #[test]
     fn a_name_with_parentheses_and_spaces_does_not_confuse() {
         let line = b"42 (a) b) (c) Z 7 42 42 0 -1 4194304 1 2 3 4 5 6 70 80 20 0 1 0 12345 0 0";
-        let expected = Process { pid: 42, parent: 7, started: 12345, is_zombie: true, cpu: TICK * 161 };
+        let (is_zombie, is_kernels) = (true, false);
+        let expected = Process { pid: 42, parent: 7, started: 12345, is_zombie, is_kernels, cpu: TICK * 161 };
         assert_eq!(parse(42, line), Some(expected));
+    }
+
+    #[test]
+    fn a_thread_of_the_kernel_is_known_by_its_flags_whatever_its_number() {
+        for (pid, flags, is_kernels) in [(2, 2_129_984, true), (2, 4_194_560, false), (77, 69_238_880, true)]
+        {
+            let line = format!("{pid} (a) S 0 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0");
+            assert_eq!(parse(pid, line.as_bytes()).unwrap().is_kernels, is_kernels, "{line}");
+        }
     }
 
     #[test]
@@ -151,7 +167,7 @@ mod tests {
     fn this_process_is_seen_with_its_parent() {
         let own = Process::look(std::process::id().cast_signed()).unwrap();
         let parent = rustix::process::getppid().unwrap().as_raw_pid();
-        assert!(own.parent == parent && !own.is_zombie && own.resident_bytes() > 0);
+        assert!(own.parent == parent && !own.is_zombie && !own.is_kernels && own.resident_bytes() > 0);
         assert!(Process::all().iter().any(|seen| seen.pid == own.pid && seen.started == own.started));
         assert_eq!(own.belongs("nothing"), Belongs::No);
     }

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 const END_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at the processes.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
-/// The parent of the kernel's own processes.
-const KERNEL: i32 = 2;
 /// A process may be born while the others are being listed, so emptiness has to be seen more than once.
 const EMPTY_LOOKS: u32 = 2;
-/// A process that becomes another program shows no environment for an instant. One that still shows none after so many
-/// looks has none, and is of no run.
+/// A run whose processes become others again and again is looked for this often.
 const UNCLEAR_LOOKS: u32 = 10;
+/// A process that becomes another program shows no environment for an instant, on a busy machine for a good while. One
+/// that still shows none after so many looks has none, and is of no run.
+const CLEARING_LOOKS: u32 = 100;
 
 /// Names a run, so that its processes can be found and ended after a crash of their supervisor. To be stored by
 /// the caller before the payload is sent.
@@ -78,7 +78,7 @@ impl Record {
 
     /// Whether one of these shows whose it is within a moment.
     fn is_cleared_up(&self, unclear: &[Process]) -> bool {
-        (0..UNCLEAR_LOOKS).any(|_| {
+        (0..CLEARING_LOOKS).any(|_| {
             std::thread::sleep(LOOK_INTERVAL);
             unclear.iter().any(|process| process.belongs(&self.run) != Belongs::Unclear)
         })
@@ -86,7 +86,7 @@ impl Record {
 
     /// Whether a process can be of this run at all: one that is older cannot, nor can the kernel's own.
     fn may_be_of(&self, process: &Process) -> bool {
-        process.started >= self.started && process.parent != KERNEL && process.pid != KERNEL
+        process.started >= self.started && !process.is_kernels
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     fn process(pid: i32, parent: i32, is_zombie: bool) -> Process {
-        Process { pid, parent, started: 1, is_zombie, cpu: Duration::ZERO }
+        Process { pid, parent, started: 1, is_zombie, is_kernels: false, cpu: Duration::ZERO }
     }
 
     #[test]

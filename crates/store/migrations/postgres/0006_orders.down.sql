@@ -22,8 +22,9 @@ DO $$ BEGIN
     END IF;
 END $$;
 DROP TRIGGER job_live_ordered ON job_live;
-DROP TRIGGER job_live_stays_ordered ON job_live;
+DROP TRIGGER IF EXISTS job_live_stays_ordered ON job_live;
 DROP TRIGGER job_past_fulfilled ON job_past;
 DROP TRIGGER job_past_forget_recipient ON job_past;
 DROP TABLE print_order_steps, print_orders, spend_caps, provider_events, provider_turns;
-DROP FUNCTION ode_is_ordered(), ode_stays_ordered(), ode_order_goes_forward(), ode_forget_recipient();
+DROP FUNCTION ode_is_ordered(), ode_order_goes_forward(), ode_forget_recipient();
+DROP FUNCTION IF EXISTS ode_stays_ordered();

@@ -16,7 +16,7 @@ LEFT JOIN map_print p ON p.job_id = j.id
 LEFT JOIN job_artifact e ON e.job_id = j.id AND e.role = 'export'
 WHERE j.pipeline = 'print';
 DROP TRIGGER job_live_ordered;
-DROP TRIGGER job_live_stays_ordered;
+DROP TRIGGER IF EXISTS job_live_stays_ordered;
 DROP TRIGGER job_live_born_ordered;
 DROP TRIGGER job_past_fulfilled;
 DROP TRIGGER job_past_turned_fulfilled;

@@ -169,7 +169,23 @@ impl ScriptFacts {
         let told = |name: &str| meta[name].as_str().map(str::to_owned);
         match row.name("state")? {
             State::Cancelled => self.reason = told("message"),
-            _ => self.code = told(SCRIPT_CODE),
+            State::Failed => self.code = told(SCRIPT_CODE),
+            State::Uploaded
+            | State::Queued
+            | State::Processing
+            | State::Complete
+            | State::Pending
+            | State::Completed
+            | State::PendingExport
+            | State::Exporting
+            | State::ExportFailed
+            | State::ExportComplete
+            | State::Ordering
+            | State::OrderFailed
+            | State::Ordered
+            | State::Fulfilled
+            | State::InProgress
+            | State::TimedOut => {}
         }
         Ok(())
     }

@@ -25,12 +25,12 @@ impl Sequence {
         let named = |job: &BatchRequest| -> Vec<Option<usize>> {
             job.request.depends_on.iter().map(|name| names.get(name).copied()).collect()
         };
-        let needs: Vec<_> = requests.iter().map(named).collect();
+        let needs = Needs::new(requests.iter().map(named).collect(), in_order);
         let called = |place: usize| match &requests[place].name {
             Some(name) => format!("{name:?}"),
             None => format!("jobs[{place}]"),
         };
-        match backward(&needs, in_order) {
+        match needs.backward() {
             Some(wrong) => Err(wrong.problem(called)),
             None => Ok(Sequence { names }),
         }
@@ -69,39 +69,49 @@ impl Backward {
     }
 }
 
-/// The first need of a job that is not an earlier one. `needs` are the places of what each job names; those outside of the
-/// batch have none.
-fn backward(needs: &[Vec<Option<usize>>], in_order: bool) -> Option<Backward> {
-    for (job, needed) in needs.iter().enumerate() {
-        let later =
-            needed.iter().enumerate().find_map(|(need, at)| Some((need, at.filter(|at| *at >= job)?)));
-        if let Some((need, needed)) = later {
-            let back = way(needs, in_order, needed, job, &mut HashSet::new());
-            let circle = back.map(|back| [vec![job], back].concat());
-            return Some(Backward { job, need, needed, circle });
-        }
-    }
-    None
+/// What the jobs of a batch need, by their places.
+struct Needs {
+    /// What each job names; those outside of the batch have no place.
+    named: Vec<Vec<Option<usize>>>,
+    /// What must end before each job, named or not.
+    before: Vec<Vec<usize>>,
 }
 
-/// The way from one job over what it needs to another.
-fn way(
-    needs: &[Vec<Option<usize>>],
-    in_order: bool,
-    from: usize,
-    to: usize,
-    seen: &mut HashSet<usize>,
-) -> Option<Vec<usize>> {
-    if from == to {
-        return Some(vec![to]);
+impl Needs {
+    /// Those that are named and, with `in_order`, of each job the one before it.
+    fn new(named: Vec<Vec<Option<usize>>>, in_order: bool) -> Self {
+        let before = |(job, needed): (usize, &Vec<Option<usize>>)| {
+            needed.iter().flatten().copied().chain(job.checked_sub(1).filter(|_| in_order)).collect()
+        };
+        let before = named.iter().enumerate().map(before).collect();
+        Needs { named, before }
     }
-    if !seen.insert(from) {
-        return None;
+
+    /// The first need of a job that is not an earlier one.
+    fn backward(&self) -> Option<Backward> {
+        for (job, needed) in self.named.iter().enumerate() {
+            let later =
+                needed.iter().enumerate().find_map(|(need, at)| Some((need, at.filter(|at| *at >= job)?)));
+            if let Some((need, needed)) = later {
+                let back = self.way(needed, job, &mut HashSet::new());
+                let circle = back.map(|back| [vec![job], back].concat());
+                return Some(Backward { job, need, needed, circle });
+            }
+        }
+        None
     }
-    let before = from.checked_sub(1).filter(|_| in_order);
-    let next: Vec<usize> = needs[from].iter().flatten().copied().chain(before).collect();
-    let rest = next.into_iter().find_map(|next| way(needs, in_order, next, to, seen))?;
-    Some([vec![from], rest].concat())
+
+    /// The way from one job over what it needs to another.
+    fn way(&self, from: usize, to: usize, seen: &mut HashSet<usize>) -> Option<Vec<usize>> {
+        if from == to {
+            return Some(vec![to]);
+        }
+        if !seen.insert(from) {
+            return None;
+        }
+        let rest = self.before[from].iter().find_map(|next| self.way(*next, to, seen))?;
+        Some([vec![from], rest].concat())
+    }
 }
 
 #[cfg(test)]
@@ -111,8 +121,8 @@ mod tests {
     #[test]
     fn a_job_needs_earlier_ones_and_a_circle_is_told_as_one() {
         let check = |needs: &[&[usize]], in_order, expected: Option<(usize, Option<&[usize]>)>| {
-            let needs: Vec<Vec<_>> = needs.iter().map(|of| of.iter().copied().map(Some).collect()).collect();
-            let found = backward(&needs, in_order).map(|wrong| (wrong.job, wrong.circle));
+            let named = needs.iter().map(|of| of.iter().copied().map(Some).collect()).collect();
+            let found = Needs::new(named, in_order).backward().map(|wrong| (wrong.job, wrong.circle));
             assert_eq!(
                 found,
                 expected.map(|(job, circle)| (job, circle.map(<[usize]>::to_vec))),

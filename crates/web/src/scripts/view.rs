@@ -2,9 +2,9 @@
 
 use super::address;
 use super::request::restaurant;
-use crate::view::{moment, moments};
+use crate::view::{ErrorView, error, moment, moments};
 use jiff::Timestamp;
-use ode_job::script::ScriptStep;
+use ode_job::script::{ScriptStep, StepState};
 use ode_job::{JobId, JobRecord, Phase, State};
 use ode_store::ScriptFacts;
 use serde::Serialize;
@@ -136,8 +136,7 @@ pub(crate) struct ScriptError {
 
 impl ScriptError {
     fn of(job: &JobRecord, facts: &ScriptFacts) -> Option<Self> {
-        use ode_job::script::StepState;
-        let crate::view::ErrorView { code, message } = crate::view::error(job)?;
+        let ErrorView { code, message } = error(job)?;
         let is_under_way = |step: &&ScriptStep| matches!(step.state, StepState::Failed | StepState::Started);
         // What other failures have as their detail is the operator's.
         let stack = job.error_detail.clone().filter(|detail| facts.code.is_some() && !detail.is_empty());
@@ -161,7 +160,7 @@ pub(crate) struct StepView {
     title: String,
     /// `waiting`, `started`, `done`, `skipped` or `failed`.
     #[schema(value_type = String, example = "done")]
-    state: ode_job::script::StepState,
+    state: StepState,
 }
 
 /// Addresses that belong to a script.

@@ -183,7 +183,8 @@ impl Placing<'_> {
         Ok(area)
     }
 
-    /// What the catalogue answers. Nothing was sent for the order yet, so whatever is not told is asked again later.
+    /// What the catalogue answers. Nothing was sent for the order yet, so what is neither told nor refused is asked again
+    /// later.
     async fn told<T>(&self, outcome: Outcome<T>) -> Result<T, Failure> {
         self.handler.provider.learn(&outcome);
         match outcome {
@@ -196,7 +197,7 @@ impl Placing<'_> {
                 );
                 Err(self.call_for_help(Attention::Refused, ErrorCode::OrderRefused, message).await?)
             }
-            Outcome::Refused(refusal) => Err(self.away(None, &refusal.to_string())),
+            Outcome::Refused(refusal) => Err(self.refused(&refusal).await?),
             Outcome::NotExecuted { after, why } => Err(self.away(after, &why)),
             Outcome::Unknown { why } => Err(self.away(None, &why)),
         }
@@ -368,7 +369,7 @@ impl Placing<'_> {
 
     async fn refused(&self, refusal: &Refusal) -> Result<Failure, Failure> {
         if refusal.is_unauthorised() {
-            return Ok(self.away(None, "the provider does not know our token"));
+            return Ok(self.away(None, &format!("the provider refuses our token: {refusal}")));
         }
         let message = format!("The provider refuses the order: {}", refusal.message);
         let failure = self.call_for_help(Attention::Refused, ErrorCode::OrderRefused, message).await?;

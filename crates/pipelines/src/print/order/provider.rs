@@ -133,7 +133,8 @@ impl Provider {
             let since = refused.map_or(now, |(since, _)| since);
             if refused.is_none() {
                 tracing::error!(
-                    "Printful refuses our token: orders wait. Set a valid one in ODE_PRINTFUL_TOKEN and restart."
+                    "Printful refuses our token: orders wait. Set one in ODE_PRINTFUL_TOKEN that is valid and may see and \
+                     manage orders and read the catalogue, and restart."
                 );
             }
             *refused = Some((since, now + self.pace.refused_pause));
