@@ -95,7 +95,10 @@ impl Bucket {
             published.may_replace(&found)?;
             if found.files == published.files {
                 // An attempt before this one came as far, and could not say so.
-                return self.seal(&manifest, published, PutMode::Update(version)).await;
+                return match self.sign(&manifest, published, PutMode::Update(version)).await? {
+                    None => Ok(()),
+                    Some(_) => Err(unreached("another attempt was quicker")),
+                };
             }
             self.withdraw(address, found.attempt()).await?;
         }
@@ -124,18 +127,37 @@ impl Bucket {
         self.show(address, attempt, others).await?;
         self.show(address, attempt, page).await?;
         crate::crash::point("before-manifest");
-        self.seal(&path(address, Some(MANIFEST))?, published, PutMode::Create).await
+        self.seal(&path(address, Some(MANIFEST))?, published).await
     }
 
-    /// The step that makes a result of what lies there.
-    async fn seal(&self, manifest: &Path, published: &Published, mode: PutMode) -> Result<(), Failure> {
+    /// The step that makes a result of what was copied. An earlier attempt that stood still may wake up and sign for files
+    /// that are no longer its own: that is written over.
+    async fn seal(&self, manifest: &Path, published: &Published) -> Result<(), Failure> {
+        let mut mode = PutMode::Create;
+        for _ in 0..TRIES_MAX {
+            match self.sign(manifest, published, mode).await? {
+                None => return Ok(()),
+                Some(version) => mode = PutMode::Update(version),
+            }
+        }
+        Err(unreached("the manifest changed again and again"))
+    }
+
+    /// Writes the manifest. If an earlier attempt was quicker, nothing is written, and what names the version of its is told.
+    async fn sign(
+        &self,
+        manifest: &Path,
+        published: &Published,
+        mode: PutMode,
+    ) -> Result<Option<UpdateVersion>, Failure> {
         let options = PutOptions { mode, ..of_type("application/json") };
         match self.store.put_opts(manifest, published.to_json().into(), options).await {
-            Ok(_) => Ok(()),
-            // Somebody was quicker. If it was ourselves, by a request whose answer was lost, all is well.
+            Ok(_) => Ok(None),
             Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
                 match self.there(manifest).await? {
-                    Some((found, _)) => published.may_replace(&found),
+                    // By a request of ours whose answer was lost.
+                    Some((found, _)) if found == *published => Ok(None),
+                    Some((found, version)) => published.may_replace(&found).map(|()| Some(version)),
                     None => Err(unreached("the manifest came and went")),
                 }
             }

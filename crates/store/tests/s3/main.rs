@@ -265,6 +265,26 @@ async fn an_attempt_that_was_replaced_copies_nothing_more() {
     assert_whole(&bucket, "out", 3);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_was_replaced_and_signs_all_the_same_is_written_over() {
+    let Some(bucket) = Bucket::new() else { return };
+    let (places, address) = (bucket.places(), bucket.address("out"));
+    // The later attempt has copied its files, and is about to sign for them.
+    bucket.proxy.set_after(until_copied(8) + 8, Mood::Held, usize::MAX);
+    let later = tokio::spawn({
+        let (places, address) = (places.clone(), address.clone());
+        async move { places.publish(to(&address, JOB, 3), &files(8)).await }
+    });
+    bucket.proxy.wait_for_held();
+    assert_eq!((bucket.count("out"), bucket.published("out")), (8, None));
+    let early = Published { job_id: JOB, fence: 2, files: Vec::new() };
+    std::fs::write(bucket.directory.join("out").join(MANIFEST), serde_json::to_vec(&early).unwrap()).unwrap();
+    bucket.proxy.release();
+    later.await.unwrap().unwrap();
+    assert_whole(&bucket, "out", 3);
+    assert_eq!(bucket.published("out").unwrap().files.len(), 8);
+}
+
 fn changed(mut files: Vec<File>) -> Vec<File> {
     files.iter_mut().for_each(|file| file.content.reverse());
     files
