@@ -8,11 +8,11 @@ use ode_job::WorkerId;
 use std::time::Duration;
 
 const KNOWN: &str = "INSERT INTO chore (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
-const TAKE: &str = "UPDATE chore SET holder = $2, until = {after $3}
+const TAKE: &str = "UPDATE chore SET holder = $2, taken_at = {now}, until = {after $3}
     WHERE name = $1 AND (until IS NULL OR until < {now} OR holder = $2)
         AND (done_at IS NULL OR done_at <= {after $4}) RETURNING name";
 const KEEP: &str = "UPDATE chore SET until = {after $3} WHERE name = $1 AND holder = $2 RETURNING name";
-const DONE: &str = "UPDATE chore SET holder = NULL, until = NULL, done_at = {now}
+const DONE: &str = "UPDATE chore SET holder = NULL, until = NULL, done_at = taken_at
     WHERE name = $1 AND holder = $2 RETURNING name";
 const LEAVE: &str =
     "UPDATE chore SET holder = NULL, until = NULL WHERE name = $1 AND holder = $2 RETURNING name";
@@ -44,7 +44,7 @@ impl Store {
         Ok(!self.db().write(LEAVE, params![name, who]).await?.is_empty())
     }
 
-    /// Says that it is done.
+    /// Says that it is done, as of when it was taken.
     pub async fn end_chore(&self, name: &str, who: WorkerId) -> Result<bool, Error> {
         Ok(!self.db().write(DONE, params![name, who]).await?.is_empty())
     }

@@ -17,7 +17,7 @@ use ode_job::{FailureKind, JobId};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// The chore of looking. Its date says from when on jobs have not been looked at.
+/// The chore of looking. Its date says from when on jobs may not have been looked at.
 pub const LEFTOVERS: &str = "leftovers";
 /// Jobs that failed shortly before the last look may have been committed after it.
 const COMMIT_LAG: Duration = Duration::from_secs(60);
