@@ -13,7 +13,7 @@ use crate::db::{Row, params};
 use crate::error::Error;
 use crate::places::{Destination, Places};
 use jiff::Timestamp;
-use ode_job::{FailureKind, JobId};
+use ode_job::{FailureKind, JobId, WorkerId};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -56,8 +56,12 @@ impl Store {
     }
 
     /// Takes away what jobs that failed since [`LEFTOVERS`] was last done left at places of callers. Only who holds that
-    /// chore may.
-    pub async fn withdraw_failed(&self, places: &Places) -> Result<Withdrawn, Error> {
+    /// chore may. Nothing is told if it was lost on the way.
+    pub async fn withdraw_failed(&self, places: &Places, who: WorkerId) -> Result<Option<Withdrawn>, Error> {
+        self.at_chore(LEFTOVERS, who, self.withdraw_each(places)).await
+    }
+
+    async fn withdraw_each(&self, places: &Places) -> Result<Withdrawn, Error> {
         let rows = self.db().read(DONE_AT, params![LEFTOVERS]).await?;
         let done_at = rows.first().map(|row| row.moment("done_at")).transpose()?;
         let since = done_at.and_then(|at| at.checked_sub(COMMIT_LAG).ok()).unwrap_or(Timestamp::UNIX_EPOCH);
