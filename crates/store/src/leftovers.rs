@@ -3,9 +3,10 @@
 //!
 //! A job that failed may be tried again by hand at any moment, and the new attempt may publish while what the last one left is
 //! being taken away. A storage cannot delete a file only if it is still the one that was looked at, so the two are kept
-//! apart here: only who holds the chore [`LEFTOVERS`] takes anything away, and reads which jobs failed once it holds it; an
-//! attempt that is not the first publishes only when it has seen that nobody holds it ([`Store::leftovers_gone`]). Whoever
-//! takes the chore after that finds the job running, and leaves it alone.
+//! apart here: only who holds the chore [`LEFTOVERS`] takes away what failed jobs left, and reads which jobs failed once it
+//! holds it; an attempt that is not the first publishes only when it has seen that nobody holds it
+//! ([`Store::leftovers_gone`]). Whoever takes the chore after that finds the job running, and leaves it alone. Apart from
+//! that, a result goes with its job when that is deleted, which is refused until the job has ended.
 
 use crate::Store;
 use crate::claim::owner;
