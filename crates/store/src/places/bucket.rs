@@ -90,19 +90,21 @@ impl Bucket {
         published: &Published,
         files: &[File],
     ) -> Result<(), Failure> {
-        let manifest = path(address, Some(MANIFEST))?;
+        let (manifest, attempt) = (path(address, Some(MANIFEST))?, published.attempt());
         if let Some((found, version)) = self.there(&manifest).await? {
             published.may_replace(&found)?;
             if found.files == published.files {
                 // An attempt before this one came as far, and could not say so.
-                return match self.sign(&manifest, published, PutMode::Update(version)).await? {
-                    None => Ok(()),
-                    Some(_) => Err(unreached("another attempt was quicker")),
-                };
+                if self.sign(&manifest, published, PutMode::Update(version)).await?.is_some() {
+                    return Err(unreached("another attempt was quicker"));
+                }
+                // As below.
+                let _ = self.unstage(attempt).await;
+                let _ = self.release(address, attempt.job).await;
+                return Ok(());
             }
             self.withdraw(address, found.attempt()).await?;
         }
-        let attempt = published.attempt();
         let hold = self.hold(address, attempt.job).await?;
         let made = self.appear(address, published, files).await;
         // What stays of it is found by whoever takes away what attempts leave.
