@@ -3,35 +3,69 @@
 
 use crate::db::params;
 use crate::error::Error;
+use crate::leftovers::LEFTOVERS;
 use crate::{Store, micros};
 use ode_job::WorkerId;
 use std::time::Duration;
 
 const KNOWN: &str = "INSERT INTO chore (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
-const TAKE: &str = "UPDATE chore SET holder = $2, until = {after $3}
+const TAKE: &str = "UPDATE chore SET holder = $2, taken_at = {now}, until = {after $3}
     WHERE name = $1 AND (until IS NULL OR until < {now} OR holder = $2)
         AND (done_at IS NULL OR done_at <= {after $4}) RETURNING name";
-const KEEP: &str = "UPDATE chore SET until = {after $3} WHERE name = $1 AND holder = $2 RETURNING name";
-const DONE: &str = "UPDATE chore SET holder = NULL, until = NULL, done_at = {now}
+const KEEP: &str = "UPDATE chore SET until = {after $3}
+    WHERE name = $1 AND holder = $2 AND until >= {now} RETURNING name";
+const DONE: &str = "UPDATE chore SET holder = NULL, until = NULL, done_at = taken_at
     WHERE name = $1 AND holder = $2 RETURNING name";
 const LEAVE: &str =
     "UPDATE chore SET holder = NULL, until = NULL WHERE name = $1 AND holder = $2 RETURNING name";
 const HELD: &str = "SELECT name FROM chore WHERE name = $1 AND until >= {now}";
 
-/// How long one process is believed to be at it without saying so again.
-const HELD_FOR: Duration = Duration::from_secs(300);
+/// How long one process is believed to be at a chore without saying so again: shorter for what others wait for.
+fn held_for(name: &str) -> Duration {
+    Duration::from_secs(if name == LEFTOVERS { 60 } else { 300 })
+}
+/// How often it says so in that time.
+const KEPT_OFTEN: u32 = 4;
 
 impl Store {
     /// Takes a chore that was not done for `every`. False if it was, or if another process is at it.
     pub async fn take_chore(&self, name: &str, who: WorkerId, every: Duration) -> Result<bool, Error> {
         self.db().write(KNOWN, params![name]).await?;
-        let params = params![name, who, micros(HELD_FOR), -micros(every)];
+        let params = params![name, who, micros(held_for(name)), -micros(every)];
         Ok(!self.db().write(TAKE, params).await?.is_empty())
     }
 
-    /// Says that it is still at it. False if it is another's by now.
+    /// Works at a chore that was taken for as long as it is ours, keeping others from it meanwhile. Nothing if it was lost on
+    /// the way; if the work fails, it is left to whoever comes next.
+    pub async fn at_chore<T>(
+        &self,
+        name: &str,
+        who: WorkerId,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<Option<T>, Error> {
+        let lost = async {
+            loop {
+                tokio::time::sleep(held_for(name) / KEPT_OFTEN).await;
+                if !self.keep_chore(name, who).await? {
+                    tracing::warn!("{name} was given up: this process had not been heard of for too long");
+                    return Ok(None);
+                }
+            }
+        };
+        let done = tokio::select! {
+            done = work => done.map(Some),
+            lost = lost => lost,
+        };
+        if done.is_err() {
+            // Where that fails as well, it is free in a while.
+            let _ = self.leave_chore(name, who).await;
+        }
+        done
+    }
+
+    /// Says that it is still at it. False if it is another's by now, or may be.
     pub async fn keep_chore(&self, name: &str, who: WorkerId) -> Result<bool, Error> {
-        Ok(!self.db().write(KEEP, params![name, who, micros(HELD_FOR)]).await?.is_empty())
+        Ok(!self.db().write(KEEP, params![name, who, micros(held_for(name))]).await?.is_empty())
     }
 
     /// Whether somebody is at it.
@@ -44,7 +78,7 @@ impl Store {
         Ok(!self.db().write(LEAVE, params![name, who]).await?.is_empty())
     }
 
-    /// Says that it is done.
+    /// Says that it is done, as of when it was taken.
     pub async fn end_chore(&self, name: &str, who: WorkerId) -> Result<bool, Error> {
         Ok(!self.db().write(DONE, params![name, who]).await?.is_empty())
     }

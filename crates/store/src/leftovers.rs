@@ -3,9 +3,10 @@
 //!
 //! A job that failed may be tried again by hand at any moment, and the new attempt may publish while what the last one left is
 //! being taken away. A storage cannot delete a file only if it is still the one that was looked at, so the two are kept
-//! apart here: only who holds the chore [`LEFTOVERS`] takes anything away, and reads which jobs failed once it holds it; an
-//! attempt that is not the first publishes only when it has seen that nobody holds it ([`Store::leftovers_gone`]). Whoever
-//! takes the chore after that finds the job running, and leaves it alone.
+//! apart here: only who holds the chore [`LEFTOVERS`] takes away what failed jobs left, and reads which jobs failed once it
+//! holds it; an attempt that is not the first publishes only when it has seen that nobody holds it
+//! ([`Store::leftovers_gone`]). Whoever takes the chore after that finds the job running, and leaves it alone. Apart from
+//! that, a result goes with its job when that is deleted, which is refused until the job has ended.
 
 use crate::Store;
 use crate::claim::owner;
@@ -13,11 +14,11 @@ use crate::db::{Row, params};
 use crate::error::Error;
 use crate::places::{Destination, Places};
 use jiff::Timestamp;
-use ode_job::{FailureKind, JobId};
+use ode_job::{FailureKind, JobId, WorkerId};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// The chore of looking. Its date says from when on jobs have not been looked at.
+/// The chore of looking. Its date says from when on jobs may not have been looked at.
 pub const LEFTOVERS: &str = "leftovers";
 /// Jobs that failed shortly before the last look may have been committed after it.
 const COMMIT_LAG: Duration = Duration::from_secs(60);
@@ -56,8 +57,12 @@ impl Store {
     }
 
     /// Takes away what jobs that failed since [`LEFTOVERS`] was last done left at places of callers. Only who holds that
-    /// chore may.
-    pub async fn withdraw_failed(&self, places: &Places) -> Result<Withdrawn, Error> {
+    /// chore may. Nothing is told if it was lost on the way.
+    pub async fn withdraw_failed(&self, places: &Places, who: WorkerId) -> Result<Option<Withdrawn>, Error> {
+        self.at_chore(LEFTOVERS, who, self.withdraw_each(places)).await
+    }
+
+    async fn withdraw_each(&self, places: &Places) -> Result<Withdrawn, Error> {
         let rows = self.db().read(DONE_AT, params![LEFTOVERS]).await?;
         let done_at = rows.first().map(|row| row.moment("done_at")).transpose()?;
         let since = done_at.and_then(|at| at.checked_sub(COMMIT_LAG).ok()).unwrap_or(Timestamp::UNIX_EPOCH);

@@ -12,7 +12,7 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use ode_job::{JobId, JobRecord, JobRef, Phase, State as JobState};
+use ode_job::{Event, JobId, JobRecord, JobRef, Phase, State as JobState};
 use ode_store::{Converting, Destination, OwnedFilter, OwnedJob, OwnedPage};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -287,6 +287,8 @@ pub(crate) async fn delete(
 
 /// Removes a job, with what was published of it, and tells whoever has it on the screen.
 pub(crate) async fn remove(app: &App, job: &JobRecord) -> Result<(), Problem> {
+    // What lies at the prefix of a job that is not over is still being put together.
+    job.pipeline.next(job.state, Event::Expired).map_err(ode_store::Error::from)?;
     if let (Some(address), Some(owner)) = (job.input["output_s3_prefix"].as_str(), owners(job).last()) {
         // First what others see. While the storage is away, the job stays, and can be removed later.
         let from = Destination { owner, job: job.id, fence: i64::MAX, address };

@@ -34,8 +34,6 @@ const CLEANUP: &str = "cleanup";
 const RELIEF: &str = "relief";
 /// How soon after its job has failed an unfinished result is gone from the place of a caller.
 const LEFTOVERS_EVERY: Duration = Duration::from_secs(60);
-/// Several times before others would believe that we are gone.
-const KEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// Does what is due until it is aborted. Being aborted anywhere is fine: the next one goes on.
 pub(crate) async fn run(shared: Arc<Shared>, blobs: Blobs, chores: Chores) {
@@ -68,7 +66,7 @@ async fn withdraw(shared: &Shared) -> Result<(), Error> {
     if !shared.store.take_chore(LEFTOVERS, shared.id, LEFTOVERS_EVERY).await? {
         return Ok(());
     }
-    let withdrawn = kept(shared, LEFTOVERS, shared.store.withdraw_failed(&shared.config.places)).await?;
+    let withdrawn = shared.store.withdraw_failed(&shared.config.places, shared.id).await?;
     let Some(withdrawn) = withdrawn else { return Ok(()) };
     if withdrawn.removed > 0 {
         tracing::info!("removed {} files that failed jobs had left at output prefixes", withdrawn.removed);
@@ -128,34 +126,9 @@ async fn held<T>(
     name: &str,
     work: impl Future<Output = Result<T, Error>>,
 ) -> Result<Option<T>, Error> {
-    let done = kept(shared, name, work).await?;
+    let done = shared.store.at_chore(name, shared.id, work).await?;
     if done.is_some() {
         shared.store.end_chore(name, shared.id).await?;
     }
     Ok(done)
-}
-
-/// Works at a chore for as long as it is ours, keeping others from it meanwhile.
-async fn kept<T>(
-    shared: &Shared,
-    name: &str,
-    work: impl Future<Output = Result<T, Error>>,
-) -> Result<Option<T>, Error> {
-    let lost = async {
-        loop {
-            tokio::time::sleep(KEEP_EVERY).await;
-            match shared.store.keep_chore(name, shared.id).await {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => tracing::debug!(%error, "could not say that {name} is under way"),
-            }
-        }
-    };
-    tokio::select! {
-        done = work => done.map(Some),
-        () = lost => {
-            tracing::warn!("another process took over {name} from this one, which had not been heard of for too long");
-            Ok(None)
-        }
-    }
 }

@@ -50,10 +50,9 @@ pub(crate) async fn run(settings: &Settings, args: &Cleanup) -> anyhow::Result<E
 async fn withdraw(store: &Store, places: &Places) -> anyhow::Result<()> {
     let me = WorkerId(Uuid::new_v4());
     if store.take_chore(LEFTOVERS, me, Duration::ZERO).await? {
-        let withdrawn = store.withdraw_failed(places).await;
+        store.withdraw_failed(places, me).await?;
         // A worker looks again: it knows from when on.
         store.leave_chore(LEFTOVERS, me).await?;
-        withdrawn?;
     }
     Ok(())
 }

@@ -21,12 +21,14 @@ CREATE TABLE blob_trash (
     PRIMARY KEY (storage, path)
 );
 
--- Work that one process at a time does for all: who is at it, until when that is believed, and when it was last done.
+-- Work that one process at a time does for all: who is at it, since when, until when that is believed, and when what
+-- was last done had begun: what happened since may not have been seen.
 CREATE TABLE chore (
-    name    text PRIMARY KEY,
-    holder  uuid,
-    until   timestamptz,
-    done_at timestamptz
+    name     text PRIMARY KEY,
+    holder   uuid,
+    taken_at timestamptz,
+    until    timestamptz,
+    done_at  timestamptz
 );
 
 CREATE TABLE job_download (

@@ -18,10 +18,11 @@ CREATE TABLE blob_trash (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE chore (
-    name    TEXT PRIMARY KEY,
-    holder  BLOB,
-    until   INTEGER,
-    done_at INTEGER
+    name     TEXT PRIMARY KEY,
+    holder   BLOB,
+    taken_at INTEGER,
+    until    INTEGER,
+    done_at  INTEGER
 ) STRICT;
 
 CREATE TABLE job_download (

@@ -90,16 +90,21 @@ impl Bucket {
         published: &Published,
         files: &[File],
     ) -> Result<(), Failure> {
-        let manifest = path(address, Some(MANIFEST))?;
+        let (manifest, attempt) = (path(address, Some(MANIFEST))?, published.attempt());
         if let Some((found, version)) = self.there(&manifest).await? {
             published.may_replace(&found)?;
             if found.files == published.files {
                 // An attempt before this one came as far, and could not say so.
-                return self.seal(&manifest, published, PutMode::Update(version)).await;
+                if self.sign(&manifest, published, PutMode::Update(version)).await?.is_some() {
+                    return Err(unreached("another attempt was quicker"));
+                }
+                // As below.
+                let _ = self.unstage(attempt).await;
+                let _ = self.release(address, attempt.job).await;
+                return Ok(());
             }
             self.withdraw(address, found.attempt()).await?;
         }
-        let attempt = published.attempt();
         let hold = self.hold(address, attempt.job).await?;
         let made = self.appear(address, published, files).await;
         // What stays of it is found by whoever takes away what attempts leave.
@@ -124,18 +129,37 @@ impl Bucket {
         self.show(address, attempt, others).await?;
         self.show(address, attempt, page).await?;
         crate::crash::point("before-manifest");
-        self.seal(&path(address, Some(MANIFEST))?, published, PutMode::Create).await
+        self.seal(&path(address, Some(MANIFEST))?, published).await
     }
 
-    /// The step that makes a result of what lies there.
-    async fn seal(&self, manifest: &Path, published: &Published, mode: PutMode) -> Result<(), Failure> {
+    /// The step that makes a result of what was copied. An earlier attempt that stood still may wake up and sign for files
+    /// that are no longer its own: that is written over.
+    async fn seal(&self, manifest: &Path, published: &Published) -> Result<(), Failure> {
+        let mut mode = PutMode::Create;
+        for _ in 0..TRIES_MAX {
+            match self.sign(manifest, published, mode).await? {
+                None => return Ok(()),
+                Some(version) => mode = PutMode::Update(version),
+            }
+        }
+        Err(unreached("the manifest changed again and again"))
+    }
+
+    /// Writes the manifest. If an earlier attempt was quicker, nothing is written, and what names the version of its is told.
+    async fn sign(
+        &self,
+        manifest: &Path,
+        published: &Published,
+        mode: PutMode,
+    ) -> Result<Option<UpdateVersion>, Failure> {
         let options = PutOptions { mode, ..of_type("application/json") };
         match self.store.put_opts(manifest, published.to_json().into(), options).await {
-            Ok(_) => Ok(()),
-            // Somebody was quicker. If it was ourselves, by a request whose answer was lost, all is well.
+            Ok(_) => Ok(None),
             Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
                 match self.there(manifest).await? {
-                    Some((found, _)) => published.may_replace(&found),
+                    // By a request of ours whose answer was lost.
+                    Some((found, _)) if found == *published => Ok(None),
+                    Some((found, version)) => published.may_replace(&found).map(|()| Some(version)),
                     None => Err(unreached("the manifest came and went")),
                 }
             }

@@ -228,7 +228,7 @@ async fn while_the_disk_is_full_more_is_given_up_but_nothing_that_was_not_fetche
     assert_eq!(store.relieve(&blobs, &roomy).await.unwrap().results, 0, "there is room");
 }
 
-async fn a_chore_is_one_processs_at_a_time(database: Database) {
+async fn a_chore_is_one_processs_at_a_time(mut database: Database) {
     let store: Store = database.store;
     let (first, second) = (worker(&store).await, worker(&store).await);
     assert!(store.take_chore("cleanup", first, DAY).await.unwrap());
@@ -238,6 +238,12 @@ async fn a_chore_is_one_processs_at_a_time(database: Database) {
     assert!(!store.keep_chore("cleanup", second).await.unwrap());
     assert!(!store.end_chore("cleanup", second).await.unwrap());
     assert!(store.end_chore("cleanup", first).await.unwrap());
+    let as_of_its_begin = "SELECT count(*) FROM chore WHERE name = 'cleanup' AND done_at = taken_at";
+    assert_eq!(
+        database.sql.number(as_of_its_begin, &[]).await,
+        1,
+        "who comes next looks at what came meanwhile"
+    );
     assert!(!store.take_chore("cleanup", second, DAY).await.unwrap(), "it was just done");
     assert!(store.take_chore("cleanup", second, Duration::ZERO).await.unwrap());
 }

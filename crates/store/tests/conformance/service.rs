@@ -55,6 +55,11 @@ async fn who_publishes_again_waits_for_what_was_left_to_be_taken_away(store: Sto
     assert!(store.take_chore(LEFTOVERS, cleaner, Duration::from_hours(1)).await.unwrap());
     assert!(store.end_chore(LEFTOVERS, cleaner).await.unwrap());
     assert!(!store.is_chore_held(LEFTOVERS).await.unwrap());
+    // Work that fails keeps nobody waiting.
+    assert!(store.take_chore(LEFTOVERS, cleaner, Duration::ZERO).await.unwrap());
+    let fails = async { Err::<(), _>(Error::Collision) };
+    assert!(store.at_chore(LEFTOVERS, cleaner, fails).await.is_err());
+    assert!(!store.is_chore_held(LEFTOVERS).await.unwrap());
 }
 
 async fn tc_2_a_job_that_is_processed_has_a_moment_at_which_it_started(store: Store) {

@@ -197,7 +197,8 @@ async fn a_result_is_published_whole_whatever_the_network_does() {
 }
 
 /// Requests of a publication before the first file is copied: whether something is there, whose the prefix is, the files,
-/// and a look for what attempts before it left.
+/// and a look for what attempts before it left. Where an attempt before it holds the prefix, one more tells that it is its own
+/// job's.
 fn until_copied(files: usize) -> usize {
     2 + files + 1
 }
@@ -206,7 +207,7 @@ fn until_copied(files: usize) -> usize {
 async fn a_storage_that_goes_away_leaves_nothing_to_be_seen_and_the_attempt_can_be_made_again() {
     let Some(bucket) = Bucket::new() else { return };
     let (places, address) = (bucket.places(), bucket.address("out"));
-    for (fence, passed) in [(2, 1), (3, 3), (4, until_copied(8))] {
+    for (fence, passed) in [(2, 1), (3, 3), (4, until_copied(8) + 1)] {
         bucket.proxy.set_after(passed, Mood::Status(503), usize::MAX);
         let failure = places.publish(to(&address, JOB, fence), &files(8)).await.unwrap_err();
         assert!(matches!(failure.kind, FailureKind::Retryable { .. }), "{failure}");
@@ -265,6 +266,26 @@ async fn an_attempt_that_was_replaced_copies_nothing_more() {
     assert_whole(&bucket, "out", 3);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_was_replaced_and_signs_all_the_same_is_written_over() {
+    let Some(bucket) = Bucket::new() else { return };
+    let (places, address) = (bucket.places(), bucket.address("out"));
+    // The later attempt has copied its files, and is about to sign for them.
+    bucket.proxy.set_after(until_copied(8) + 8, Mood::Held, usize::MAX);
+    let later = tokio::spawn({
+        let (places, address) = (places.clone(), address.clone());
+        async move { places.publish(to(&address, JOB, 3), &files(8)).await }
+    });
+    bucket.proxy.wait_for_held();
+    assert_eq!((bucket.count("out"), bucket.published("out")), (8, None));
+    let early = Published { job_id: JOB, fence: 2, files: Vec::new() };
+    std::fs::write(bucket.directory.join("out").join(MANIFEST), serde_json::to_vec(&early).unwrap()).unwrap();
+    bucket.proxy.release();
+    later.await.unwrap().unwrap();
+    assert_whole(&bucket, "out", 3);
+    assert_eq!(bucket.published("out").unwrap().files.len(), 8);
+}
+
 fn changed(mut files: Vec<File>) -> Vec<File> {
     files.iter_mut().for_each(|file| file.content.reverse());
     files
@@ -278,10 +299,19 @@ async fn an_attempt_after_one_that_published_leaves_its_own_files_and_no_others(
     places.publish(to(&address, JOB, 2), &files(3)).await.unwrap();
     assert_whole(&bucket, "out", 2);
     assert_eq!(bucket.count("out"), 4, "three files and the manifest");
-    // The same once more costs two requests.
-    bucket.proxy.set_after(2, Mood::Status(503), usize::MAX);
+    // The same once more sends and copies nothing: a look, the manifest, and two looks for what the one before it left.
+    bucket.proxy.set_after(4, Mood::Status(503), usize::MAX);
     places.publish(to(&address, JOB, 3), &files(3)).await.unwrap();
+    bucket.proxy.set(Mood::Fair, 0);
     assert_whole(&bucket, "out", 3);
+    // One that was lost right after its manifest left more; whoever comes next takes that away.
+    bucket.proxy.set_after(until_copied(3) + 3 + 1, Mood::Status(503), usize::MAX);
+    places.publish(to(&bucket.address("lost"), JOB, 4), &files(3)).await.unwrap();
+    bucket.proxy.set(Mood::Fair, 0);
+    assert!(bucket.count(STAGING) > 0, "it came far enough to leave something");
+    places.publish(to(&bucket.address("lost"), JOB, 5), &files(3)).await.unwrap();
+    assert_whole(&bucket, "lost", 5);
+    assert_eq!(bucket.count(STAGING), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

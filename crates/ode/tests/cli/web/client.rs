@@ -239,7 +239,7 @@ pub(crate) fn all_jobs(ode: &Ode) -> Vec<Value> {
 /// Waits until it is so.
 #[track_caller]
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = std::time::Instant::now() + PATIENCE;
+    let deadline = std::time::Instant::now() + PATIENCE * 3;
     while !is_so() {
         assert!(std::time::Instant::now() < deadline, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(10));

@@ -1,6 +1,6 @@
 //! Results that are being put together, out of sight: each below the job and the number of its attempt.
 
-use super::{AT_ONCE, Bucket, MARK, marked, of_type, path};
+use super::{ASKED_MAX, AT_ONCE, Bucket, MARK, marked, of_type, path};
 use crate::places::address::Address;
 use crate::places::{Attempt, STAGED_MAX, unreached};
 use bytes::Bytes;
@@ -71,7 +71,8 @@ impl Bucket {
     /// Removes what was left there long ago; answers how many files.
     pub(in crate::places) async fn sweep(&self) -> Result<u64, Failure> {
         let before = Timestamp::now() - STAGED_MAX;
-        let listed = self.store.list(Some(&self.staging)).map_err(unreached);
+        // What is beyond it waits for the next sweep.
+        let listed = self.store.list(Some(&self.staging)).take(ASKED_MAX).map_err(unreached);
         let files: Vec<ObjectMeta> = listed.try_collect().await?;
         let old = files.into_iter().filter(|file| file.last_modified.timestamp() < before.as_second());
         self.delete_all(old.map(|file| file.location).collect()).await
@@ -99,7 +100,9 @@ impl Bucket {
             Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
                 match self.holder(&hold).await? {
                     Some(holder) if holder != job.to_string() => {
-                        let message = format!("Job {holder} is putting its result at this output prefix");
+                        let message = format!(
+                            "Job {holder} is putting its result at this output prefix. Give each job a prefix of its own, or try again when that job has ended"
+                        );
                         Err(Failure::retryable(ErrorCode::Conflict, message))
                     }
                     // Our own, of an attempt that was lost.
