@@ -25,7 +25,7 @@ pub(crate) fn collect(
     redactor: &Redactor,
     mut note: impl FnMut(String),
 ) -> Vec<Artifact> {
-    let mut kept = Vec::new();
+    let mut kept: Vec<Artifact> = Vec::new();
     let mut room = TOTAL_BYTES_MAX;
     for artifact in named {
         let name = &artifact.name;
@@ -39,12 +39,23 @@ pub(crate) fn collect(
             Ok(contents) => {
                 room = room.saturating_sub(contents.len() as u64);
                 let kind = artifact.kind.clone().unwrap_or_else(|| KIND.to_owned());
-                kept.push(Artifact { name: name.clone(), kind, contents });
+                let name = free_name(name, |name| kept.iter().any(|other| other.name == name));
+                kept.push(Artifact { name, kind, contents });
             }
             Err(why) => note(format!("The file {name} was left out: {why}.")),
         }
     }
     kept
+}
+
+/// A name that no other file has: `page.txt`, then `page-2.txt`. Two may be named alike, or become so when secrets are
+/// hidden in their names.
+fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let stem_end = name.rfind('.').filter(|dot| !name[*dot..].contains('/')).unwrap_or(name.len());
+    let (stem, extension) = name.split_at(stem_end);
+    let numbered = (2..).map(|number| format!("{stem}-{number}{extension}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| !is_taken(name)).expect("there are more numbers than files")
 }
 
 fn read(folder: &Path, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
@@ -163,6 +174,17 @@ mod tests {
         for form in forms {
             check(&[b"\x89PNG\xff\0\xfe", form, b"\0\xff"].concat(), Err("it holds a secret"));
         }
+    }
+
+    #[test]
+    fn files_of_one_name_are_all_kept_under_names_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "a").unwrap();
+        let named = ["page.txt", "page-2.txt", "page.txt", "page.txt", "bare", "bare"]
+            .map(|name| ode_child::Artifact { name: name.to_owned(), ..named("a") });
+        let kept = collect(folder.path(), &named, &Redactor::default(), |note| panic!("{note}"));
+        let names: Vec<_> = kept.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names, ["page.txt", "page-2.txt", "page-3.txt", "page-4.txt", "bare", "bare-2"]);
     }
 
     #[test]

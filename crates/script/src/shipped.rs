@@ -70,6 +70,9 @@ mod tests {
         for script in crate::Catalog::load(&folder, None).unwrap().iter() {
             for example in script.examples() {
                 assert_eq!(script.check(example), Ok(()), "an example of {}", script.name());
+                let mut elsewhere = example.clone();
+                elsewhere["siteUrl"] = "file:///etc/passwd".into();
+                assert!(script.check(&elsewhere).is_err(), "{} goes to any site", script.name());
             }
         }
         assert_eq!(std::fs::read_dir(data.path().join("scripts")).unwrap().count(), 1);

@@ -499,7 +499,7 @@ impl Store {
 
 /// What makes two requests the same: everything the caller chose, except the key itself.
 pub(crate) fn fingerprint(job: &NewJob) -> String {
-    let text = json!([
+    let mut parts = json!([
         job.pipeline,
         job.kind,
         job.external_id,
@@ -513,7 +513,9 @@ pub(crate) fn fingerprint(job: &NewJob) -> String {
         job.timeout.map(micros),
         job.advance,
     ]);
-    crate::blobs::sha256_hex(text.to_string().as_bytes())
+    // The fields of an object have no order.
+    parts.sort_all_objects();
+    crate::blobs::sha256_hex(parts.to_string().as_bytes())
 }
 
 fn born_claimed(id: JobId, job: NewJob, lane: Option<Lane>, born: &dyn BornClaimed) -> Claimed {

@@ -10,8 +10,8 @@ use crate::workers::fences;
 use jiff::Timestamp;
 use ode_job::settle::Spent;
 use ode_job::{
-    Artifact, Attempt, Check, Claimed, Ended, ErrorCode, Event, FailureKind, JobId, Pipeline, Refused,
-    RetryPolicy, Settled, State, Step, Verdict, WorkerId, settle,
+    Artifact, Attempt, Check, Claimed, Ended, ErrorCode, Event, Failure, FailureKind, JobId, Pipeline,
+    Refused, RetryPolicy, Settled, State, Step, Verdict, WorkerId, settle,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -108,7 +108,31 @@ impl Change {
             worker: None,
         }
     }
+
+    /// The same without anything that it brings, for which the database gave this reason to refuse it. A success of which
+    /// nothing can be shown is a failure, except of an order, which may have been paid for.
+    fn plain(self, reason: &str, now: Timestamp) -> Result<Self, Error> {
+        let is_again = matches!(self.settled.verdict, Verdict::Again { .. });
+        let is_success = self.settled.failure.is_none() && !is_again;
+        let mut plain =
+            Change { result: None, artifacts: Vec::new(), checks: Vec::new(), meta: None, ..self };
+        if is_success && plain.from != State::Ordering {
+            let attempt = Attempt {
+                pipeline: plain.pipeline,
+                state: plain.from,
+                retries: 0,
+                retries_max: 0,
+                crashes: 0,
+            };
+            let failure = Failure::rejected(ErrorCode::Unknown, UNKEPT).with_detail(reason);
+            plain.settled = settle(attempt, Ended::Failed(failure), &RetryPolicy::default(), now, 0.0)?;
+        }
+        Ok(plain)
+    }
 }
+
+const UNKEPT: &str =
+    "The work was done, and the database refused what came of it. Report this with the detail";
 
 /// A job as it was read.
 #[derive(Debug, Clone, Copy)]
@@ -131,12 +155,12 @@ impl Standing {
 }
 
 /// What became of changes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Applied {
     /// Jobs that were still as they were when it was decided.
     written: Vec<JobId>,
-    /// Jobs that could not be written, and why.
-    unwritten: Vec<(Vec<JobId>, Error)>,
+    /// What could not be written, and why.
+    unwritten: Vec<(Vec<Change>, Error)>,
 }
 
 impl Applied {
@@ -148,11 +172,22 @@ impl Applied {
         }
     }
 
-    fn add(&mut self, changes: &[Change], answer: Result<Vec<JobId>, Error>) {
+    fn add(&mut self, changes: Vec<Change>, answer: Result<Vec<JobId>, Error>) {
         match answer {
             Ok(written) => self.written.extend(written),
-            Err(error) => self.unwritten.push((changes.iter().map(|change| change.id).collect(), error)),
+            Err(error) => self.unwritten.push((changes, error)),
         }
+    }
+
+    /// Takes out the changes that the database will never take for what they bring, as ends that bring nothing.
+    fn take_refused(&mut self, now: Timestamp) -> Result<Vec<Change>, Error> {
+        let is_refused = |(_, error): &mut (Vec<Change>, Error)| matches!(error, Error::Database(_));
+        let refused: Vec<_> = self.unwritten.extract_if(.., is_refused).collect();
+        let plain = refused.into_iter().flat_map(|(changes, error)| {
+            let reason = error.to_string();
+            changes.into_iter().map(move |change| change.plain(&reason, now))
+        });
+        plain.collect()
     }
 
     /// What became of each, unless nothing at all could be written.
@@ -160,7 +195,9 @@ impl Applied {
         if self.written.is_empty() {
             return Ok((self.all()?.into_iter().collect(), HashMap::new()));
         }
-        let why = |(ids, error): (Vec<JobId>, Error)| ids.into_iter().map(move |id| (id, error.to_string()));
+        let why = |(changes, error): (Vec<Change>, Error)| {
+            changes.into_iter().map(move |change| (change.id, error.to_string()))
+        };
         Ok((self.written.into_iter().collect(), self.unwritten.into_iter().flat_map(why).collect()))
     }
 }
@@ -191,13 +228,25 @@ impl Likeness {
 impl Store {
     /// Ends attempts, many at once. Answers in the order asked.
     ///
-    /// An error means that none of them is written; where only some could not be, the answer says which.
+    /// An error means that none of them is written; where only some could not be, the answer says which. One that the
+    /// database refuses for what it brings is written without that, and has failed.
     pub async fn finish(&self, mut batch: Vec<Finish>) -> Result<Vec<Finished>, Error> {
         self.heed_stops(&mut batch).await;
         let now = Timestamp::now();
         let changes = batch.into_iter().map(|finish| decide(finish, now)).collect::<Result<Vec<_>, _>>()?;
-        let answers: Vec<_> = changes.iter().map(|change| (change.id, written_as(change))).collect();
-        let (written, mut unwritten) = self.apply(changes).await.each()?;
+        let mut answers: Vec<_> = changes.iter().map(|change| (change.id, written_as(change))).collect();
+        let mut applied = self.apply(changes).await;
+        let plain = applied.take_refused(now)?;
+        if !plain.is_empty() {
+            let ends: HashMap<JobId, Finished> =
+                plain.iter().map(|change| (change.id, written_as(change))).collect();
+            let end = |(id, answer): (JobId, Finished)| (id, ends.get(&id).cloned().unwrap_or(answer));
+            answers = answers.into_iter().map(end).collect();
+            let Applied { written, unwritten } = self.apply(plain).await;
+            applied.written.extend(written);
+            applied.unwritten.extend(unwritten);
+        }
+        let (written, mut unwritten) = applied.each()?;
         let answer = |(id, answer): (JobId, Finished)| match unwritten.remove(&id) {
             Some(reason) => Finished::Unwritten(reason),
             None if written.contains(&id) => answer,
@@ -237,11 +286,13 @@ impl Store {
             match self.apply_alike(&likeness, &changes).await {
                 // One change that the database refuses must not take its neighbours with it.
                 Err(Error::Database(_)) if changes.len() > 1 => {
-                    for change in changes.chunks(1) {
-                        applied.add(change, self.apply_alike(&likeness, change).await);
+                    for change in changes {
+                        let alone = vec![change];
+                        let answer = self.apply_alike(&likeness, &alone).await;
+                        applied.add(alone, answer);
                     }
                 }
-                answer => applied.add(&changes, answer),
+                answer => applied.add(changes, answer),
             }
         }
         if !applied.written.is_empty() {

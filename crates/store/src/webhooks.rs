@@ -8,7 +8,7 @@ use crate::db::{Param, Row, params, without_nul};
 use crate::error::Error;
 use crate::keys::{OwnerKind, fill};
 use jiff::Timestamp;
-use ode_job::JobId;
+use ode_job::{JobId, Pipeline};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -34,6 +34,8 @@ pub struct Delivery {
     pub owner: Uuid,
     /// Of which job.
     pub job_id: JobId,
+    /// What that job is for, while it is known.
+    pub pipeline: Option<Pipeline>,
     /// The owner's own id for it.
     pub external_id: Option<String>,
     /// How the job ended.
@@ -90,8 +92,8 @@ const SECRET: &str = "SELECT secret FROM webhook_secret WHERE owner = $1";
 const TAKE: &str = "UPDATE webhook_delivery SET attempts = attempts + 1, due_at = {after $1}
     WHERE id IN (SELECT id FROM webhook_delivery WHERE status = 'pending' AND due_at <= {now} ORDER BY due_at LIMIT $2)
         AND status = 'pending' AND due_at <= {now}
-    RETURNING id, owner, job_id, external_id, state, error_code, url, status, attempts, due_at, answer, problem,
-        created_at, delivered_at";
+    RETURNING id, owner, job_id, (SELECT pipeline FROM jobs WHERE jobs.id = webhook_delivery.job_id) AS pipeline, external_id, state,
+        error_code, url, status, attempts, due_at, answer, problem, created_at, delivered_at";
 const DELIVERED: &str = "UPDATE webhook_delivery SET status = 'delivered', delivered_at = {now}, answer = $2,
     problem = NULL WHERE id = $1 AND status <> 'delivered'";
 const AGAIN: &str = "UPDATE webhook_delivery SET due_at = {after $4}, answer = $2, problem = $3
@@ -99,8 +101,8 @@ const AGAIN: &str = "UPDATE webhook_delivery SET due_at = {after $4}, answer = $
 const GIVEN_UP: &str = "UPDATE webhook_delivery SET status = 'failed', answer = $2, problem = $3
     WHERE id = $1 AND status = 'pending'";
 const LIST: &str =
-    "SELECT id, owner, job_id, external_id, state, error_code, url, status, attempts, due_at, answer,
-        problem, created_at, delivered_at FROM webhook_delivery
+    "SELECT id, owner, job_id, (SELECT pipeline FROM jobs WHERE jobs.id = webhook_delivery.job_id) AS pipeline, external_id, state,
+        error_code, url, status, attempts, due_at, answer, problem, created_at, delivered_at FROM webhook_delivery
     WHERE ($1 IS NULL OR job_id = $1) AND ($2 IS NULL OR status = $2) ORDER BY created_at DESC, id LIMIT $3";
 const REPLAY: &str =
     "UPDATE webhook_delivery SET status = 'pending', delivered_at = NULL, attempts = 0, due_at = {now}
@@ -207,6 +209,7 @@ fn delivery(row: &Row) -> Result<Delivery, Error> {
         id: row.uuid("id")?,
         owner: row.uuid("owner")?,
         job_id: row.job("job_id")?,
+        pipeline: row.opt_text("pipeline")?.and_then(|name| name.parse().ok()),
         external_id: row.opt_text("external_id")?,
         state: row.text("state")?,
         error_code: row.opt_text("error_code")?,

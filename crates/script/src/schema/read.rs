@@ -25,6 +25,8 @@ const NOTES: [&str; 14] = [
 ];
 /// Marks a value as a secret.
 const SECRET: &str = "x-ode-secret";
+/// How our own keywords begin: one of them that is unknown is a mistake in typing, not a note.
+const OURS: &str = "x-ode";
 /// A schema with more parts than this was not written by hand.
 const NODES_MAX: usize = 10_000;
 
@@ -210,6 +212,10 @@ fn range(keyword: &str, all: &Map<String, Value>, at: &str) -> Result<Option<Rul
             numbers("exclusiveMinimum", "exclusiveMaximum", Rule::NumberBeyond)
         }
         "then" | "else" | "items" | "prefixItems" | "uniqueItems" => Ok(None),
+        ours if ours.to_ascii_lowercase().starts_with(OURS) => refuse(
+            &below(at, ours),
+            format!("`{ours}` is unknown; write `{SECRET}` where a value is a secret"),
+        ),
         other if NOTES.contains(&other) || other.starts_with("x-") => Ok(None),
         other => refuse(&below(at, other), format!("`{other}` is not checked here; say it in another way")),
     }

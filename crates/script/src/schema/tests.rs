@@ -151,6 +151,8 @@ fn what_would_not_be_checked_is_refused() {
     refused(json!({ "$ref": "#/$defs/none" }), "/$ref");
     refused(json!({ "properties": [] }), "/properties");
     refused(json!({ "x-ode-secret": "yes" }), "/x-ode-secret");
+    refused(json!({ "x-ode-secrets": true }), "/x-ode-secrets");
+    refused(json!({ "items": { "x-ODE-secret": true } }), "/items/x-ODE-secret");
     refused(json!(3), "");
 }
 

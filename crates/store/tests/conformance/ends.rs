@@ -1,7 +1,7 @@
 //! Ending attempts: success, failure, retries, and the fence.
 
 use crate::harness::{claim, claim_one, ending, file, finish, history, job, on_both, request, worker};
-use ode_job::{Ended, ErrorCode, Failure, JobRef, Lane, Lease, Phase, Pipeline, State};
+use ode_job::{Artifact, Ended, ErrorCode, Failure, JobRef, Lane, Lease, Phase, Pipeline, State};
 use ode_store::{ClaimRequest, Finished, Store};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ on_both!(
     a_batch_of_mixed_ends_is_answered_in_order,
     an_end_that_cannot_be_written_does_not_spoil_its_neighbours,
     an_end_that_cannot_be_written_is_not_taken_for_those_of_other_kinds,
+    a_failure_whose_files_are_refused_keeps_its_reason,
     a_print_job_rests_between_its_stages_until_it_is_asked_to_go_on,
     a_print_job_that_wants_to_be_ordered_goes_on_by_itself,
     a_script_that_is_retried_waits_as_pending,
@@ -158,21 +159,16 @@ async fn an_end_that_cannot_be_written_does_not_spoil_its_neighbours(store: Stor
     let place = batch.iter().position(|end| end.job.lease.job() == ids[1]).unwrap();
     batch[place].artifacts = vec![file("one"), file("two, of the same name")];
     let answers = store.finish(batch).await.unwrap();
-    for (number, answer) in answers.iter().enumerate() {
-        match answer {
-            Finished::Written { .. } => assert_ne!(number, place),
-            Finished::Unwritten(reason) => {
-                assert_eq!(number, place);
-                assert!(reason.starts_with("The database refused: "), "{reason}");
-            }
-            Finished::LeaseLost => panic!("a lease that is held was called lost"),
-        }
-    }
+    let code = Some(ErrorCode::Unknown);
+    assert_eq!(answers[place], Finished::Written { state: State::Failed, run_at: None, code });
     for id in [ids[0], ids[2]] {
         assert_eq!(store.job(JobRef::Id(id)).await.unwrap().state, State::Completed);
     }
-    // Its lease runs out like that of a lost worker, and after three of those it is set aside.
-    assert_eq!(store.job(JobRef::Id(ids[1])).await.unwrap().phase, Phase::Running);
+    // It has failed with the reason, and is not run again in vain.
+    let failed = store.job(JobRef::Id(ids[1])).await.unwrap();
+    assert_eq!((failed.phase, failed.result), (Phase::Failed, None));
+    let detail = failed.error_detail.unwrap();
+    assert!(detail.starts_with("The database refused: "), "{detail}");
     assert_eq!(store.artifacts(ids[1]).await.unwrap(), []);
 }
 
@@ -183,9 +179,21 @@ async fn an_end_that_cannot_be_written_is_not_taken_for_those_of_other_kinds(sto
     let mut bad = ending(claimed.remove(0), Ended::Succeeded);
     bad.artifacts = vec![file("one"), file("two, of the same name")];
     let answers = store.finish(vec![bad, ending(claimed.remove(0), Ended::Stopped)]).await.unwrap();
-    assert!(matches!(answers[0], Finished::Unwritten(_)), "{answers:?}");
-    let code = Some(ErrorCode::Stopped);
-    assert_eq!(answers[1], Finished::Written { state: State::Failed, run_at: None, code });
+    let failed = |code| Finished::Written { state: State::Failed, run_at: None, code: Some(code) };
+    assert_eq!(answers, [failed(ErrorCode::Unknown), failed(ErrorCode::Stopped)]);
+}
+
+async fn a_failure_whose_files_are_refused_keeps_its_reason(store: Store) {
+    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+    let worker = worker(&store).await;
+    let failure = Failure::rejected(ErrorCode::ScriptFailed, "The site is shut");
+    let mut end = ending(claim_one(&store, Lane::Html, worker).await, Ended::Failed(failure));
+    end.artifacts =
+        ["one", "two, of the same name"].map(|path| Artifact { role: "log".into(), ..file(path) }).into();
+    let answers = store.finish(vec![end]).await.unwrap();
+    let code = Some(ErrorCode::ScriptFailed);
+    assert_eq!(answers, [Finished::Written { state: State::Failed, run_at: None, code }]);
+    assert_eq!(store.artifacts(id).await.unwrap(), []);
 }
 
 async fn a_print_job_rests_between_its_stages_until_it_is_asked_to_go_on(store: Store) {

@@ -329,7 +329,12 @@ async fn a_key_that_was_used_for_another_request_is_refused(store: Store) {
         assert!(matches!(error, Error::KeyReused), "{error:?}");
         assert!(error.to_string().contains("Use a new key"), "{error}");
     }
-    assert_eq!(count(&store).await, 1);
+    // The order of fields is no difference.
+    let of = |input| NewJob { input, ..keyed("ordered", owner) };
+    let first = store.enqueue(of(json!({ "a": [{ "b": 1, "c": 2 }], "d": 3 }))).await.unwrap();
+    let again = store.enqueue(of(json!({ "d": 3, "a": [{ "c": 2, "b": 1 }] }))).await.unwrap();
+    assert_eq!(again, Enqueued::Existing(first.id()));
+    assert_eq!(count(&store).await, 2);
 }
 
 async fn ten_requests_at_once_under_one_key_make_one_job(store: Store) {

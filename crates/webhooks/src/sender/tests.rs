@@ -1,7 +1,7 @@
 //! Messages to a receiver of our own, on loopback.
 
 use super::*;
-use ode_job::{Claimed, Ended, Lane, NewJob, Owner, Pipeline, WorkerId};
+use ode_job::{Claimed, Ended, Lane, NewJob, Owner, WorkerId};
 use ode_store::{ClaimRequest, Config, Finish, OwnerKind};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -60,19 +60,15 @@ async fn ended(store: &Store, owner: Owner, url: Option<&str>) {
     if let Some(url) = url {
         input["webhook_url"] = url.into();
     }
-    let mut job = NewJob::new(Pipeline::Html, "html5", input).owned_by(owner);
-    job.external_id = Some("mine".into());
+    ended_job(store, Lane::Html, NewJob::new(Pipeline::Html, "html5", input).owned_by(owner)).await;
+}
+
+async fn ended_job(store: &Store, lane: Lane, mut job: NewJob) {
+    job.external_id.get_or_insert("mine".into());
     store.enqueue(job).await.unwrap();
     let (worker, lease) = (WorkerId(Uuid::new_v4()), Duration::from_secs(60));
     store.register(worker, "test", "0").await.unwrap();
-    let request = ClaimRequest {
-        lane: Lane::Html,
-        worker,
-        count: 1,
-        after: Uuid::nil(),
-        lease,
-        attempt_timeout: lease,
-    };
+    let request = ClaimRequest { lane, worker, count: 1, after: Uuid::nil(), lease, attempt_timeout: lease };
     let job: Claimed = store.claim(request).await.unwrap().remove(0);
     store
         .finish(vec![Finish { result: Some(json!({})), ..Finish::new(job, Ended::Succeeded) }])
@@ -113,6 +109,25 @@ async fn a_message_is_signed_sent_again_under_its_id_until_it_arrives_and_can_be
         assert_eq!(header(heard, "webhook-signature"), sign(&secret, id, seconds.parse().unwrap(), body));
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
         assert_eq!((&body["type"], &body["data"]["external_id"]), (&json!("job.completed"), &json!("mine")));
+    }
+}
+
+#[tokio::test]
+async fn a_message_leads_to_where_its_job_is_shown() {
+    let (store, owner) = store().await;
+    let receiver = Receiver::start(&[200, 200]);
+    store.add_endpoint(OwnerKind::Organisation, "acme", &receiver.url).await.unwrap();
+    ended(&store, owner, None).await;
+    let mut script = NewJob::new(Pipeline::Script, "greet", json!({})).owned_by(owner);
+    script.external_id = Some("another".into());
+    ended_job(&store, Lane::Script, script).await;
+    assert_eq!(sender(&store).send_due().await.unwrap(), 2);
+    let told = store.deliveries(None, None, 10).await.unwrap();
+    let heard = receiver.heard.lock().unwrap().join("\n");
+    for delivery in told {
+        let jobs = if delivery.pipeline == Some(Pipeline::Script) { "/v1/scripts/jobs" } else { "/v1/jobs" };
+        let link = format!(r#""self":"{jobs}/{}""#, delivery.job_id);
+        assert!(heard.contains(&link), "{link} is not in {heard}");
     }
 }
 
