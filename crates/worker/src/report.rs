@@ -185,6 +185,8 @@ pub(crate) fn ended(memos: &[Memo], answers: &[Finished]) {
                     Outcome::Failed if run_at.is_some() => Outcome::Retried,
                     // A person had asked to stop it, and the attempt had not heard of that.
                     _ if *code == Some(ErrorCode::Stopped) => Outcome::Failed,
+                    // The database refused what came of it.
+                    Outcome::Done if code.is_some() => Outcome::Failed,
                     outcome => outcome,
                 };
                 (outcome, Some(*state), *code)
