@@ -153,10 +153,11 @@ const TURN_TAKE: &str =
 const SET_CAP: &str = "INSERT INTO spend_caps (organisation_id, currency, order_cents, month_cents)
     VALUES ($1, $2, $3, $4) ON CONFLICT (organisation_id) DO UPDATE SET currency = excluded.currency,
         order_cents = excluded.order_cents, month_cents = excluded.month_cents, updated_at = {now}";
-/// An order that was given up before it was confirmed, or cancelled, costs nothing.
+/// An order that was given up before it was confirmed, or cancelled, costs nothing. That of job `$2` is left out.
 const CAPS: &str = "SELECT c.organisation_id, c.currency, c.order_cents, c.month_cents,
         CAST((SELECT coalesce(sum(coalesce(o.cost_cents, o.cost_max_cents)), 0) FROM print_orders o
             WHERE o.organisation_id = c.organisation_id AND o.created_at > {after $1}
+                AND o.job_id IS DISTINCT FROM $2
                 AND (o.phase IN ('confirm_sent', 'confirmed') OR o.attention IS NULL)
                 AND coalesce(o.provider_status, '') <> 'canceled') AS bigint) AS spent
     FROM spend_caps c";
@@ -281,7 +282,7 @@ impl Store {
 
     /// What organisations may spend, and have.
     pub async fn spend_caps(&self) -> Result<Vec<SpendCap>, Error> {
-        self.db().read(CAPS, params![-micros(MONTH)]).await?.iter().map(cap).collect()
+        self.db().read(CAPS, params![-micros(MONTH), None::<Uuid>]).await?.iter().map(cap).collect()
     }
 
     /// Asks for the order of a print job, to be paid by this organisation. Asking for the same again changes nothing.
@@ -321,16 +322,15 @@ impl Store {
 
     /// Lets an order that is not confirmed cost this much. What people were to look at is settled by it.
     pub async fn raise_cost(&self, job: JobId, cost_max: Money) -> Result<(), Error> {
-        let order = self.order_of(job).await?.ok_or_else(|| Error::NotFound(job.to_string()))?;
         let mut tx = self.db().begin().await?;
-        let cap = held_cap(&mut tx, order.organisation_id).await?;
+        let rows = tx.run(ASKED, params![job]).await?;
+        let row = rows.first().ok_or_else(|| Error::NotFound(job.to_string()))?;
+        let cap = held_cap(&mut tx, row.uuid("organisation_id")?, job).await?;
         if cost_max > cap.order {
             let limit = format!("This organisation may spend {} {} on one order.", cap.order, cap.currency);
             return Err(Error::SpendCap(limit));
         }
-        // One that people were to look at is not counted as it is.
-        let counted = if order.attention.is_none() { order.cost.unwrap_or(order.cost_max).0 } else { 0 };
-        check_month(&SpendCap { spent: Money(cap.spent.0 - counted), ..cap }, cost_max)?;
+        check_month(&cap, cost_max)?;
         if tx.run(RAISE, params![job, cost_max.0]).await?.is_empty() {
             return Err(Error::Order("This order is confirmed already, at the cost it had.".into()));
         }
@@ -448,7 +448,7 @@ pub(crate) async fn grant(
     ask: &OrderAsk,
 ) -> Result<Asked, Error> {
     ask.check().map_err(Error::Order)?;
-    let cap = held_cap(tx, organisation).await?;
+    let cap = held_cap(tx, organisation, job).await?;
     let wanted = json!(ask);
     if let Some(row) = tx.run(ASKED, params![job]).await?.first() {
         let is_same = row.json("asked")? == wanted && row.uuid("organisation_id")? == organisation;
@@ -465,13 +465,14 @@ pub(crate) async fn grant(
     Ok(Asked::New)
 }
 
-/// What an organisation may spend, and has. Until the transaction ends, nobody else is granted anything.
-async fn held_cap(tx: &mut Tx, organisation: Uuid) -> Result<SpendCap, Error> {
+/// What an organisation may spend, and has on other orders than this job's. Until the transaction ends, nobody else is
+/// granted anything.
+async fn held_cap(tx: &mut Tx, organisation: Uuid, job: JobId) -> Result<SpendCap, Error> {
     let none = || Error::SpendCap("This organisation has no limit for prints, so it can order none.".into());
     if tx.run(HOLD_CAP, params![organisation]).await?.is_empty() {
         return Err(none());
     }
-    let caps = tx.run(CAPS, params![-micros(MONTH)]).await?;
+    let caps = tx.run(CAPS, params![-micros(MONTH), job]).await?;
     let caps = caps.iter().map(cap).collect::<Result<Vec<_>, _>>()?;
     caps.into_iter().find(|cap| cap.organisation_id == organisation).ok_or_else(none)
 }

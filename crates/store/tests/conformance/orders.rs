@@ -30,6 +30,7 @@ on_both!(sqlite_file, postgres_database:
     an_order_is_what_it_says,
     the_queries_of_the_seed_can_be_asked,
     ten_who_order_at_once_stay_within_the_limit,
+    a_raised_cost_is_within_what_the_other_orders_leave,
     turns_are_shared_by_all_processes,
 );
 
@@ -447,6 +448,27 @@ async fn ten_who_order_at_once_stay_within_the_limit(database: Database) {
         }
     }
     assert_eq!(granted, 3);
+}
+
+async fn a_raised_cost_is_within_what_the_other_orders_leave(mut database: Database) {
+    let store = &database.store;
+    let organisation = Uuid::new_v4();
+    store.set_spend_cap(organisation, "USD", Money(100_00), Money(150_00)).await.unwrap();
+    let old = exported(store).await;
+    store.ask_order(old, organisation, &order_ask()).await.unwrap();
+    let age = match database.sql {
+        Sql::Sqlite(_) => "UPDATE print_orders SET created_at = created_at - 3456000000000 WHERE job_id = $1",
+        Sql::Postgres(_) => {
+            "UPDATE print_orders SET created_at = created_at - interval '40 days' WHERE job_id = $1"
+        }
+    };
+    database.sql.run(age, &[old.0]).await.unwrap();
+    let young = exported(store).await;
+    store.ask_order(young, organisation, &order_ask()).await.unwrap();
+    let refused = store.raise_cost(old, Money(50_01)).await.unwrap_err();
+    assert_eq!(code(&refused), ErrorCode::SpendCap, "{refused}");
+    store.raise_cost(old, Money(50_00)).await.unwrap();
+    store.raise_cost(young, Money(100_00)).await.unwrap();
 }
 
 async fn turns_are_shared_by_all_processes(database: Database) {
