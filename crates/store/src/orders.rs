@@ -178,6 +178,12 @@ const WILL_ORDER: &str = "UPDATE job_live SET advance = TRUE, updated_at = {now}
 const RAISE: &str = "UPDATE print_orders SET cost_max_cents = $2, attention = NULL, attention_message = NULL,
         attention_at = NULL, updated_at = {now}
     WHERE job_id = $1 AND phase NOT IN ('confirm_sent', 'confirmed') RETURNING job_id";
+/// As [`CAPS`] counts it. One that may be confirmed is counted whatever comes.
+const UNCONFIRMED: &str =
+    "SELECT organisation_id, coalesce(cost_cents, cost_max_cents) AS cost FROM print_orders
+    WHERE job_id = $1 AND phase NOT IN ('confirm_sent', 'confirmed')";
+const RENEW: &str = "UPDATE print_orders SET attention = NULL, attention_message = NULL, attention_at = NULL,
+        updated_at = {now} WHERE job_id = $1";
 macro_rules! records {
     ($rest:literal) => {
         concat!(
@@ -463,6 +469,15 @@ pub(crate) async fn grant(
     tx.run(ASK, params).await?;
     tx.run(STEP, params![job, None::<i64>, "asked", None::<Value>]).await?;
     Ok(Asked::New)
+}
+
+/// Sets aside anew what the order of a print that is tried again may cost, within the limit of the organisation that pays.
+pub(crate) async fn renew(tx: &mut Tx, job: JobId) -> Result<(), Error> {
+    let rows = tx.run(UNCONFIRMED, params![job]).await?;
+    let Some(row) = rows.first() else { return Ok(()) };
+    let cap = held_cap(tx, row.uuid("organisation_id")?, job).await?;
+    check_month(&cap, Money(row.int("cost")?))?;
+    tx.run(RENEW, params![job]).await.map(drop)
 }
 
 /// What an organisation may spend, and has on other orders than this job's. Until the transaction ends, nobody else is
