@@ -65,13 +65,18 @@ async fn an_order_needs_a_limit_and_is_asked_for_once(store: Store) {
     let id = exported(&store).await;
     let refused = store.ask_order(id, Uuid::new_v4(), &order_ask()).await.unwrap_err();
     assert_eq!(code(&refused), ErrorCode::SpendCap);
+    let refused = store.check_order(id, Uuid::new_v4(), &order_ask()).await.unwrap_err();
+    assert_eq!(code(&refused), ErrorCode::SpendCap, "who only asks is told the same");
     let organisation = spender(&store).await;
+    store.check_order(id, organisation, &order_ask()).await.unwrap();
+    assert_eq!(store.order_of(id).await.unwrap(), None, "asking whether it could be orders nothing");
     assert_eq!(store.ask_order(id, organisation, &order_ask()).await.unwrap(), Asked::New);
     assert_eq!(store.ask_order(id, organisation, &order_ask()).await.unwrap(), Asked::Existing);
     let mut other = order_ask();
     other.quantity = 2;
     let refused = store.ask_order(id, organisation, &other).await.unwrap_err();
     assert!(matches!(refused, Error::OrderExists(_)), "{refused}");
+    assert!(matches!(store.check_order(id, organisation, &other).await, Err(Error::OrderExists(_))));
     let order = store.order_of(id).await.unwrap().unwrap();
     assert_eq!((order.phase, order.external_id), (OrderPhase::None, id.0.simple().to_string()));
     let worker = worker(&store).await;
