@@ -1,10 +1,11 @@
 //! Settings: what was typed or set in the environment, and what it means.
 
 use crate::output::WrongUse;
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use ode_store::disk::WatermarkConfig;
 use ode_store::{Blobs, BlobsConfig, Config, Places, PlacesConfig, Store};
+use ode_webhooks::Guard;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,6 +46,16 @@ pub(crate) struct Settings {
         hide_short_help = true
     )]
     pub(crate) output_roots: Vec<String>,
+    /// Host or network inside which messages about jobs may be sent, such as 10.0.0.0/8. Give it again for more
+    #[arg(
+        long,
+        global = true,
+        env = "ODE_WEBHOOK_ALLOW",
+        value_name = "PLACE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub(crate) webhook_allow: Vec<String>,
     /// Directory with scripts of one's own; they replace ours of the same type
     #[arg(long, global = true, env = "ODE_SCRIPTS", value_name = "DIR", hide_short_help = true)]
     pub(crate) scripts: Option<PathBuf>,
@@ -189,6 +200,11 @@ impl Settings {
             outputs: roots(&self.output_roots),
             s3_endpoint: self.s3_endpoint.clone(),
         })?)
+    }
+
+    /// Where messages about jobs may go.
+    pub(crate) fn webhook_guard(&self) -> anyhow::Result<Guard> {
+        Guard::new(&self.webhook_allow).context("--webhook-allow cannot be used")
     }
 
     /// Opens the file store.

@@ -78,6 +78,13 @@ impl FrozenMap {
         FrozenMap { id: Uuid::now_v7(), sha256: sha256_hex(data.as_bytes()), data, made_of }
     }
 
+    /// The paper that it is drawn for.
+    pub(crate) fn page(&self) -> Result<Value, Error> {
+        let spec: Value =
+            serde_json::from_str(&self.data).map_err(|error| Error::Corrupt(error.to_string()))?;
+        Ok(spec["page"].clone())
+    }
+
     pub(crate) fn fingerprint(&self) -> Value {
         json!({ "sha256": self.sha256, "made_of": self.made_of })
     }

@@ -3,6 +3,7 @@
 
 use crate::db::{Param, Row, Tx, params};
 use crate::error::Error;
+use crate::maps::FrozenMap;
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::order::{Attention, Money, Order, OrderAsk, OrderPhase, OrderStep};
@@ -33,6 +34,12 @@ pub struct SpendCap {
     pub month: Money,
     /// Spent, or set aside for orders under way, in the last 30 days.
     pub spent: Money,
+}
+
+impl SpendCap {
+    fn cost_max(&self, ask: &OrderAsk) -> Money {
+        ask.cost_max.unwrap_or(self.order).min(self.order)
+    }
 }
 
 /// What came of asking for an order.
@@ -178,6 +185,12 @@ const WILL_ORDER: &str = "UPDATE job_live SET advance = TRUE, updated_at = {now}
 const RAISE: &str = "UPDATE print_orders SET cost_max_cents = $2, attention = NULL, attention_message = NULL,
         attention_at = NULL, updated_at = {now}
     WHERE job_id = $1 AND phase NOT IN ('confirm_sent', 'confirmed') RETURNING job_id";
+/// As [`CAPS`] counts it. One that may be confirmed is counted whatever comes.
+const UNCONFIRMED: &str =
+    "SELECT organisation_id, coalesce(cost_cents, cost_max_cents) AS cost FROM print_orders
+    WHERE job_id = $1 AND phase NOT IN ('confirm_sent', 'confirmed')";
+const RENEW: &str = "UPDATE print_orders SET attention = NULL, attention_message = NULL, attention_at = NULL,
+        updated_at = {now} WHERE job_id = $1";
 macro_rules! records {
     ($rest:literal) => {
         concat!(
@@ -294,11 +307,28 @@ impl Store {
         Ok(asked)
     }
 
-    /// Refuses an order that could not be placed, whoever pays: it is wrong in itself, or the job prints something else.
-    /// Answers the paper that is printed, where a map is.
-    pub async fn check_order(&self, job: JobId, ask: &OrderAsk) -> Result<Option<Value>, Error> {
+    /// Refuses an order as [`Store::ask_order`] would, and asks for nothing. Answers the paper that is printed, where a
+    /// map is.
+    pub async fn check_order(
+        &self,
+        job: JobId,
+        organisation: Uuid,
+        ask: &OrderAsk,
+    ) -> Result<Option<Value>, Error> {
+        let mut tx = self.db().begin().await?;
+        grant(&mut tx, job, organisation, ask).await?;
+        check_fit(&tx.run(PAGE_OF_JOB, params![job]).await?, ask)
+    }
+
+    /// Refuses the order of a map that is not printed yet as [`Store::print_map`] would.
+    pub async fn check_first_order(&self, map: &FrozenMap, order: &PaidOrder) -> Result<(), Error> {
+        let PaidOrder { organisation, ask } = order;
         ask.check().map_err(Error::Order)?;
-        check_fit(&self.db().read(PAGE_OF_JOB, params![job]).await?, ask)
+        check_page(ask.variant_id, &map.page()?).map_err(Error::Order)?;
+        let mut tx = self.db().begin().await?;
+        // It has no job yet.
+        let cap = held_cap(&mut tx, *organisation, JobId(Uuid::nil())).await?;
+        check_month(&cap, cap.cost_max(ask))
     }
 
     /// Sees to it that a job for which an order was asked goes on to being ordered. Doing it again changes nothing.
@@ -456,13 +486,22 @@ pub(crate) async fn grant(
     }
     check_orderable(tx, job).await?;
     check_fit(&tx.run(PAGE_OF_JOB, params![job]).await?, ask)?;
-    let cost_max = ask.cost_max.unwrap_or(cap.order).min(cap.order);
+    let cost_max = cap.cost_max(ask);
     check_month(&cap, cost_max)?;
     let external_id = job.0.simple().to_string();
     let params = params![job, organisation, external_id, wanted, cap.currency, cost_max.0];
     tx.run(ASK, params).await?;
     tx.run(STEP, params![job, None::<i64>, "asked", None::<Value>]).await?;
     Ok(Asked::New)
+}
+
+/// Sets aside anew what the order of a print that is tried again may cost, within the limit of the organisation that pays.
+pub(crate) async fn renew(tx: &mut Tx, job: JobId) -> Result<(), Error> {
+    let rows = tx.run(UNCONFIRMED, params![job]).await?;
+    let Some(row) = rows.first() else { return Ok(()) };
+    let cap = held_cap(tx, row.uuid("organisation_id")?, job).await?;
+    check_month(&cap, Money(row.int("cost")?))?;
+    tx.run(RENEW, params![job]).await.map(drop)
 }
 
 /// What an organisation may spend, and has on other orders than this job's. Until the transaction ends, nobody else is

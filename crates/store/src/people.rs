@@ -9,7 +9,7 @@ use crate::finish::{Change, Standing};
 use crate::mint::unless_taken;
 use crate::scripts::gate::{Gate, Wait};
 use crate::scripts::secrets;
-use crate::{Store, micros};
+use crate::{Store, micros, orders};
 use jiff::Timestamp;
 use ode_job::settle::Spent;
 use ode_job::{
@@ -79,6 +79,9 @@ impl Store {
         }
         if is_script {
             secrets::renew(&mut tx, id, secret).await?;
+        }
+        if standing.pipeline == Pipeline::Print {
+            orders::renew(&mut tx, id).await?;
         }
         tx.run(REOPENED, params![id]).await?;
         for (step, seq) in steps.iter().zip(seqs) {

@@ -212,7 +212,7 @@ impl Form {
                 }
                 "mapping" => mapping.replace(text(&mut field, TEXT_BYTES_MAX).await?).is_none(),
                 "output" => output.replace(text(&mut field, TEXT_BYTES_MAX).await?).is_none(),
-                _ => return Err(unknown_field(&name)),
+                _ => return Err(unknown_field(&name, FIELDS)),
             };
             if !is_first {
                 return Err(Problem::invalid(format!("The form has the field {name} twice. {FIELDS}")));
@@ -230,9 +230,10 @@ impl Form {
     }
 }
 
-fn unknown_field(name: &str) -> Problem {
+/// Refuses a field of a form by its name; `takes` says which ones there are.
+pub(crate) fn unknown_field(name: &str, takes: &str) -> Problem {
     let shown: String = name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_MAX).collect();
-    Problem::invalid(format!("The form has a field \"{shown}\" that is not known. {FIELDS}"))
+    Problem::invalid(format!("The form has a field \"{shown}\" that is not known. {takes}"))
 }
 
 /// Which mappings there are is for the conversion to say: the door only asks for a name.

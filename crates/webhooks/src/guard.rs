@@ -9,16 +9,15 @@ use std::sync::Arc;
 
 const URL_BYTES_MAX: usize = 2000;
 
-/// Says what is wrong with an address as it is written, with the name of the field.
-pub fn check_url(url: &str) -> Result<(), String> {
-    let wrong =
-        || "webhook_url: write it like https://example.com/path, without a name and a password.".to_owned();
+/// Reads an address, or says what is wrong with how it is written.
+fn read(url: &str) -> Result<Url, String> {
+    let wrong = || "write it like https://example.com/path, without a name and a password.".to_owned();
     if url.len() > URL_BYTES_MAX {
         return Err(wrong());
     }
     let url: Url = url.parse().map_err(|_| wrong())?;
     let is_plain = matches!(url.scheme(), "http" | "https") && url.has_host();
-    if is_plain && url.username().is_empty() && url.password().is_none() { Ok(()) } else { Err(wrong()) }
+    if is_plain && url.username().is_empty() && url.password().is_none() { Ok(url) } else { Err(wrong()) }
 }
 
 /// Where messages may go. Cheap to clone.
@@ -67,20 +66,25 @@ impl Guard {
         Ok(Guard { allowed })
     }
 
-    /// Whether a message may be sent there, as far as the address itself says. What a name leads to is looked at when
-    /// it is called.
-    pub(crate) fn check(&self, url: &Url) -> Result<(), String> {
-        check_url(url.as_str())?;
+    /// Says why a message may not be sent there, as far as the address itself says. What a name leads to is looked at
+    /// when it is called.
+    pub fn check(&self, url: &str) -> Result<(), String> {
+        self.open(url).map(drop)
+    }
+
+    /// The address, if a message may be sent there.
+    pub(crate) fn open(&self, url: &str) -> Result<Url, String> {
+        let url = read(url)?;
         let host = url.host_str().unwrap_or_default();
         let literal = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
         let is_allowed = self.names(host) || literal.is_some_and(|address| self.holds(address));
         match literal {
-            _ if is_allowed => Ok(()),
+            _ if is_allowed => Ok(url),
             _ if url.scheme() != "https" => {
                 Err(format!("{host} is called by https only. Use it, or allow the host."))
             }
             Some(address) if !is_public(address) => Err(not_public(host)),
-            _ => Ok(()),
+            _ => Ok(url),
         }
     }
 
@@ -180,8 +184,7 @@ mod tests {
     use super::*;
 
     fn check(guard: &Guard, url: &str, expected: bool) {
-        let is_fine = url.parse::<Url>().is_ok_and(|url| guard.check(&url).is_ok());
-        assert_eq!(is_fine, expected, "{url}");
+        assert_eq!(guard.check(url).is_ok(), expected, "{url}");
     }
 
     #[test]

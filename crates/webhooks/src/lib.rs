@@ -8,9 +8,9 @@ mod guard;
 mod sender;
 mod signature;
 
-pub use guard::{BadAllowed, Guard, check_url};
+pub use guard::{BadAllowed, Guard};
 pub use sender::{METRICS, Options, Sender};
-pub use signature::{secret_text, sign};
+pub use signature::{message_id, message_name, secret_text, sign};
 
 /// Why messages cannot be sent at all.
 #[derive(Debug, thiserror::Error)]

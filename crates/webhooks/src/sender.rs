@@ -2,13 +2,13 @@
 
 use crate::Error;
 use crate::guard::Guard;
-use crate::signature::sign;
+use crate::signature::{message_name, sign};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use ode_job::Pipeline;
 use ode_metrics::{Counter, Family};
 use ode_store::{Delivery, Sent, Store};
-use reqwest::{StatusCode, Url, redirect};
+use reqwest::{StatusCode, redirect};
 use serde_json::json;
 use std::time::Duration;
 
@@ -113,14 +113,12 @@ impl Sender {
     }
 
     async fn send(&self, delivery: &Delivery) -> Result<Sent, ode_store::Error> {
-        let checked = delivery.url.parse::<Url>().map_err(|error| error.to_string());
-        let url = match checked.and_then(|url| self.options.guard.check(&url).map(|()| url)) {
+        let url = match self.options.guard.open(&delivery.url) {
             Ok(url) => url,
             Err(problem) => return Ok(Sent::Failed { answer: None, problem, again: None }),
         };
         let secret = self.store.webhook_secret(delivery.owner).await?;
-        let (id, body, now) =
-            (format!("msg_{}", delivery.id.simple()), body(delivery), Timestamp::now().as_second());
+        let (id, body, now) = (message_name(delivery.id), body(delivery), Timestamp::now().as_second());
         let request = self
             .http
             .post(url)

@@ -252,7 +252,7 @@ async fn start_worker(
         ..ode_worker::Config::default()
     };
     let asking = work.opinions.start(store.clone(), blobs.clone(), work.conversions()).await?;
-    let telling = work.webhooks(store.clone())?;
+    let telling = work.webhooks(settings, store.clone())?;
     let (registry, following) = work.registry(settings, &store).await?;
     let worker = Worker::start(store, Some(blobs), registry, config).await?;
     Ok(Working { worker, asking, telling: tokio::spawn(telling.run()), following })

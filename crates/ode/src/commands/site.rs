@@ -3,7 +3,7 @@
 use crate::config::Settings;
 use clap::{Args, ValueEnum};
 use ode_pipelines::html::read_config;
-use ode_web::{Dedupe, ServiceSettings, WebLimits, WebSettings};
+use ode_web::{Dedupe, ServiceSettings, WebLimits, WebSettings, WebhookCheck};
 use std::time::Duration;
 
 /// How the web side behaves.
@@ -99,10 +99,11 @@ impl SiteArgs {
 
 impl SiteArgs {
     fn service(&self, settings: &Settings) -> anyhow::Result<ServiceSettings> {
+        let guard = settings.webhook_guard()?;
         Ok(ServiceSettings {
             places: settings.places()?,
             check_config: |config| read_config(config).map(drop).map_err(|error| error.to_string()),
-            check_webhook: ode_webhooks::check_url,
+            check_webhook: WebhookCheck::new(move |address| guard.check(address)),
             view_origin: self.view_origin.clone(),
         })
     }

@@ -31,7 +31,7 @@ Examples:
   ode webhooks add --organisation acme https://acme.example/hooks/ode
   ode webhooks secret --organisation acme              what the receiver checks signatures with
   ode webhooks list --status failed
-  ode webhooks replay 0198c0de-7a31-7c52-9d2e-5b1f4d0a9e77   a message, or all messages of a job";
+  ode webhooks replay msg_0198c0de7a317c529d2e5b1f4d0a9e77   a message, or all messages of a job";
 
 /// Which address.
 #[derive(Debug, Args)]
@@ -83,15 +83,15 @@ pub(crate) struct List {
 /// What to send again.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// Ids of messages, or of jobs for all their messages
-    #[arg(required = true, value_name = "ID")]
+    /// Ids of messages (msg_…), or of jobs for all their messages
+    #[arg(required = true, value_name = "ID", value_parser = ode_webhooks::message_id)]
     ids: Vec<Uuid>,
 }
 
 pub(crate) async fn run(settings: &Settings, command: Webhooks) -> anyhow::Result<ExitCode> {
     let store = settings.store("cli", Schema::Check).await?;
     match command {
-        Webhooks::Add(args) => add(&store, &args).await,
+        Webhooks::Add(args) => add(settings, &store, &args).await,
         Webhooks::Endpoints(args) => endpoints(&store, &args).await,
         Webhooks::Remove(args) => remove(&store, &args).await,
         Webhooks::Secret(args) => {
@@ -105,9 +105,9 @@ pub(crate) async fn run(settings: &Settings, command: Webhooks) -> anyhow::Resul
     }
 }
 
-async fn add(store: &Store, args: &Add) -> anyhow::Result<ExitCode> {
-    ode_webhooks::check_url(&args.url)
-        .map_err(|why| WrongUse(why.replacen("webhook_url: ", "The address: ", 1)))?;
+async fn add(settings: &Settings, store: &Store, args: &Add) -> anyhow::Result<ExitCode> {
+    let checked = settings.webhook_guard()?.check(&args.url);
+    checked.map_err(|why| WrongUse(format!("The address: {why}")))?;
     let (kind, name) = args.owner.named();
     store.add_endpoint(kind, name, &args.url).await?;
     output::line(format!("{name} is told at {} whenever a job of theirs ends.", args.url))?;
@@ -167,7 +167,7 @@ async fn list(store: &Store, args: &List) -> anyhow::Result<ExitCode> {
     let mut table = Table::new(["MESSAGE", "JOB", "STATUS", "TRIES", "ADDRESS", "LAST PROBLEM"]);
     for delivery in &deliveries {
         table.row([
-            delivery.id.to_string().into(),
+            ode_webhooks::message_name(delivery.id).into(),
             delivery.job_id.to_string().into(),
             delivery.status.as_str().into(),
             delivery.attempts.to_string().into(),

@@ -74,15 +74,6 @@ pub(crate) struct Work {
     #[arg(long, env = "ODE_BREAKER_COOL_DOWN", value_name = "SECONDS", default_value = "30",
         value_parser = seconds, hide_short_help = true)]
     breaker_cool_down: Duration,
-    /// Host or network inside which messages about jobs may be sent, such as 10.0.0.0/8. Give it again for more
-    #[arg(
-        long,
-        env = "ODE_WEBHOOK_ALLOW",
-        value_name = "PLACE",
-        value_delimiter = ',',
-        hide_short_help = true
-    )]
-    webhook_allow: Vec<String>,
     /// Seconds before a message that did not arrive is sent again; each later pause is four times as long
     #[arg(long, env = "ODE_WEBHOOK_PAUSE", value_name = "SECONDS", default_value = "5", value_parser = seconds,
         hide_short_help = true)]
@@ -154,9 +145,8 @@ impl Work {
     }
 
     /// What sends messages about jobs that ended.
-    pub(super) fn webhooks(&self, store: Store) -> anyhow::Result<ode_webhooks::Sender> {
-        let guard =
-            ode_webhooks::Guard::new(&self.webhook_allow).context("--webhook-allow cannot be used")?;
+    pub(super) fn webhooks(&self, settings: &Settings, store: Store) -> anyhow::Result<ode_webhooks::Sender> {
+        let guard = settings.webhook_guard()?;
         Ok(ode_webhooks::Sender::new(store, ode_webhooks::Options { guard, pause: self.webhook_pause })?)
     }
 

@@ -6,6 +6,8 @@ use serde_json::Value;
 
 /// The one key of a configuration that is the caller's own: kept, given back, and read by nobody here.
 const CUSTOM: &str = "custom";
+/// How the list of the converter's keys ends, in what is said of a key that is none.
+const LAST_KEY: &str = "`pages`, `format`";
 
 /// A configuration that cannot be used, with the path of the key that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +29,8 @@ pub fn read_config(config: &Value) -> Result<ConversionConfig, BadConfig> {
     keys.shift_remove(CUSTOM);
     let config: ConversionConfig = serde_path_to_error::deserialize(known).map_err(|error| {
         let path = format!("config.{}", error.path());
-        BadConfig { path, why: format!("{}.", error.into_inner().to_string().trim_end_matches('.')) }
+        let why = error.into_inner().to_string().replace(LAST_KEY, &format!("{LAST_KEY}, `{CUSTOM}`"));
+        BadConfig { path, why: format!("{}.", why.trim_end_matches('.')) }
     })?;
     if !ZOOMS.contains(&config.zoom) {
         let why =
@@ -83,7 +86,7 @@ mod tests {
         check(json!({}), Ok(1.0));
         check(json!({ "zoom": 1.5, "embed_fonts": true, "format": "html5" }), Ok(1.5));
         check(json!({ "zoom": 2, "custom": { "anything": ["at", "all"] } }), Ok(2.0));
-        check(json!({ "zoomm": 1.5 }), Err(("config.zoomm", "unknown field")));
+        check(json!({ "zoomm": 1.5 }), Err(("config.zoomm", "`format`, `custom`")));
         check(json!({ "zoom": "large" }), Err(("config.zoom", "expected f64")));
         check(json!({ "zoom": 11 }), Err(("config.zoom", "from 0.1 to 10")));
         check(json!({ "format": "pdf" }), Err(("config.format", "html5")));

@@ -135,7 +135,7 @@ async fn a_map_is_ordered_only_as_a_product_of_its_size(store: Store) {
     let map = |size: &str| FrozenMap::new(format!(r#"{{"page":{{"size":"{size}"}},"schema":1}}"#), None);
     let wrong = store.print_map(owner, &map("24x36"), None, None).await.unwrap().job;
     for refused in
-        [store.ask_order(wrong, payer, &ask).await.err(), store.check_order(wrong, &ask).await.err()]
+        [store.ask_order(wrong, payer, &ask).await.err(), store.check_order(wrong, payer, &ask).await.err()]
     {
         let told = refused.as_ref().map(ToString::to_string).unwrap_or_default();
         assert!(
@@ -146,6 +146,11 @@ async fn a_map_is_ordered_only_as_a_product_of_its_size(store: Store) {
     assert_eq!(store.order_of(wrong).await.unwrap(), None);
     let order = || Some(PaidOrder { organisation: payer, ask: ask.clone() });
     assert!(store.print_map(owner, &map("A2"), None, order()).await.is_err());
+    assert!(store.check_first_order(&map("A2"), &order().unwrap()).await.is_err());
+    store.check_first_order(&map("18x24"), &order().unwrap()).await.unwrap();
+    let poor = PaidOrder { organisation: Uuid::new_v4(), ask: ask.clone() };
+    let refused = store.check_first_order(&map("18x24"), &poor).await;
+    assert!(matches!(refused, Err(Error::SpendCap(_))), "{refused:?}");
     assert_eq!(store.printable_maps(owner, None, 10).await.unwrap().maps.len(), 1);
     store.print_map(owner, &map("18x24"), None, order()).await.unwrap();
 }

@@ -23,6 +23,7 @@ on_both!(
     an_event_is_heard_once_and_makes_its_order_due,
     a_print_goes_the_way_of_the_seed,
     a_failed_order_is_tried_again_under_the_same_name,
+    an_order_that_is_tried_again_stays_within_the_limit,
 );
 on_both!(sqlite_file, postgres_database:
     a_job_is_ordered_only_with_the_providers_number,
@@ -64,13 +65,18 @@ async fn an_order_needs_a_limit_and_is_asked_for_once(store: Store) {
     let id = exported(&store).await;
     let refused = store.ask_order(id, Uuid::new_v4(), &order_ask()).await.unwrap_err();
     assert_eq!(code(&refused), ErrorCode::SpendCap);
+    let refused = store.check_order(id, Uuid::new_v4(), &order_ask()).await.unwrap_err();
+    assert_eq!(code(&refused), ErrorCode::SpendCap, "who only asks is told the same");
     let organisation = spender(&store).await;
+    store.check_order(id, organisation, &order_ask()).await.unwrap();
+    assert_eq!(store.order_of(id).await.unwrap(), None, "asking whether it could be orders nothing");
     assert_eq!(store.ask_order(id, organisation, &order_ask()).await.unwrap(), Asked::New);
     assert_eq!(store.ask_order(id, organisation, &order_ask()).await.unwrap(), Asked::Existing);
     let mut other = order_ask();
     other.quantity = 2;
     let refused = store.ask_order(id, organisation, &other).await.unwrap_err();
     assert!(matches!(refused, Error::OrderExists(_)), "{refused}");
+    assert!(matches!(store.check_order(id, organisation, &other).await, Err(Error::OrderExists(_))));
     let order = store.order_of(id).await.unwrap().unwrap();
     assert_eq!((order.phase, order.external_id), (OrderPhase::None, id.0.simple().to_string()));
     let worker = worker(&store).await;
@@ -238,6 +244,30 @@ async fn a_failed_order_is_tried_again_under_the_same_name(store: Store) {
     finish(&store, again, Ended::Succeeded).await;
     let order = store.order_of(id).await.unwrap().unwrap();
     assert_eq!((order.external_id, order.state), (before, State::Ordered));
+}
+
+async fn an_order_that_is_tried_again_stays_within_the_limit(store: Store) {
+    let organisation = Uuid::new_v4();
+    store.set_spend_cap(organisation, "USD", Money(60_00), Money(100_00)).await.unwrap();
+    let spent = async || store.spend_caps().await.unwrap().remove(0).spent;
+    let id = exported(&store).await;
+    store.ask_order(id, organisation, &order_ask()).await.unwrap();
+    let set_aside = spent().await;
+    let claimed = claim_one(&store, Lane::PrintOrder, worker(&store).await).await;
+    let attention = OrderStep::Attention { reason: Attention::CostAboveCap, message: "too dear".into() };
+    store.record_order(&claimed.lease, &attention).await.unwrap();
+    finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::CostAboveCap))).await;
+    assert_eq!(spent().await, Money(0), "what failed costs nothing");
+    let mut other = order_ask();
+    let too_much = Money(100_00 - set_aside.0 + 1);
+    store.set_spend_cap(organisation, "USD", too_much, Money(100_00)).await.unwrap();
+    other.cost_max = Some(too_much);
+    store.ask_order(exported(&store).await, organisation, &other).await.unwrap();
+    assert_eq!(code(&store.retry(id).await.unwrap_err()), ErrorCode::SpendCap);
+    assert_eq!(record(&store, id).await.state, State::OrderFailed);
+    store.set_spend_cap(organisation, "USD", too_much, Money(100_01)).await.unwrap();
+    store.retry(id).await.unwrap();
+    assert_eq!(spent().await, Money(100_01), "it counts from then on");
 }
 
 /// Tries each statement on the job, and expects a refusal that names what it breaks.

@@ -53,7 +53,8 @@ const EXPECTED: &str = "\", expected";
 const EXPECTED_AT: usize = "\", ".len();
 
 /// Types as our reader names them, and as people do.
-const TYPES: [(&str, &str); 6] = [
+const TYPES: [(&str, &str); 7] = [
+    ("expected struct Request", "expected an object"),
     ("expected a map", "expected an object"),
     ("expected i32", "expected a whole number from -2147483648 to 2147483647"),
     ("expected i64", "expected a whole number"),
@@ -142,6 +143,12 @@ mod tests {
             assert!(detail.starts_with("priority: invalid type: text, expected a whole number"), "{detail}");
             assert!(!detail.contains("hunter2"), "{detail}");
         }
+    }
+
+    #[test]
+    fn what_should_be_a_request_is_told_without_the_name_of_our_type() {
+        let detail = parse_outline::<super::super::request::Request>(b"5").unwrap_err().document().detail;
+        assert!(detail.ends_with("expected an object."), "{detail}");
     }
 
     #[test]

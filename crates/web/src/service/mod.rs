@@ -17,6 +17,7 @@ use axum::routing::{get, post};
 use ode_job::{JobRecord, Pipeline};
 use ode_store::Places;
 use serde_json::Value;
+use std::fmt;
 use std::sync::Arc;
 
 /// What the wiring decides about the html service.
@@ -27,10 +28,31 @@ pub struct ServiceSettings {
     /// Says what is wrong with a configuration, with the path of the key. The converter knows.
     pub check_config: fn(&Value) -> Result<(), String>,
     /// Says why nobody can be told at an address.
-    pub check_webhook: fn(&str) -> Result<(), String>,
+    pub check_webhook: WebhookCheck,
     /// Where converted documents are shown, if they are to have an origin of their own, such as
     /// `https://views.example`.
     pub view_origin: Option<String>,
+}
+
+/// Says why nobody can be told at an address. Cheap to clone.
+#[derive(Clone)]
+pub struct WebhookCheck(Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>);
+
+impl WebhookCheck {
+    /// Asks this.
+    pub fn new(check: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        WebhookCheck(Arc::new(check))
+    }
+
+    fn check(&self, address: &str) -> Result<(), Problem> {
+        (self.0)(address).map_err(|why| Problem::invalid(format!("webhook_url: {why}")))
+    }
+}
+
+impl fmt::Debug for WebhookCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WebhookCheck")
+    }
 }
 
 impl Default for ServiceSettings {
@@ -39,7 +61,7 @@ impl Default for ServiceSettings {
         ServiceSettings {
             places: Places::default(),
             check_config: |_| Ok(()),
-            check_webhook: |_| Err("webhook_url: nobody is told anything here.".into()),
+            check_webhook: WebhookCheck::new(|_| Err("nobody is told anything here.".into())),
             view_origin: None,
         }
     }

@@ -75,7 +75,7 @@ impl Request {
             service.places.check_output(caller.owner, address).map_err(closed)?;
         }
         if let Some(address) = &self.webhook_url {
-            (service.check_webhook)(address).map_err(Problem::invalid)?;
+            service.check_webhook.check(address)?;
         }
         let config = self.checked_config(app)?;
         let input = self.input(&config, document)?;

@@ -134,7 +134,7 @@ async fn read_form(app: &App, mut form: Multipart) -> Result<(Request, String, R
                 let text = upload::text(&mut field, FIELD_BYTES_MAX).await?;
                 fields.insert(name.clone(), text.into()).is_none()
             }
-            _ => return Err(Problem::invalid(format!("The form has a field that is not known. {FORM}"))),
+            _ => return Err(upload::unknown_field(&name, FORM)),
         };
         if !is_first {
             return Err(Problem::invalid(format!("The form has the field {name} twice. {FORM}")));

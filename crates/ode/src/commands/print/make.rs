@@ -98,14 +98,17 @@ pub(crate) async fn export(store: &Store, args: Export) -> anyhow::Result<ExitCo
     };
     let ask = args.order.as_deref().map(read_order).transpose()?;
     let map = frozen(store, owner, &args).await?;
-    if args.how.dry_run {
-        output::tell("The map can be printed. Nothing was made.");
-        return Ok(ExitCode::SUCCESS);
-    }
     let order = match (owner, ask) {
         (Owner::Organisation(organisation), Some(ask)) => Some(PaidOrder { organisation, ask }),
         _ => None,
     };
+    if args.how.dry_run {
+        if let Some(order) = &order {
+            store.check_first_order(&map, order).await?;
+        }
+        output::tell("The map can be printed. Nothing was made.");
+        return Ok(ExitCode::SUCCESS);
+    }
     let printing = store.print_map(owner, &map, args.how.key, order).await?;
     tell(printing.map, printing.job, args.how.json)
 }

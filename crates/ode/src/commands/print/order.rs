@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use ode_job::order::{Money, OrderAsk};
 use ode_job::product::check_area;
+use ode_job::{JobId, JobRef};
 use ode_pipelines::print::order::{Outcome, Pace};
 use ode_store::{Asked, OrderRecord, SpendCap, Store};
 use serde_json::{Value, json};
@@ -95,23 +96,43 @@ pub(crate) async fn order(store: &Store, args: Order) -> anyhow::Result<ExitCode
     let job = store.resolve(args.job.job).await?;
     let Some(organisation) = &args.organisation else {
         let cost_max = args.cost_max.context("Say which organisation pays, with --organisation.")?;
+        order_of(store, job).await?;
         store.raise_cost(job, cost_max).await?;
         let state = store.retry(job).await?;
         output::line(format!("{}  {state}, may cost {cost_max}", job.reference()))?;
         return Ok(ExitCode::SUCCESS);
     };
-    let organisation = organisation_id(store, organisation).await?;
+    let organisation = paying_for(store, job, organisation).await?;
     let path = args.order.as_ref().context("Say what to order, with --order FILE.")?;
     let mut ask = read_order(path)?;
     ask.cost_max = args.cost_max.or(ask.cost_max);
     if args.dry_run {
-        let page = store.check_order(job, &ask).await?;
+        let page = store.check_order(job, organisation, &ask).await?;
         return estimate(&ask, page.as_ref(), &args.printful).await;
     }
     let asked = store.ask_order(job, organisation, &ask).await?;
     let word = if asked == Asked::New { "will be ordered" } else { "was asked for before; nothing changed" };
     output::line(format!("{}  {word}", job.reference()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The organisation of this name, if the print is theirs or nobody's.
+async fn paying_for(store: &Store, job: JobId, name: &str) -> anyhow::Result<Uuid> {
+    let organisation = organisation_id(store, name).await?;
+    let job = store.job(JobRef::Id(job)).await?;
+    let owner = job.organisation_id.or(job.user_id).or(job.session_id);
+    anyhow::ensure!(
+        owner.is_none_or(|owner| owner == organisation),
+        "{} is not a print of {name}. Name the organisation that it belongs to.",
+        job.reference
+    );
+    Ok(organisation)
+}
+
+/// The order of a print.
+async fn order_of(store: &Store, job: JobId) -> anyhow::Result<OrderRecord> {
+    let order = store.order_of(job).await?;
+    order.context("No order was asked for with this print. `ode print order` asks for one.")
 }
 
 /// What a file says is to be ordered.
@@ -154,6 +175,9 @@ async fn estimate(ask: &OrderAsk, page: Option<&Value>, printful: &PrintfulArgs)
         "items": [{ "variant_id": ask.variant_id, "quantity": ask.quantity, "files": files }],
     });
     let cost = told(provider.client.estimate(&request).await)?;
+    if let Some(cost_max) = ask.cost_max.filter(|cost_max| cost > *cost_max) {
+        anyhow::bail!("It would cost {cost}, and may cost {cost_max}. Allow more with --cost-max.");
+    }
     output::line(format!("It would cost {cost}. Nothing was ordered."))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -218,8 +242,7 @@ fn cost(order: &OrderRecord) -> String {
 
 async fn one(store: &Store, name: &Name, is_json: bool) -> anyhow::Result<ExitCode> {
     let job = store.resolve(name.job).await?;
-    let order = store.order_of(job).await?;
-    let order = order.context("No order was asked for with this print. `ode print order` asks for one.")?;
+    let order = order_of(store, job).await?;
     let steps = store.order_steps(job).await?;
     if is_json {
         let mut told = json!(order);
