@@ -81,6 +81,8 @@ named! {
         Error500Before = "500-before",
         /// It is carried out, and then the server fails.
         Error500After = "500-after",
+        /// The call is refused.
+        Refused = "400",
         /// The token is not known.
         Unauthorized = "401",
         /// The token may not do this.
@@ -169,6 +171,7 @@ impl FaultKind {
             | F::Expired419
             | F::Error500Before
             | F::Error500After
+            | F::Refused
             | F::Unauthorized
             | F::Forbidden
             | F::Late

@@ -205,6 +205,7 @@ impl Inner {
                 self.apply(&call);
                 broken()
             }
+            FaultKind::Refused => Answer::refused(400, None, "This call is refused.").into_response(),
             FaultKind::Unauthorized => {
                 Answer::refused(401, None, "The access token provided is invalid.").into_response()
             }

@@ -410,12 +410,12 @@ fn an_order_that_was_too_dear_goes_on_with_a_higher_limit(ode: &Ode) {
 
 /// Of products that ODE does not know, the provider is asked before anything is sent.
 fn a_map_is_ordered_only_as_what_the_provider_prints_from_its_size(ode: &Ode) {
-    let shop =
-        Shop::open(ode, &["--no-fetch", "--fault", "500-before:catalog", "--fault", "garbage:catalog"]);
+    let faults = ["500-before:catalog", "garbage:catalog", "403:catalog"].map(|fault| ["--fault", fault]);
+    let shop = Shop::open(ode, &[&["--no-fetch"], faults.as_flattened()].concat());
     let (map, ask) = (ode.path("map.json"), ode.path("order.json"));
     let (map, ask) = (map.to_str().unwrap(), ask.to_str().unwrap());
     let cases = [("12x18", 4, ""), ("12x18", 3, "FILE_REFUSED"), ("A2", 5, ""), ("A2", 77, "ORDER_REFUSED")];
-    let jobs = cases.map(|(size, variant, _)| {
+    let ordered_as = |size: &str, variant: i64| {
         let page = json!({ "size": size, "dpi": 36 });
         std::fs::write(map, json!({ "schema": 1, "page": page, "base": { "detail": "110m" } }).to_string())
             .unwrap();
@@ -424,7 +424,8 @@ fn a_map_is_ordered_only_as_what_the_provider_prints_from_its_size(ode: &Ode) {
         std::fs::write(ask, order.to_string()).unwrap();
         let made = ode.json(["print", "export", map, "--organisation", "acme", "--order", ask]);
         JobId(made["printJobId"].as_str().unwrap().parse().unwrap())
-    });
+    };
+    let jobs = cases.map(|(size, variant, _)| ordered_as(size, variant));
     let _worker = shop.worker("http://127.0.0.1:9", &[]);
     for ((size, variant, code), job) in cases.into_iter().zip(jobs) {
         let is_well = code.is_empty();
@@ -437,8 +438,16 @@ fn a_map_is_ordered_only_as_what_the_provider_prints_from_its_size(ode: &Ode) {
         );
         assert_eq!(status["error_code"].as_str().unwrap_or_default(), code, "{status}");
     }
+    shop.fault("400:catalog");
+    let refused = ordered_as("24x36", 2);
+    assert_eq!(shop.until(refused, "order_failed")["error_code"], "ORDER_REFUSED");
     let listed = ode.json(["print", "status", "--attention"]).to_string();
-    for words in ["made for 12 x 18 in, and variant 3 is printed from 24 x 20 in", "has no variant 77"] {
+    let called_for = [
+        "made for 12 x 18 in, and variant 3 is printed from 24 x 20 in",
+        "has no variant 77",
+        "refuses the order: This call is refused",
+    ];
+    for words in called_for {
         assert!(listed.contains(words), "{words} is not in {listed}");
     }
     let last = jobs[3].to_string();
