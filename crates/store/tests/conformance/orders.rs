@@ -248,7 +248,7 @@ async fn a_failed_order_is_tried_again_under_the_same_name(store: Store) {
 
 async fn an_order_that_is_tried_again_stays_within_the_limit(store: Store) {
     let organisation = Uuid::new_v4();
-    store.set_spend_cap(organisation, "USD", Money(60_00), Money(100_00)).await.unwrap();
+    store.set_spend_cap(organisation, "USD", Money(60_00), Money(10_000)).await.unwrap();
     let spent = async || store.spend_caps().await.unwrap().remove(0).spent;
     let id = exported(&store).await;
     store.ask_order(id, organisation, &order_ask()).await.unwrap();
@@ -259,15 +259,15 @@ async fn an_order_that_is_tried_again_stays_within_the_limit(store: Store) {
     finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::CostAboveCap))).await;
     assert_eq!(spent().await, Money(0), "what failed costs nothing");
     let mut other = order_ask();
-    let too_much = Money(100_00 - set_aside.0 + 1);
-    store.set_spend_cap(organisation, "USD", too_much, Money(100_00)).await.unwrap();
+    let too_much = Money(10_000 - set_aside.0 + 1);
+    store.set_spend_cap(organisation, "USD", too_much, Money(10_000)).await.unwrap();
     other.cost_max = Some(too_much);
     store.ask_order(exported(&store).await, organisation, &other).await.unwrap();
     assert_eq!(code(&store.retry(id).await.unwrap_err()), ErrorCode::SpendCap);
     assert_eq!(record(&store, id).await.state, State::OrderFailed);
-    store.set_spend_cap(organisation, "USD", too_much, Money(100_01)).await.unwrap();
+    store.set_spend_cap(organisation, "USD", too_much, Money(10_001)).await.unwrap();
     store.retry(id).await.unwrap();
-    assert_eq!(spent().await, Money(100_01), "it counts from then on");
+    assert_eq!(spent().await, Money(10_001), "it counts from then on");
 }
 
 /// Tries each statement on the job, and expects a refusal that names what it breaks.

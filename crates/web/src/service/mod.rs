@@ -34,9 +34,11 @@ pub struct ServiceSettings {
     pub view_origin: Option<String>,
 }
 
+type Check = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+
 /// Says why nobody can be told at an address. Cheap to clone.
 #[derive(Clone)]
-pub struct WebhookCheck(Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>);
+pub struct WebhookCheck(Arc<Check>);
 
 impl WebhookCheck {
     /// Asks this.
