@@ -450,6 +450,9 @@ fn a_map_is_ordered_only_as_what_the_provider_prints_from_its_size(ode: &Ode) {
     for words in called_for {
         assert!(listed.contains(words), "{words} is not in {listed}");
     }
+    let mut order = order();
+    order["variant_id"] = 77.into();
+    std::fs::write(ask, order.to_string()).unwrap();
     let last = jobs[3].to_string();
     let dry = ["print", "order", &last, "--organisation", "acme", "--order", ask, "--dry-run"];
     crate::harness::Ran::of(&mut shop.command(&dry)).assert_refused(&["Printful has no variant 77"]);
