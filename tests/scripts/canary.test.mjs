@@ -178,7 +178,7 @@ async function serve(test, installation) {
     ...["--webhook-allow", "127.0.0.1", "--scripts-at-once", "3", ...worksWith(site, await traced(installation))],
   );
   const client = new Client(server.address, await installation.run("keys", "create", "--organisation", "acme"));
-  await installation.run("webhooks", "add", "--organisation", "acme", hooks.address);
+  await installation.run("webhooks", "add", "--organisation", "acme", hooks.address, "--webhook-allow", "127.0.0.1");
   return { hooks, server, client, stopListening: await listen(client) };
 }
 
