@@ -38,7 +38,12 @@ async function served(t, folder) {
     response.end(bytes);
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
-  t.after(() => new Promise((done) => server.close(done)));
+  t.after(async () => {
+    const ended = new Promise((done) => server.close(done));
+    // A browser keeps a connection ready that it never used: the server would wait for it, for minutes or for ever.
+    server.closeAllConnections();
+    await ended;
+  });
   return { address: `http://127.0.0.1:${server.address().port}`, asked };
 }
 

@@ -156,6 +156,9 @@ export async function receiver(test) {
     response.end();
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
-  test.after(() => server.close());
+  test.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
   return { bodies, address: `http://127.0.0.1:${server.address().port}/hook` };
 }
