@@ -113,6 +113,23 @@ pub enum Invalid {
     },
 }
 
+impl Invalid {
+    /// Which part of a job it is about, as callers name it.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        match self {
+            Invalid::Name { field, .. }
+            | Invalid::ControlCharacter { field }
+            | Invalid::Null { field }
+            | Invalid::Nul { field }
+            | Invalid::TooLarge { field, .. } => field,
+            Invalid::Priority(_) => "priority",
+            Invalid::Retries(_) => "max_retries",
+            Invalid::Timeout => "timeout_ms",
+        }
+    }
+}
+
 impl NewJob {
     /// A job with nothing but the necessary.
     pub fn new(pipeline: Pipeline, kind: impl Into<String>, input: Value) -> Self {

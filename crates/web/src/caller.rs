@@ -72,7 +72,7 @@ pub(crate) async fn know_key(State(app): State<Arc<App>>, mut request: Request, 
 fn no_key() -> Problem {
     let detail =
         "Send an API key as Authorization: Bearer ode_…. The operator makes one with `ode keys create`.";
-    Problem::new(ErrorCode::Unauthorized, detail)
+    Problem::new(ErrorCode::Unauthorized, detail).titled("An API key is needed here")
 }
 
 async fn find(app: &App, request: &Parts) -> Result<(Caller, Option<HeaderValue>), Problem> {

@@ -42,7 +42,7 @@ pub use gateway::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Ord
 pub use limits::WebLimits;
 pub use requests::METRICS;
 pub use scripts::{AcceptedScript, Refusal, ScriptInfo, Scripts};
-pub use service::{ServiceSettings, WebhookCheck};
+pub use service::{ConfigFault, ServiceSettings, WebhookCheck};
 pub(crate) use site::App;
 pub use site::{Dedupe, Site, WebSettings};
 pub use watch::{Watcher, serve_watch};

@@ -109,7 +109,8 @@ pub(crate) fn payer(caller: &Caller) -> Result<Uuid, Problem> {
         Owner::Session(_) | Owner::User(_) | Owner::Operator => Err(Problem::new(
             ErrorCode::Forbidden,
             "Only an organisation orders prints: with a key made by `ode keys create --organisation`, or signed in with it at /sign-in.",
-        )),
+        )
+        .titled("Only an organisation may order prints")),
     }
 }
 
@@ -179,7 +180,8 @@ async fn hook(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Re
         to_bytes(body, EVENT_BYTES_MAX).await.map_err(|_| Problem::from(ErrorCode::PayloadTooLarge))?;
     if !is_signed(secret, &headers, &body) {
         tracing::warn!("an event came to /webhooks/printful under a signature that is not Printful's");
-        return Err(Problem::new(ErrorCode::Unauthorized, "The signature is not that of this body."));
+        let detail = "The signature is not that of this body. Check the secret that it is signed with.";
+        return Err(Problem::new(ErrorCode::Unauthorized, detail).titled("This signature isn't valid"));
     }
     let event: Value =
         serde_json::from_slice(&body).map_err(|_| Problem::invalid("An event is a JSON document."))?;

@@ -212,8 +212,8 @@ impl From<ode_store::Error> for Problem {
             Error::MapChanged(_) => Problem::new(error.code(), error.to_string()),
             Error::Refused { refused } => Problem::new(ErrorCode::Conflict, refusal(refused)),
             Error::SpendCap(limit) => Problem::new(error.code(), limit.clone()),
-            Error::Invalid(_)
-            | Error::Duplicate { .. }
+            Error::Invalid(invalid) => Problem::new(error.code(), error.to_string()).at(invalid.field()),
+            Error::Duplicate { .. }
             | Error::Repeated(_)
             | Error::KeyReused
             | Error::Order(_)

@@ -2,8 +2,8 @@
 
 use crate::config::Settings;
 use clap::{Args, ValueEnum};
-use ode_pipelines::html::read_config;
-use ode_web::{Dedupe, ServiceSettings, WebLimits, WebSettings, WebhookCheck};
+use ode_pipelines::html::{BadConfig, read_config};
+use ode_web::{ConfigFault, Dedupe, ServiceSettings, WebLimits, WebSettings, WebhookCheck};
 use std::time::Duration;
 
 /// How the web side behaves.
@@ -102,7 +102,10 @@ impl SiteArgs {
         let guard = settings.webhook_guard()?;
         Ok(ServiceSettings {
             places: settings.places()?,
-            check_config: |config| read_config(config).map(drop).map_err(|error| error.to_string()),
+            check_config: |config| {
+                let fault = |bad: BadConfig| ConfigFault { path: bad.path, why: bad.why };
+                read_config(config).map(drop).map_err(fault)
+            },
             check_webhook: WebhookCheck::new(move |address| guard.check(address)),
             view_origin: self.view_origin.clone(),
         })

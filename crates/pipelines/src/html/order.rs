@@ -1,43 +1,55 @@
 //! What a job asks for: which document, where its files go, and how it is converted.
 
-use ode_html::{ConversionConfig, ZOOMS};
+use ode_html::{ConversionConfig, Pages, ZOOMS};
 use ode_job::{Claimed, ErrorCode, Failure};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The one key of a configuration that is the caller's own: kept, given back, and read by nobody here.
 const CUSTOM: &str = "custom";
-/// How the list of the converter's keys ends, in what is said of a key that is none.
-const LAST_KEY: &str = "`pages`, `format`";
-
 /// A configuration that cannot be used, with the path of the key that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {why}")]
 pub struct BadConfig {
     /// Where, such as `config.zoom`.
     pub path: String,
-    /// What is wrong there.
+    /// What to write there, in a sentence.
     pub why: String,
 }
 
 /// Reads a configuration. Keys that the converter does not know are refused, but for `custom`.
 pub fn read_config(config: &Value) -> Result<ConversionConfig, BadConfig> {
-    let mut known = config.clone();
-    let Some(keys) = known.as_object_mut() else {
-        let why = "expected an object such as {\"zoom\": 1.5}.".to_owned();
-        return Err(BadConfig { path: "config".into(), why });
-    };
-    keys.shift_remove(CUSTOM);
-    let config: ConversionConfig = serde_path_to_error::deserialize(known).map_err(|error| {
-        let path = format!("config.{}", error.path());
-        let why = error.into_inner().to_string().replace(LAST_KEY, &format!("{LAST_KEY}, `{CUSTOM}`"));
-        BadConfig { path, why: format!("{}.", why.trim_end_matches('.')) }
-    })?;
-    if !ZOOMS.contains(&config.zoom) {
-        let why =
-            format!("{} is out of range; choose from {} to {}.", config.zoom, ZOOMS.start(), ZOOMS.end());
-        return Err(BadConfig { path: "config.zoom".into(), why });
+    let whole = |why: String| BadConfig { path: "config".into(), why };
+    let keys = config.as_object();
+    let keys = keys.ok_or_else(|| whole("write an object such as {\"zoom\": 1.5}.".into()))?;
+    if let Some((key, why)) = keys.iter().find_map(|(key, value)| Some((key, fault(key, value)?))) {
+        return Err(BadConfig { path: format!("config.{key}"), why });
     }
-    Ok(config)
+    let known: Map<String, Value> = keys.clone().into_iter().filter(|(key, _)| key != CUSTOM).collect();
+    serde_json::from_value(known.into()).map_err(|error| whole(format!("it cannot be used: {error}.")))
+}
+
+/// What to write in the place of a value that will not do.
+fn fault(key: &str, value: &Value) -> Option<String> {
+    let (will_do, wanted) = match key {
+        "zoom" => {
+            let wanted = format!("write a number from {} to {}.", ZOOMS.start(), ZOOMS.end());
+            (value.as_f64().is_some_and(|zoom| ZOOMS.contains(&zoom)), wanted)
+        }
+        "embed_fonts" | "single_file" => (value.is_boolean(), "write true or false.".into()),
+        "pages" => {
+            let wanted =
+                "write one page such as \"3\", a range such as \"2-5\", or \"4-\" for all from page 4 on.";
+            let is_range = value.as_str().is_some_and(|text| text.parse::<Pages>().is_ok());
+            (is_range || value.is_null(), wanted.into())
+        }
+        "format" => (value == "html5", "write \"html5\", the one format there is.".into()),
+        CUSTOM => return None,
+        _ => {
+            let known = "zoom, embed_fonts, single_file, pages and format";
+            (false, format!("there is no such key. There are {known}, and {CUSTOM} for what is yours."))
+        }
+    };
+    (!will_do).then_some(wanted)
 }
 
 /// What a job asks for.
@@ -86,12 +98,23 @@ mod tests {
         check(json!({}), Ok(1.0));
         check(json!({ "zoom": 1.5, "embed_fonts": true, "format": "html5" }), Ok(1.5));
         check(json!({ "zoom": 2, "custom": { "anything": ["at", "all"] } }), Ok(2.0));
-        check(json!({ "zoomm": 1.5 }), Err(("config.zoomm", "`format`, `custom`")));
-        check(json!({ "zoom": "large" }), Err(("config.zoom", "expected f64")));
-        check(json!({ "zoom": 11 }), Err(("config.zoom", "from 0.1 to 10")));
+        check(json!({ "pages": null }), Ok(1.0));
+        check(json!({ "zoomm": 1.5 }), Err(("config.zoomm", "pages and format, and custom")));
+        check(json!({ "zoom": "large" }), Err(("config.zoom", "a number from 0.1 to 10")));
+        check(json!({ "zoom": 11 }), Err(("config.zoom", "a number from 0.1 to 10")));
+        check(json!({ "zoom": null }), Err(("config.zoom", "a number from 0.1 to 10")));
+        check(json!({ "single_file": 1 }), Err(("config.single_file", "true or false")));
         check(json!({ "format": "pdf" }), Err(("config.format", "html5")));
-        check(json!({ "pages": "5-2" }), Err(("config.pages", "not a range of pages")));
-        check(json!([1]), Err(("config", "expected")));
-        check(json!("html5"), Err(("config", "expected")));
+        check(json!({ "pages": "5-2" }), Err(("config.pages", "a range such as")));
+        check(json!({ "pages": 3 }), Err(("config.pages", "a range such as")));
+        check(json!([1]), Err(("config", "an object")));
+        check(json!("html5"), Err(("config", "an object")));
+    }
+
+    /// A key that the converter learns is one that can be asked for.
+    #[test]
+    fn every_key_of_the_converter_is_known() {
+        let known = serde_json::to_value(ConversionConfig::default()).unwrap();
+        assert_eq!(read_config(&known), Ok(ConversionConfig::default()));
     }
 }

@@ -6,6 +6,9 @@ use std::str::FromStr;
 
 /// Longer ones are no addresses: S3 takes keys of up to 1,024 bytes.
 const BYTES_MAX: usize = 1100;
+/// How one is written.
+pub(super) const FORM: &str =
+    "write it like s3://bucket/path or file:///path, where no part is empty, one dot or two.";
 /// Stands for the id of a job's owner in a root.
 const OWNER: &str = "{owner}";
 
@@ -45,10 +48,7 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            "write it like s3://bucket/path or file:///path, where no part is empty, one dot or two."
-                .to_owned()
-        };
+        let wrong = || FORM.to_owned();
         if text.len() > BYTES_MAX || text.chars().any(char::is_control) || text.contains('\\') {
             return Err(wrong());
         }

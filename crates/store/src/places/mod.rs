@@ -151,27 +151,28 @@ impl Places {
         })
     }
 
-    /// Says why a document cannot be fetched from there, in words for whoever asked; nothing if it may be.
-    pub fn check_input(&self, owner: Owner, address: &str) -> Result<(), String> {
+    /// Says why a document cannot be fetched from there, in words for whoever asked: `INVALID` what is no address,
+    /// `FORBIDDEN` what is not open. Nothing if it may be.
+    pub fn check_input(&self, owner: Owner, address: &str) -> Result<(), Failure> {
         self.input(owner, address).map(drop)
     }
 
     /// The same for a prefix that results are to appear below.
-    pub fn check_output(&self, owner: Owner, address: &str) -> Result<(), String> {
+    pub fn check_output(&self, owner: Owner, address: &str) -> Result<(), Failure> {
         self.output(owner, address).map(drop)
     }
 
-    fn input(&self, owner: Owner, address: &str) -> Result<(&Store, Address), String> {
+    fn input(&self, owner: Owner, address: &str) -> Result<(&Store, Address), Failure> {
         find(&self.inputs, owner, address, "input_s3_path")
     }
 
-    fn output(&self, owner: Owner, address: &str) -> Result<(&Store, Address), String> {
+    fn output(&self, owner: Owner, address: &str) -> Result<(&Store, Address), Failure> {
         find(&self.outputs, owner, address, "output_s3_prefix")
     }
 
     /// Fetches a document.
     pub async fn fetch(&self, owner: Owner, address: &str, bytes_max: u64) -> Result<Bytes, Failure> {
-        let (store, found) = self.input(owner, address).map_err(closed)?;
+        let (store, found) = self.input(owner, address)?;
         match store {
             Store::Bucket(bucket) => bucket.fetch(&found, bytes_max).await,
             Store::Folder(root) => {
@@ -183,7 +184,7 @@ impl Places {
 
     /// Puts a result below a prefix. When this returns, all of it is there.
     pub async fn publish(&self, to: Destination<'_>, files: &[File]) -> Result<(), Failure> {
-        let (store, found) = self.output(to.owner, to.address).map_err(closed)?;
+        let (store, found) = self.output(to.owner, to.address)?;
         let published = Published::new(to.job, to.fence, files);
         match store {
             Store::Bucket(bucket) => bucket.publish(&found, &published, files).await,
@@ -198,7 +199,7 @@ impl Places {
     /// Takes away what this attempt at a job and those before it put there, whole or not; answers how many files or
     /// folders. What is another job's or a later attempt's is left alone.
     pub async fn withdraw(&self, from: Destination<'_>) -> Result<u64, Failure> {
-        let (store, found) = self.output(from.owner, from.address).map_err(closed)?;
+        let (store, found) = self.output(from.owner, from.address)?;
         let attempt = Attempt { job: from.job, fence: from.fence };
         match store {
             Store::Bucket(bucket) => bucket.withdraw(&found, attempt).await,
@@ -283,19 +284,24 @@ fn find<'a>(
     owner: Owner,
     address: &str,
     field: &str,
-) -> Result<(&'a Store, Address), String> {
-    let parsed: Address = address.parse().map_err(|why| format!("{field}: {why}"))?;
+) -> Result<(&'a Store, Address), Failure> {
+    let malformed = |why: String| Failure::rejected(ErrorCode::Invalid, format!("{field}: {why}"));
+    let closed = |why: String| Failure::rejected(ErrorCode::Forbidden, format!("{field}: {why}"));
+    let parsed: Address = address.parse().map_err(malformed)?;
+    if parsed.parts.is_empty() {
+        return Err(malformed(address::FORM.to_owned()));
+    }
     let is_open = |root: &&Root| parsed.is_below(&root.address, owner) && !is_staging(&parsed);
     let root = roots.iter().find(is_open);
     let root = root.ok_or_else(|| {
         if roots.is_empty() {
             let option = if field == "input_s3_path" { "--input-root" } else { "--output-root" };
-            return format!(
-                "{field}: no place is open here. Send the document in a form instead, or ask the operator to open one \
-                 with {option}."
-            );
+            return closed(format!(
+                "no place is open here. Send the document in a form instead, or ask the operator to open one with \
+                 {option}."
+            ));
         }
-        format!("{field}: {address} is not below a place that is open to you. Ask the operator which are.")
+        closed(format!("{address} is not below a place that is open to you. Ask the operator which are."))
     })?;
     Ok((&root.store, parsed))
 }
@@ -303,10 +309,6 @@ fn find<'a>(
 /// Whether it lies where unfinished results do, which is nobody's.
 fn is_staging(address: &Address) -> bool {
     address.parts.iter().any(|part| part == STAGING)
-}
-
-fn closed(why: String) -> Failure {
-    Failure::rejected(ErrorCode::Forbidden, why)
 }
 
 /// Runs what waits for the disk on a thread that may wait.

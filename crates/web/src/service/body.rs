@@ -46,40 +46,68 @@ fn is_too_long(error: &axum::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.to_string().contains("length limit"))
 }
 
-/// Around a text that is repeated where something else was expected.
-const QUOTED: &str = ": string \"";
-const EXPECTED: &str = "\", expected";
-/// Where the last of these goes on in words.
-const EXPECTED_AT: usize = "\", ".len();
+/// What a reader of JSON says before and after what was sent, which may have been a secret.
+const WANTED: &str = ", expected ";
+const UNKNOWN_FIELD: &str = "unknown field ";
+const MISSING_FIELD: &str = "missing field `";
 
 /// Types as our reader names them, and as people do.
-const TYPES: [(&str, &str); 7] = [
-    ("expected struct Request", "expected an object"),
-    ("expected a map", "expected an object"),
-    ("expected i32", "expected a whole number from -2147483648 to 2147483647"),
-    ("expected i64", "expected a whole number"),
-    ("expected u64", "expected a whole number from 0 on"),
-    ("expected usize", "expected a whole number from 0 on"),
-    ("expected f64", "expected a number"),
+const TYPES: [(&str, &str); 11] = [
+    ("a map", "an object"),
+    ("a sequence", "a list"),
+    ("a string", "a text"),
+    ("a boolean", "true or false"),
+    ("i32", "a whole number from -2147483648 to 2147483647"),
+    ("i64", "a whole number"),
+    ("u16", "a whole number from 0 to 65535"),
+    ("u32", "a whole number from 0 to 4294967295"),
+    ("u64", "a whole number from 0 on"),
+    ("usize", "a whole number from 0 on"),
+    ("f64", "a number"),
 ];
 
-/// What a reader of JSON says, without the names of our types, and without a text that may have been a secret.
-fn plainly(message: &str) -> String {
-    let value = message.find(QUOTED).zip(message.rfind(EXPECTED)).filter(|(from, to)| from < to);
-    let said = match value {
-        Some((from, to)) => format!("{}: text, {}", &message[..from], &message[to + EXPECTED_AT..]),
-        None => message.to_owned(),
+/// What is wrong with a value, from what a reader of JSON says of it: what is wanted in its place, without the names of our
+/// types, and without what was sent.
+fn plainly(said: &str) -> String {
+    let Some((sent, wanted)) = said.rsplit_once(WANTED) else {
+        return said.trim_end_matches('.').to_owned();
     };
-    let plain = TYPES.iter().fold(said, |said, (ours, plain)| said.replace(ours, plain));
-    plain.trim_end_matches('.').to_owned()
+    let wanted = wanted.replace('`', "");
+    if sent.starts_with(UNKNOWN_FIELD) {
+        return format!("there is no such field. Those there are: {}", wanted.trim_start_matches("one of "));
+    }
+    let plain = TYPES.iter().find(|(ours, _)| *ours == wanted).map(|(_, plain)| *plain);
+    let plain = plain.unwrap_or(if wanted.starts_with("struct ") { "an object" } else { &wanted });
+    format!("write {plain}")
 }
 
-/// What is wrong. Where it stands in the text helps who wrote what is no JSON; anything else is known by its path.
-fn said(error: &serde_json::Error) -> String {
-    let said = error.to_string();
-    match said.rfind(" at line ").filter(|_| error.is_data()) {
-        Some(place) => said[..place].to_owned(),
-        None => said,
+/// Something that should be JSON is not: where to look.
+pub(crate) fn not_json(what: &str, error: &serde_json::Error) -> Problem {
+    let place = format!("line {}, column {}", error.line(), error.column());
+    let detail = if error.is_eof() {
+        format!("{what} ends early, at {place}. Send all of its JSON.")
+    } else {
+        format!("{what} is not JSON that can be read. Look at {place}.")
+    };
+    Problem::invalid(detail)
+}
+
+/// What does not fit, with its path.
+fn misfit(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    if !error.inner().is_data() {
+        return not_json("The request", error.inner());
+    }
+    let said = error.inner().to_string();
+    // Where it stands in the text helps nobody who knows its path.
+    let said = said.rfind(" at line ").map_or(said.as_str(), |place| &said[..place]);
+    let path = Some(error.path().to_string()).filter(|path| path != ".");
+    if let Some(name) = said.strip_prefix(MISSING_FIELD).map(|name| name.trim_end_matches('`')) {
+        let path = path.map_or_else(|| name.to_owned(), |parent| format!("{parent}.{name}"));
+        return Problem::invalid(format!("{path} is missing.")).at(path);
+    }
+    match path {
+        Some(path) => Problem::invalid(format!("{path}: {}.", plainly(said))).at(path),
+        None => Problem::invalid(format!("The request does not fit: {}.", plainly(said))),
     }
 }
 
@@ -113,14 +141,7 @@ pub(crate) fn parse_outline<T: DeserializeOwned>(json: &[u8]) -> Result<T, Probl
         ));
     }
     let mut reader = serde_json::Deserializer::from_slice(json);
-    let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        // What is no JSON has no fields, and all of a request no path.
-        let path = Some(error.path().to_string()).filter(|path| error.inner().is_data() && path != ".");
-        let path = path.unwrap_or_default();
-        let at = if path.is_empty() { String::new() } else { format!("{path}: ") };
-        Problem::invalid(format!("{at}{}.", plainly(&said(error.inner())))).at(path)
-    });
-    let read = read?;
+    let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| misfit(&error))?;
     reader.end().map_err(|_| Problem::invalid("Something follows the JSON of the request. Remove it."))?;
     Ok(read)
 }
@@ -135,38 +156,52 @@ mod tests {
         priority: i32,
     }
 
+    fn detail<T: DeserializeOwned + std::fmt::Debug>(json: &str) -> (Option<String>, String) {
+        let problem = parse::<T>(json.as_bytes()).unwrap_err().document();
+        (problem.path, problem.detail)
+    }
+
     #[test]
     fn a_text_in_the_wrong_place_is_not_repeated() {
-        for sent in ["hunter2", "hunter2\", expected", "{\"token\":\"hunter2\"}"] {
-            let body = serde_json::json!({ "priority": sent }).to_string();
-            let detail = parse::<Asked>(body.as_bytes()).unwrap_err().document().detail;
-            assert!(detail.starts_with("priority: invalid type: text, expected a whole number"), "{detail}");
+        for sent in ["hunter2", "hunter2\", expected", "hunter2, expected i32", "{\"token\":\"hunter2\"}"] {
+            let (_, detail) = detail::<Asked>(&serde_json::json!({ "priority": sent }).to_string());
+            assert!(detail.starts_with("priority: write a whole number from"), "{detail}");
             assert!(!detail.contains("hunter2"), "{detail}");
         }
     }
 
     #[test]
-    fn what_should_be_a_request_is_told_without_the_name_of_our_type() {
-        let detail = parse_outline::<super::super::request::Request>(b"5").unwrap_err().document().detail;
-        assert!(detail.ends_with("expected an object."), "{detail}");
-    }
-
-    #[test]
-    fn what_is_no_json_is_told_with_its_place_in_the_text() {
-        let problem = parse::<Asked>(br#"{ "priority": 1, "#).unwrap_err().document();
-        assert_eq!(problem.path, None);
-        assert!(
-            problem.detail.starts_with("EOF") && problem.detail.contains("line 1 column"),
-            "{}",
-            problem.detail
+    fn what_does_not_fit_is_told_with_its_path_and_in_words() {
+        use super::super::request::Request;
+        fn check(json: &str, path: Option<&str>, says: &str) {
+            let (at, detail) = detail::<Request>(json);
+            assert_eq!(at.as_deref(), path, "{detail}");
+            assert!(detail.contains(says) && detail.ends_with('.'), "{detail}");
+            for ours in ["expected", "struct", "invalid type", "EOF", "i32", "`"] {
+                assert!(!detail.contains(ours), "{detail}");
+            }
+        }
+        check("5", None, "write an object");
+        check("{}", Some("external_id"), "external_id is missing");
+        check(r#"{"external_id":7}"#, Some("external_id"), "write a text");
+        check(r#"{"external_id":"a","priority":99999999999}"#, Some("priority"), "a whole number from");
+        check(
+            r#"{"external_id":"a","urgent":1}"#,
+            Some("urgent"),
+            "no such field. Those there are: external_id,",
         );
     }
 
     #[test]
-    fn a_number_that_does_not_fit_is_told_in_words() {
-        let problem = parse::<Asked>(br#"{ "priority": 99999999999 }"#).unwrap_err();
-        let detail = problem.document().detail;
-        assert!(detail.starts_with("priority: ") && detail.contains("a whole number from"), "{detail}");
-        assert!(!detail.contains("i32"), "{detail}");
+    fn what_is_no_json_is_told_with_its_place_in_the_text() {
+        for (json, says) in [
+            (r#"{ "priority": 1, "#, "ends early, at line 1, column"),
+            ("nope", "not JSON that can be read. Look at line 1, column"),
+            ("", "ends early"),
+        ] {
+            let (path, detail) = detail::<Asked>(json);
+            assert_eq!(path, None);
+            assert!(detail.starts_with("The request ") && detail.contains(says), "{detail}");
+        }
     }
 }

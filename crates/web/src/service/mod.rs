@@ -25,13 +25,22 @@ use std::sync::Arc;
 pub struct ServiceSettings {
     /// Where documents may be fetched from and results be put.
     pub places: Places,
-    /// Says what is wrong with a configuration, with the path of the key. The converter knows.
-    pub check_config: fn(&Value) -> Result<(), String>,
+    /// Says what is wrong with a configuration. The converter knows.
+    pub check_config: fn(&Value) -> Result<(), ConfigFault>,
     /// Says why nobody can be told at an address.
     pub check_webhook: WebhookCheck,
     /// Where converted documents are shown, if they are to have an origin of their own, such as
     /// `https://views.example`.
     pub view_origin: Option<String>,
+}
+
+/// What is wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigFault {
+    /// Where, such as `config.zoom`.
+    pub path: String,
+    /// What to write there, in a sentence.
+    pub why: String,
 }
 
 type Check = dyn Fn(&str) -> Result<(), String> + Send + Sync;
@@ -47,7 +56,7 @@ impl WebhookCheck {
     }
 
     fn check(&self, address: &str) -> Result<(), Problem> {
-        (self.0)(address).map_err(|why| Problem::invalid(format!("webhook_url: {why}")))
+        (self.0)(address).map_err(|why| Problem::invalid(format!("webhook_url: {why}")).at("webhook_url"))
     }
 }
 

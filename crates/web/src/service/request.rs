@@ -1,9 +1,10 @@
 //! A conversion as it is asked for, checked before it becomes a job.
 
+use super::{ConfigFault, body};
 use crate::App;
 use crate::caller::Caller;
 use crate::problem::Problem;
-use ode_job::{Artifact, ErrorCode, JobRecord, NewJob, Pipeline};
+use ode_job::{Artifact, ErrorCode, Failure, JobRecord, NewJob, Pipeline};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -66,13 +67,18 @@ impl Request {
             (None, None) => {
                 return Err(Problem::invalid(
                     "input_s3_path is missing. Name where the document lies, or send it in a form as the field file.",
-                ));
+                )
+                .at("input_s3_path"));
             }
-            (Some(address), None) => service.places.check_input(caller.owner, address).map_err(closed)?,
+            (Some(address), None) => {
+                let checked = service.places.check_input(caller.owner, address);
+                checked.map_err(|why| not_open(why, "input_s3_path"))?;
+            }
             (None, Some(_)) => {}
         }
         if let Some(address) = &self.output_s3_prefix {
-            service.places.check_output(caller.owner, address).map_err(closed)?;
+            let checked = service.places.check_output(caller.owner, address);
+            checked.map_err(|why| not_open(why, "output_s3_prefix"))?;
         }
         if let Some(address) = &self.webhook_url {
             service.check_webhook.check(address)?;
@@ -93,11 +99,12 @@ impl Request {
                 "config has {bytes} bytes and the limit is {CONFIG_BYTES_MAX}. Store what is large as a file and refer \
                  to it."
             );
-            return Err(Problem::new(ErrorCode::PayloadTooLarge, detail));
+            return Err(Problem::new(ErrorCode::PayloadTooLarge, detail).at("config"));
         }
         let config: Value = serde_json::from_str(config.get())
-            .map_err(|error| Problem::invalid(format!("config: {error}.")))?;
-        (app.settings.service.check_config)(&config).map_err(Problem::invalid)?;
+            .map_err(|error| body::not_json("config", &error).at("config"))?;
+        (app.settings.service.check_config)(&config)
+            .map_err(|ConfigFault { path, why }| Problem::invalid(format!("{path}: {why}")).at(path))?;
         Ok(config)
     }
 
@@ -159,11 +166,16 @@ fn checked_sha256(text: &str) -> Result<&str, Problem> {
     if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(text);
     }
-    Err(Problem::invalid("input_sha256: write the digest in 64 hexadecimal digits."))
+    Err(Problem::invalid("input_sha256: write the digest in 64 hexadecimal digits.").at("input_sha256"))
 }
 
-fn closed(why: String) -> Problem {
-    Problem::new(ErrorCode::Forbidden, why)
+/// An address that is none, or one of a place that is not open.
+fn not_open(why: Failure, field: &str) -> Problem {
+    let problem = Problem::from(why).at(field);
+    match problem.code() {
+        ErrorCode::Forbidden => problem.titled("This place isn't open to you. Ask the operator which are"),
+        _ => problem,
+    }
 }
 
 /// Whether this job came of such a request.

@@ -127,7 +127,8 @@ async fn read_form(app: &App, mut form: Multipart) -> Result<(Request, String, R
             "priority" => {
                 let text = upload::text(&mut field, FIELD_BYTES_MAX).await?;
                 let number = text.trim().parse::<i32>();
-                let number = number.map_err(|_| Problem::invalid("priority: write a whole number."))?;
+                let number =
+                    number.map_err(|_| Problem::invalid("priority: write a whole number.").at("priority"))?;
                 fields.insert(name.clone(), number.into()).is_none()
             }
             "external_id" | "input_sha256" | "output_s3_prefix" | "webhook_url" => {
@@ -151,7 +152,7 @@ async fn read_form(app: &App, mut form: Multipart) -> Result<(Request, String, R
 /// The configuration that a form brings, as the text it is.
 fn form_config(text: &str) -> Result<Box<RawValue>, Problem> {
     body::refuse_repeated(text.as_bytes(), "config")?;
-    RawValue::from_string(text.to_owned()).map_err(|error| Problem::invalid(format!("config: {error}.")))
+    RawValue::from_string(text.to_owned()).map_err(|error| body::not_json("config", &error).at("config"))
 }
 
 /// The answer to a request: its job, new or not, or the job of another that has the same name.

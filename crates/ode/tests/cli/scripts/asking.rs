@@ -63,13 +63,13 @@ fn what_is_wrong_is_told_with_its_place_and_without_its_secret(ode: &Ode) {
     check(json!({ "input": {} }), "email");
     check(json!({}), "input");
     check(json!([input("well"), 5]), "object");
-    assert_eq!(check(json!({ "input": "hunter" }), "expected an object"), "input");
+    assert_eq!(check(json!({ "input": "hunter" }), "write an object"), "input");
     assert_eq!(check(with(json!({ "priority": 1001 })), "1000"), "priority");
     assert_eq!(check(with(json!({ "run_at": "tomorrow" })), "must be a moment"), "run_at");
     assert_eq!(check(with(json!({ "restaurant_id": "here" })), "must be a UUID"), "restaurant_id");
     assert_eq!(check(with(json!({ "depends_on": ["nobody"] })), "nobody"), "depends_on[0]");
     assert_eq!(check(with(json!({ "concurrency_key": "" })), "1 to 200"), "concurrency_key");
-    assert_eq!(check(with(json!({ "urgent": true })), "unknown field"), "urgent");
+    assert_eq!(check(with(json!({ "urgent": true })), "there is no such field"), "urgent");
     let twice = br#"{"input": {"email": "a", "email": "b"}}"#;
     let refused = site.client.send("POST", "/v1/scripts/greet", "application/json", twice);
     assert_eq!(refused.json()["path"], "input.email", "{refused:?}");

@@ -81,23 +81,35 @@ fn a_configuration_of_fifty_kilobytes_is_kept_to_the_last_byte(ode: &Ode) {
 fn a_wrong_configuration_is_told_with_the_path_of_its_fault(ode: &Ode) {
     let site = Site::start(ode);
     let address = site.put("doc.pdf", &pdf("RE-1"));
-    let check = |change: Value, path: &str| {
+    let check = |change: Value, path: &str, says: &str| {
         let mut asked = request("wrong", &address);
         asked.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         let refused = site.client.submit(&asked);
         refused.assert_problem(400, "INVALID");
-        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
-        assert!(detail.starts_with(path), "{detail}");
+        let problem = refused.json();
+        assert_eq!(problem["path"], json!(path), "{problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.starts_with(says) && detail.ends_with('.'), "{detail}");
+        assert!(!detail.contains("expected") && !detail.contains("invalid type"), "{detail}");
     };
-    check(json!({ "config": { "zoomm": 1 } }), "config.zoomm: ");
-    check(json!({ "config": { "zoom": 99 } }), "config.zoom: ");
-    check(json!({ "config": { "embed_fonts": "yes" } }), "config.embed_fonts: ");
-    check(json!({ "config": { "pages": "9-1" } }), "config.pages: ");
-    check(json!({ "config": [] }), "config");
-    check(json!({ "priority": "high" }), "priority: ");
-    check(json!({ "priority": 1001 }), "Priority 1001 ");
-    check(json!({ "urgent": true }), "urgent: ");
-    check(json!({ "external_id": "" }), "`external_id` has 0 characters");
+    let config = |key: &str, value: Value| json!({ "config": { key: value } });
+    check(config("zoomm", json!(1)), "config.zoomm", "config.zoomm: there is no such key");
+    check(config("zoom", json!(99)), "config.zoom", "config.zoom: write a number from 0.1 to 10");
+    check(config("zoom", json!("x")), "config.zoom", "config.zoom: write a number from 0.1 to 10");
+    check(
+        config("embed_fonts", json!("yes")),
+        "config.embed_fonts",
+        "config.embed_fonts: write true or false",
+    );
+    check(config("pages", json!("9-1")), "config.pages", "config.pages: write one page");
+    check(json!({ "config": [] }), "config", "config: write an object");
+    check(json!({ "priority": "high" }), "priority", "priority: write a whole number");
+    check(json!({ "priority": 1001 }), "priority", "Priority 1001 ");
+    check(json!({ "urgent": true }), "urgent", "urgent: there is no such field");
+    check(json!({ "external_id": "" }), "external_id", "`external_id` has 0 characters");
+    check(json!({ "external_id": 5 }), "external_id", "external_id: write a text");
+    check(json!({ "input_sha256": "abc" }), "input_sha256", "input_sha256: write the digest");
+    check(json!({ "webhook_url": "ftp://a" }), "webhook_url", "webhook_url: ");
     for body in ["", "{", "[]", "null", "{\"external_id\":\"a\"}", "{} {}"] {
         site.client
             .send("POST", "/v1/jobs", "application/json", body.as_bytes())
@@ -128,30 +140,41 @@ fn check_repeated(site: &Site, address: &str) {
 fn places_that_are_not_open_are_refused(ode: &Ode) {
     let site = Site::start(ode);
     let inside = site.put("doc.pdf", &pdf("RE-1"));
-    let closed = [
-        "http://127.0.0.1/doc.pdf".to_owned(),
-        "https://example.com/doc.pdf".to_owned(),
-        "s3://somebody-elses/doc.pdf".to_owned(),
-        "file:///etc/passwd".to_owned(),
-        inside.replace("doc.pdf", "../../etc/passwd"),
-        site.prefix("doc.pdf"),
-    ];
-    for address in closed {
-        let refused = site.client.submit(&request("closed", &address));
-        refused.assert_problem(403, "FORBIDDEN");
-        assert!(refused.json()["detail"].as_str().unwrap().starts_with("input_s3_path: "), "{refused:?}");
-    }
-    let closed = [
-        "s3://elsewhere/a".to_owned(),
-        site.prefix("../a"),
-        site.prefix("").trim_end_matches('/').to_owned(),
-        site.prefix(".ode-staging/a"),
-    ];
-    for prefix in closed {
-        let asked = json!({ "external_id": "out", "input_s3_path": inside, "output_s3_prefix": prefix });
+    let refused = |asked: Value, field: &str, (status, code): (u16, &str)| {
         let refused = site.client.submit(&asked);
-        refused.assert_problem(403, "FORBIDDEN");
-        assert!(refused.json()["detail"].as_str().unwrap().starts_with("output_s3_prefix: "), "{refused:?}");
+        refused.assert_problem(status, code);
+        let problem = refused.json();
+        assert_eq!(problem["path"], json!(field), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().starts_with(&format!("{field}: ")), "{problem}");
+        assert!(!problem["title"].as_str().unwrap().contains("isn't yours"), "{problem}");
+    };
+    let (closed, malformed) = ((403, "FORBIDDEN"), (400, "INVALID"));
+    let inputs = [
+        ("s3://somebody-elses/doc.pdf", closed),
+        ("file:///etc/passwd", closed),
+        (&site.prefix("doc.pdf"), closed),
+        (&inside.replace("doc.pdf", "../../etc/passwd"), malformed),
+        (&inside.replace("doc.pdf", "a\\b.pdf"), malformed),
+        ("http://127.0.0.1/doc.pdf", malformed),
+        ("https://example.com/doc.pdf", malformed),
+        ("s3://somebody-elses", malformed),
+        ("s3:///doc.pdf", malformed),
+        ("doc.pdf", malformed),
+        ("", malformed),
+    ];
+    for (address, expected) in inputs {
+        refused(request("closed", address), "input_s3_path", expected);
+    }
+    let outputs = [
+        ("s3://elsewhere/a", closed),
+        (&site.prefix(""), closed),
+        (&site.prefix(".ode-staging/a"), closed),
+        (&site.prefix("../a"), malformed),
+        (&site.prefix("a//b"), malformed),
+    ];
+    for (prefix, expected) in outputs {
+        let asked = json!({ "external_id": "out", "input_s3_path": inside, "output_s3_prefix": prefix });
+        refused(asked, "output_s3_prefix", expected);
     }
     // Nothing was made of any of them.
     assert_eq!(site.client.get("/v1/jobs").json()["jobs"], json!([]));
@@ -169,7 +192,9 @@ fn nobody_without_a_key_and_nobody_else_sees_a_job(ode: &Ode) {
     let (stranger, browser) = (Client::stranger(&site.serving), Client::browser(&site.serving));
     let other = Client::program(&site.serving, &key(ode, "other"));
     for path in below.map(|part| format!("/v1/jobs/{id}{part}")) {
-        stranger.get(&path).assert_problem(401, "UNAUTHORIZED");
+        let refused = stranger.get(&path);
+        refused.assert_problem(401, "UNAUTHORIZED");
+        assert_eq!(refused.json()["title"], "An API key is needed here");
         browser.get(&path).assert_problem(401, "UNAUTHORIZED");
         other.get(&path).assert_problem(404, "NOT_FOUND");
     }
