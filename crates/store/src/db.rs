@@ -269,6 +269,13 @@ impl Row {
         }
     }
 
+    pub(crate) fn opt_bytes(&self, column: &str) -> Result<Option<Vec<u8>>, Error> {
+        match self {
+            Row::Postgres(row) => Ok(row.try_get(column)?),
+            Row::Sqlite(row) => Ok(row.try_get(column)?),
+        }
+    }
+
     /// A list of jobs as the journal keeps it.
     pub(crate) fn jobs(&self, column: &str) -> Result<Vec<JobId>, Error> {
         let ids: Vec<Uuid> = match self {

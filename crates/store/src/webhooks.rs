@@ -23,6 +23,8 @@ pub struct Endpoint {
     pub url: String,
     /// Since when.
     pub created_at: Timestamp,
+    /// Since when it is told nothing, if it said that nobody is there any more.
+    pub gone_at: Option<Timestamp>,
 }
 
 /// One message to one address.
@@ -77,17 +79,26 @@ pub enum Sent {
         /// How long to wait before the next try; none if there is none.
         again: Option<Duration>,
     },
+    /// Nobody is there any more: it is given up, and the address told nothing more.
+    Gone {
+        /// The status of the answer.
+        answer: u16,
+    },
 }
 
 const OWNER: &str = "SELECT id FROM owner WHERE kind = $1 AND name = $2";
 const ADD_ENDPOINT: &str = "INSERT INTO webhook_endpoint (id, owner, url) VALUES ($1, $2, $3)
-    ON CONFLICT (owner, url) DO NOTHING";
-const ENDPOINTS: &str = "SELECT e.id, o.name AS owner, e.url, e.created_at
+    ON CONFLICT (owner, url) DO UPDATE SET gone_at = NULL";
+const ENDPOINTS: &str = "SELECT e.id, o.name AS owner, e.url, e.created_at, e.gone_at
     FROM webhook_endpoint e JOIN owner o ON o.id = e.owner ORDER BY e.created_at, e.id";
 const REMOVE_ENDPOINT: &str = "DELETE FROM webhook_endpoint WHERE id = $1 RETURNING id";
 const ADD_SECRET: &str =
     "INSERT INTO webhook_secret (owner, secret) VALUES ($1, $2) ON CONFLICT (owner) DO NOTHING";
-const SECRET: &str = "SELECT secret FROM webhook_secret WHERE owner = $1";
+const SECRETS: &str = "SELECT secret, CASE WHEN earlier_until > {now} THEN earlier END AS earlier
+    FROM webhook_secret WHERE owner = $1";
+const RENEW_SECRET: &str =
+    "UPDATE webhook_secret SET earlier = secret, earlier_until = {after $3}, secret = $2
+    WHERE owner = $1";
 /// The condition stands twice: whoever waited for another's update looks again.
 const TAKE: &str = "UPDATE webhook_delivery SET attempts = attempts + 1, due_at = {after $1}
     WHERE id IN (SELECT id FROM webhook_delivery WHERE status = 'pending' AND due_at <= {now} ORDER BY due_at LIMIT $2)
@@ -100,6 +111,8 @@ const AGAIN: &str = "UPDATE webhook_delivery SET due_at = {after $4}, answer = $
     WHERE id = $1 AND status = 'pending'";
 const GIVEN_UP: &str = "UPDATE webhook_delivery SET status = 'failed', answer = $2, problem = $3
     WHERE id = $1 AND status = 'pending'";
+const GONE: &str = "UPDATE webhook_endpoint SET gone_at = {now}
+    WHERE gone_at IS NULL AND (owner, url) IN (SELECT owner, url FROM webhook_delivery WHERE id = $1)";
 const LIST: &str =
     "SELECT id, owner, job_id, (SELECT pipeline FROM jobs WHERE jobs.id = webhook_delivery.job_id) AS pipeline, external_id, state,
         error_code, url, status, attempts, due_at, answer, problem, created_at, delivered_at FROM webhook_delivery
@@ -110,7 +123,7 @@ const REPLAY: &str =
 const FORGET: &str = "DELETE FROM webhook_delivery WHERE status <> 'pending' AND created_at < {after $1}";
 
 impl Store {
-    /// Tells an owner's address of every job of theirs from now on.
+    /// Tells an owner's address of every job of theirs from now on, also one that was gone.
     pub async fn add_endpoint(&self, kind: OwnerKind, owner: &str, url: &str) -> Result<(), Error> {
         let owner = self.owner_named(kind, owner).await?;
         self.db().write(ADD_ENDPOINT, params![Uuid::now_v7(), owner, url]).await.map(drop)
@@ -137,6 +150,7 @@ impl Store {
                 owner: row.opt_text("owner")?.unwrap_or_default(),
                 url: row.text("url")?,
                 created_at: row.moment("created_at")?,
+                gone_at: row.opt_moment("gone_at")?,
             })
         };
         rows.iter().map(endpoint).collect()
@@ -147,13 +161,22 @@ impl Store {
         Ok(!self.db().write(REMOVE_ENDPOINT, params![id]).await?.is_empty())
     }
 
-    /// What messages to an owner are signed with, made by whoever asks first.
-    pub async fn webhook_secret(&self, owner: Uuid) -> Result<Vec<u8>, Error> {
-        let mut fresh = vec![0; 32];
-        fill(&mut fresh)?;
-        self.db().write(ADD_SECRET, &[owner.into(), Param::Bytes(fresh)]).await?;
-        let rows = self.db().read(SECRET, params![owner]).await?;
-        rows.first().ok_or_else(|| Error::Corrupt("a secret that was just made".into()))?.bytes("secret")
+    /// What messages to an owner are signed with, made by whoever asks first: the secret, and the one before it for as long
+    /// as that is kept.
+    pub async fn webhook_secrets(&self, owner: Uuid) -> Result<(Vec<u8>, Option<Vec<u8>>), Error> {
+        self.db().write(ADD_SECRET, &[owner.into(), Param::Bytes(fresh_secret()?)]).await?;
+        let rows = self.db().read(SECRETS, params![owner]).await?;
+        let row = rows.first().ok_or_else(|| Error::Corrupt("a secret that was just made".into()))?;
+        Ok((row.bytes("secret")?, row.opt_bytes("earlier")?))
+    }
+
+    /// Makes a new secret for an owner. Messages are signed with the one before it as well, for as long as this.
+    pub async fn renew_webhook_secret(&self, owner: Uuid, keep: Duration) -> Result<Vec<u8>, Error> {
+        self.webhook_secrets(owner).await?;
+        let fresh = fresh_secret()?;
+        let params = [owner.into(), Param::Bytes(fresh.clone()), crate::micros(keep).into()];
+        self.db().write(RENEW_SECRET, &params).await?;
+        Ok(fresh)
     }
 
     /// Takes messages that are due. Those that are not settled within `hold` are due again.
@@ -176,6 +199,11 @@ impl Store {
                 let told =
                     params![id, answer.map(i64::from), without_nul(problem).as_str(), crate::micros(*wait)];
                 db.write(AGAIN, told).await
+            }
+            Sent::Gone { answer } => {
+                db.write(GONE, params![id]).await?;
+                let told = params![id, i64::from(*answer), "nobody is there any more"];
+                db.write(GIVEN_UP, told).await
             }
         };
         written.map(drop)
@@ -202,6 +230,12 @@ impl Store {
     pub(crate) async fn forget_deliveries(&self, age: Duration) -> Result<(), Error> {
         self.db().write(FORGET, params![-crate::micros(age)]).await.map(drop)
     }
+}
+
+fn fresh_secret() -> Result<Vec<u8>, Error> {
+    let mut fresh = vec![0; 32];
+    fill(&mut fresh)?;
+    Ok(fresh)
 }
 
 fn delivery(row: &Row) -> Result<Delivery, Error> {

@@ -97,17 +97,22 @@ impl Sender {
         let sent = join_all(sends).await;
         for (delivery, sent) in due.iter().zip(sent) {
             let sent = sent?;
-            let (id, job) = (delivery.id, delivery.job_id);
+            let (id, job) = (message_name(delivery.id), delivery.job_id);
             let outcome = match &sent {
                 Sent::Delivered { .. } => "delivered",
                 Sent::Failed { again: Some(_), .. } => "again",
-                Sent::Failed { again: None, .. } => "given_up",
+                Sent::Failed { again: None, .. } | Sent::Gone { .. } => "given_up",
             };
             DELIVERIES.add([outcome.into()], 1);
-            if let Sent::Failed { problem, .. } = &sent {
+            let problem = match &sent {
+                Sent::Delivered { .. } => None,
+                Sent::Failed { problem, .. } => Some(problem.as_str()),
+                Sent::Gone { .. } => Some("nobody is there any more, and the address is told nothing more"),
+            };
+            if let Some(problem) = problem {
                 tracing::warn!(job.id = %job, "message {id} about job {job} did not arrive: {problem}");
             }
-            self.store.settle_delivery(id, &sent).await?;
+            self.store.settle_delivery(delivery.id, &sent).await?;
         }
         Ok(due.len())
     }
@@ -117,30 +122,31 @@ impl Sender {
             Ok(url) => url,
             Err(problem) => return Ok(Sent::Failed { answer: None, problem, again: None }),
         };
-        let secret = self.store.webhook_secret(delivery.owner).await?;
+        let (secret, earlier) = self.store.webhook_secrets(delivery.owner).await?;
         let (id, body, now) = (message_name(delivery.id), body(delivery), Timestamp::now().as_second());
+        // While a secret is being replaced, a receiver may know either.
+        let signed = std::iter::once(secret).chain(earlier).map(|secret| sign(&secret, &id, now, &body));
+        let signatures = signed.collect::<Vec<_>>().join(" ");
         let request = self
             .http
             .post(url)
             .header("content-type", "application/json")
             .header("webhook-id", &id)
             .header("webhook-timestamp", now.to_string())
-            .header("webhook-signature", sign(&secret, &id, now, &body))
+            .header("webhook-signature", signatures)
             .body(body);
         Ok(match request.send().await {
             Ok(answer) if answer.status().is_success() => {
                 Sent::Delivered { answer: answer.status().as_u16() }
             }
-            Ok(answer) => {
-                let status = answer.status();
-                // Who says that nobody is there means it.
-                let again = if status == StatusCode::GONE { None } else { self.pause(delivery.attempts) };
-                Sent::Failed {
-                    answer: Some(status.as_u16()),
-                    problem: format!("it was answered {status}"),
-                    again,
-                }
+            Ok(answer) if answer.status() == StatusCode::GONE => {
+                Sent::Gone { answer: answer.status().as_u16() }
             }
+            Ok(answer) => Sent::Failed {
+                answer: Some(answer.status().as_u16()),
+                problem: format!("it was answered {}", answer.status()),
+                again: self.pause(delivery.attempts),
+            },
             Err(error) => {
                 let problem = reason(&error);
                 Sent::Failed { answer: None, problem, again: self.pause(delivery.attempts) }

@@ -5,8 +5,10 @@ use crate::config::{Schema, Settings};
 use crate::output::{self, Table, WrongUse};
 use clap::{Args, Subcommand};
 use ode_job::{JobId, JobRef};
-use ode_store::Store;
+use ode_store::{Delivery, Store};
+use serde_json::Value;
 use std::process::ExitCode;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// What to do with webhooks.
@@ -20,6 +22,8 @@ pub(crate) enum Webhooks {
     Remove(Remove),
     /// Show what messages to an owner are signed with
     Secret(Secret),
+    /// Make a new secret; messages are signed with the old one as well for a while
+    Rotate(Rotate),
     /// List messages and what became of them, newest first
     List(List),
     /// Send messages once more, from the beginning
@@ -30,6 +34,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   ode webhooks add --organisation acme https://acme.example/hooks/ode
   ode webhooks secret --organisation acme              what the receiver checks signatures with
+  ode webhooks rotate --organisation acme --keep-hours 48   a new one, and two days to tell the receiver
   ode webhooks list --status failed
   ode webhooks replay msg_0198c0de7a317c529d2e5b1f4d0a9e77   a message, or all messages of a job";
 
@@ -64,6 +69,16 @@ pub(crate) struct Secret {
     owner: KeyOwner,
 }
 
+/// Whose secret, and for how long the one before it is good.
+#[derive(Debug, Args)]
+pub(crate) struct Rotate {
+    #[command(flatten)]
+    owner: KeyOwner,
+    /// How many hours messages are signed with the old secret as well; 0 ends it at once
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u64).range(0..=8760))]
+    keep_hours: u64,
+}
+
 /// Which messages.
 #[derive(Debug, Args)]
 pub(crate) struct List {
@@ -84,8 +99,24 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// Ids of messages (msg_…), or of jobs for all their messages
-    #[arg(required = true, value_name = "ID", value_parser = ode_webhooks::message_id)]
-    ids: Vec<Uuid>,
+    #[arg(required = true, value_name = "ID", value_parser = MessageOrJob::read)]
+    ids: Vec<MessageOrJob>,
+}
+
+/// A message or a job, and how it was named.
+#[derive(Debug, Clone)]
+struct MessageOrJob {
+    id: Uuid,
+    name: String,
+}
+
+impl MessageOrJob {
+    fn read(text: &str) -> Result<Self, String> {
+        let id = ode_webhooks::message_id(text);
+        let id =
+            id.map_err(|_| "write it as `ode webhooks list` shows it: msg_… or the job's id".to_owned())?;
+        Ok(MessageOrJob { id, name: text.to_owned() })
+    }
 }
 
 pub(crate) async fn run(settings: &Settings, command: Webhooks) -> anyhow::Result<ExitCode> {
@@ -97,7 +128,14 @@ pub(crate) async fn run(settings: &Settings, command: Webhooks) -> anyhow::Resul
         Webhooks::Secret(args) => {
             let (kind, name) = args.owner.named();
             let owner = store.owner_named(kind, name).await?;
-            output::line(ode_webhooks::secret_text(&store.webhook_secret(owner).await?))?;
+            output::line(ode_webhooks::secret_text(&store.webhook_secrets(owner).await?.0))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Webhooks::Rotate(args) => {
+            let (kind, name) = args.owner.named();
+            let owner = store.owner_named(kind, name).await?;
+            let keep = Duration::from_hours(args.keep_hours);
+            output::line(ode_webhooks::secret_text(&store.renew_webhook_secret(owner, keep).await?))?;
             Ok(ExitCode::SUCCESS)
         }
         Webhooks::List(args) => list(&store, &args).await,
@@ -124,7 +162,7 @@ async fn endpoints(store: &Store, args: &Json) -> anyhow::Result<ExitCode> {
         output::tell("Nobody is told. Add an address with `ode webhooks add`.");
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new(["ID", "OF", "ADDRESS", "SINCE"]);
+    let mut table = Table::new(["ID", "OF", "ADDRESS", "SINCE", "GONE"]);
     for endpoint in &endpoints {
         let since = output::ago(endpoint.created_at);
         table.row([
@@ -132,6 +170,7 @@ async fn endpoints(store: &Store, args: &Json) -> anyhow::Result<ExitCode> {
             endpoint.owner.as_str().into(),
             endpoint.url.as_str().into(),
             since.into(),
+            endpoint.gone_at.map(output::ago).unwrap_or_default().into(),
         ]);
     }
     table.print()?;
@@ -157,7 +196,8 @@ async fn list(store: &Store, args: &List) -> anyhow::Result<ExitCode> {
     };
     let deliveries = store.deliveries(job, args.status.as_deref(), args.limit).await?;
     if args.json.json {
-        output::json(&deliveries)?;
+        let shown = deliveries.iter().map(shown).collect::<Result<Vec<Value>, _>>()?;
+        output::json(&shown)?;
         return Ok(ExitCode::SUCCESS);
     }
     if deliveries.is_empty() {
@@ -179,15 +219,23 @@ async fn list(store: &Store, args: &List) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A message under the name that its receiver knows it by.
+fn shown(delivery: &Delivery) -> serde_json::Result<Value> {
+    let mut shown = serde_json::to_value(delivery)?;
+    shown["id"] = ode_webhooks::message_name(delivery.id).into();
+    Ok(shown)
+}
+
 async fn replay(store: &Store, args: &Replay) -> anyhow::Result<ExitCode> {
     let mut outcome = ExitCode::SUCCESS;
-    for id in &args.ids {
+    for MessageOrJob { id, name } in &args.ids {
         match store.replay_deliveries(*id).await? {
             0 => {
-                output::tell(format!("There is no message or job {id} that anybody was told of."));
+                output::tell(format!("There is no message or job {name} that anybody was told of."));
                 outcome = ExitCode::FAILURE;
             }
-            count => output::line(format!("{count} message(s) of {id} are sent again."))?,
+            1 if name.starts_with("msg_") => output::line(format!("{name} is sent again."))?,
+            count => output::line(format!("Messages of {name} that are sent again: {count}."))?,
         }
     }
     Ok(outcome)

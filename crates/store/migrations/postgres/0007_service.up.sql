@@ -23,13 +23,18 @@ CREATE TABLE webhook_endpoint (
     owner      uuid NOT NULL REFERENCES owner (id) ON DELETE CASCADE,
     url        text NOT NULL CHECK (length(url) BETWEEN 1 AND 2000),
     created_at timestamptz NOT NULL DEFAULT now(),
+    -- Since when it is told nothing, because it said that nobody is there any more.
+    gone_at    timestamptz,
     UNIQUE (owner, url)
 );
 
--- What messages to an owner are signed with.
+-- What messages to an owner are signed with, and for a while after a new one was made with the earlier one as well.
 CREATE TABLE webhook_secret (
-    owner  uuid PRIMARY KEY,
-    secret bytea NOT NULL
+    owner         uuid PRIMARY KEY,
+    secret        bytea NOT NULL,
+    earlier       bytea,
+    earlier_until timestamptz,
+    CONSTRAINT webhook_secret_earlier CHECK ((earlier IS NULL) = (earlier_until IS NULL))
 );
 
 -- One message to one address: made with the end of the job, and complete in itself, so that it outlives the job.
@@ -61,7 +66,7 @@ BEGIN
         SELECT w.owner, e.id, e.external_id, e.state, e.error_code, w.url
         FROM ended e JOIN webhook_endpoint w ON w.owner = coalesce(e.organisation_id, e.user_id, e.session_id,
             '00000000-0000-0000-0000-000000000000')
-        WHERE e.pipeline IN ('html', 'script')
+        WHERE e.pipeline IN ('html', 'script') AND w.gone_at IS NULL
         UNION
         SELECT coalesce(e.organisation_id, e.user_id, e.session_id, '00000000-0000-0000-0000-000000000000'),
             e.id, e.external_id, e.state, e.error_code, e.input ->> 'webhook_url'

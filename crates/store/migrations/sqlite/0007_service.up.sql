@@ -23,12 +23,16 @@ CREATE TABLE webhook_endpoint (
     owner      BLOB NOT NULL REFERENCES owner (id) ON DELETE CASCADE,
     url        TEXT NOT NULL CHECK (length(url) BETWEEN 1 AND 2000),
     created_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    gone_at    INTEGER,
     UNIQUE (owner, url)
 ) STRICT;
 
 CREATE TABLE webhook_secret (
-    owner  BLOB PRIMARY KEY,
-    secret BLOB NOT NULL
+    owner         BLOB PRIMARY KEY,
+    secret        BLOB NOT NULL,
+    earlier       BLOB,
+    earlier_until INTEGER,
+    CONSTRAINT webhook_secret_earlier CHECK ((earlier IS NULL) = (earlier_until IS NULL))
 ) STRICT;
 
 CREATE TABLE webhook_delivery (
@@ -54,12 +58,13 @@ CREATE INDEX webhook_delivery_job ON webhook_delivery (job_id);
 -- Looked at closely only where somebody may be told, which is rare.
 CREATE TRIGGER job_past_announce AFTER INSERT ON job_past WHEN NEW.pipeline IN ('html', 'script')
     AND (instr(NEW.input, '"webhook_url"') OR EXISTS (SELECT 1 FROM webhook_endpoint
-        WHERE owner = coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16)))) BEGIN
+        WHERE gone_at IS NULL
+            AND owner = coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16)))) BEGIN
     INSERT INTO webhook_delivery (id, owner, job_id, external_id, state, error_code, url)
     SELECT randomblob(16), coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16)), NEW.id,
         NEW.external_id, NEW.state, NEW.error_code, told.url
     FROM (SELECT url FROM webhook_endpoint
-            WHERE owner = coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16))
+            WHERE gone_at IS NULL AND owner = coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16))
         UNION SELECT iif(NEW.pipeline = 'html', NEW.input ->> '$.webhook_url', NULL)) AS told
     WHERE told.url IS NOT NULL;
 END;

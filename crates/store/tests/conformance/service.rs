@@ -157,11 +157,14 @@ async fn names_are_looked_up_many_at_a_time(store: Store) {
     assert!(store.find_externals(owner, std::iter::empty()).await.unwrap().is_empty());
 }
 
+/// Where that owner is told of all jobs.
+const ALL: &str = "https://acme.example/all";
+
 /// An owner who is told at one address, and a job of theirs that ended.
 async fn told(store: &Store) -> (Owner, JobId) {
     let key = store.create_key(OwnerKind::Organisation, "acme", "").await.unwrap();
     let owner = Owner::Organisation(key.key.owner_id);
-    store.add_endpoint(OwnerKind::Organisation, "acme", "https://acme.example/all").await.unwrap();
+    store.add_endpoint(OwnerKind::Organisation, "acme", ALL).await.unwrap();
     let mut asked = job(Pipeline::Html).owned_by(owner);
     asked.input = json!({ "webhook_url": "https://acme.example/one" });
     let id = store.enqueue(asked).await.unwrap().id();
@@ -181,7 +184,7 @@ async fn a_message_is_made_with_the_end_of_a_job_and_taken_by_one_at_a_time(stor
     let taken: Vec<_> = first.unwrap().into_iter().chain(second.unwrap()).collect();
     let mut urls: Vec<&str> = taken.iter().map(|delivery| delivery.url.as_str()).collect();
     urls.sort_unstable();
-    assert_eq!(urls, ["https://acme.example/all", "https://acme.example/one"], "each once");
+    assert_eq!(urls, [ALL, "https://acme.example/one"], "each once");
     assert!(taken.iter().all(|delivery| delivery.job_id == id && delivery.state == "completed"));
     assert!(store.take_deliveries(5, hold).await.unwrap().is_empty(), "they are under way");
     let again =
@@ -196,10 +199,19 @@ async fn a_message_is_made_with_the_end_of_a_job_and_taken_by_one_at_a_time(stor
     assert_eq!(store.deliveries(None, None, 5).await.unwrap().len(), 2);
     assert_eq!(store.replay_deliveries(id.0).await.unwrap(), 2);
     assert_eq!(store.take_deliveries(5, hold).await.unwrap().len(), 2);
-    // One secret for an owner, whoever asks first.
-    let secrets =
-        (store.webhook_secret(owner.key()).await.unwrap(), store.webhook_secret(owner.key()).await.unwrap());
-    assert_eq!((secrets.0.len(), secrets.0 == secrets.1), (32, true));
+    // One secret for an owner, whoever asks first; a new one does not end it at once.
+    let secrets = async || store.webhook_secrets(owner.key()).await.unwrap();
+    let (secret, earlier) = secrets().await;
+    assert_eq!((secret.len(), earlier, secrets().await.0 == secret), (32, None, true));
+    let renewed = store.renew_webhook_secret(owner.key(), hold).await.unwrap();
+    assert_eq!(secrets().await, (renewed, Some(secret)));
+    // Who says that nobody is there is told nothing more, and is asked again by being added again.
+    let endpoint = async || store.endpoints().await.unwrap().remove(0);
+    let all = taken.iter().find(|delivery| delivery.url == ALL).unwrap();
+    store.settle_delivery(all.id, &Sent::Gone { answer: 410 }).await.unwrap();
+    assert!(endpoint().await.gone_at.is_some());
+    store.add_endpoint(OwnerKind::Organisation, "acme", ALL).await.unwrap();
+    assert_eq!(endpoint().await.gone_at, None);
     let endpoints = store.endpoints().await.unwrap();
     assert!(store.remove_endpoint(endpoints[0].id).await.unwrap());
     assert!(!store.remove_endpoint(endpoints[0].id).await.unwrap());

@@ -55,16 +55,17 @@ async fn store() -> (Store, Owner) {
 }
 
 /// A job of this owner that has ended, and wants to be told of at this address as well.
-async fn ended(store: &Store, owner: Owner, url: Option<&str>) {
+async fn ended(store: &Store, owner: Owner, url: Option<&str>, external_id: &str) {
     let mut input = json!({});
     if let Some(url) = url {
         input["webhook_url"] = url.into();
     }
-    ended_job(store, Lane::Html, NewJob::new(Pipeline::Html, "html5", input).owned_by(owner)).await;
+    let mut job = NewJob::new(Pipeline::Html, "html5", input).owned_by(owner);
+    job.external_id = Some(external_id.into());
+    ended_job(store, Lane::Html, job).await;
 }
 
-async fn ended_job(store: &Store, lane: Lane, mut job: NewJob) {
-    job.external_id.get_or_insert("mine".into());
+async fn ended_job(store: &Store, lane: Lane, job: NewJob) {
     store.enqueue(job).await.unwrap();
     let (worker, lease) = (WorkerId(Uuid::new_v4()), Duration::from_secs(60));
     store.register(worker, "test", "0").await.unwrap();
@@ -87,7 +88,7 @@ async fn a_message_is_signed_sent_again_under_its_id_until_it_arrives_and_can_be
     let receiver = Receiver::start(&[500, 302, 204, 200]);
     store.add_endpoint(OwnerKind::Organisation, "acme", &receiver.url).await.unwrap();
     // The same address for this one job: it is told once.
-    ended(&store, owner, Some(&receiver.url)).await;
+    ended(&store, owner, Some(&receiver.url), "mine").await;
     let sender = sender(&store);
     for _ in 0..3 {
         assert_eq!(sender.send_due().await.unwrap(), 1);
@@ -101,7 +102,8 @@ async fn a_message_is_signed_sent_again_under_its_id_until_it_arrives_and_can_be
     assert_eq!(store.replay_deliveries(told[0].job_id.0).await.unwrap(), 1);
     assert_eq!(sender.send_due().await.unwrap(), 1);
     let heard = receiver.heard.lock().unwrap().clone();
-    let (secret, id) = (store.webhook_secret(owner.key()).await.unwrap(), header(&heard[0], "webhook-id"));
+    let (secret, _) = store.webhook_secrets(owner.key()).await.unwrap();
+    let id = header(&heard[0], "webhook-id");
     assert_eq!(heard.len(), 4);
     for heard in &heard {
         let (seconds, body) = (header(heard, "webhook-timestamp"), heard.split("\r\n\r\n").nth(1).unwrap());
@@ -117,7 +119,7 @@ async fn a_message_leads_to_where_its_job_is_shown() {
     let (store, owner) = store().await;
     let receiver = Receiver::start(&[200, 200]);
     store.add_endpoint(OwnerKind::Organisation, "acme", &receiver.url).await.unwrap();
-    ended(&store, owner, None).await;
+    ended(&store, owner, None, "one").await;
     let mut script = NewJob::new(Pipeline::Script, "greet", json!({})).owned_by(owner);
     script.external_id = Some("another".into());
     ended_job(&store, Lane::Script, script).await;
@@ -135,7 +137,7 @@ async fn a_message_leads_to_where_its_job_is_shown() {
 async fn nobody_inside_our_network_is_told_unless_it_is_allowed() {
     let (store, owner) = store().await;
     let receiver = Receiver::start(&[200]);
-    ended(&store, owner, Some(&receiver.url)).await;
+    ended(&store, owner, Some(&receiver.url), "one").await;
     let sender = Sender::new(store.clone(), Options::default()).unwrap();
     assert_eq!(sender.send_due().await.unwrap(), 1);
     let told = store.deliveries(None, Some("failed"), 10).await.unwrap();
@@ -147,13 +149,60 @@ async fn nobody_inside_our_network_is_told_unless_it_is_allowed() {
 async fn an_address_that_is_gone_is_given_up_and_one_that_is_silent_after_nine_tries() {
     let (store, owner) = store().await;
     let gone = Receiver::start(&[410]);
-    ended(&store, owner, Some(&gone.url)).await;
+    ended(&store, owner, Some(&gone.url), "one").await;
     let sender = sender(&store);
     sender.send_due().await.unwrap();
     assert_eq!(store.deliveries(None, Some("failed"), 10).await.unwrap().len(), 1);
-    let pauses: Vec<bool> = (1..=TRIES_MAX).map(|tries| sender.pause(tries).is_some()).collect();
-    assert_eq!(pauses.iter().filter(|is_more| **is_more).count(), 8);
     let usual = Sender::new(store, Options::default()).unwrap();
-    let total: Duration = (1..=TRIES_MAX).filter_map(|tries| usual.pause(tries)).sum();
-    assert!((Duration::from_hours(24)..Duration::from_hours(48)).contains(&total), "{total:?}");
+    let pauses: Vec<Option<u64>> =
+        (1..=TRIES_MAX).map(|tries| usual.pause(tries).map(|pause| pause.as_secs())).collect();
+    let expected = [5, 20, 80, 320, 1280, 5120, 20_480, 81_920].map(Some);
+    assert_eq!(pauses, [expected.as_slice(), &[None]].concat());
+}
+
+#[tokio::test]
+async fn an_address_that_says_it_is_gone_is_told_nothing_until_it_is_added_again() {
+    let (store, owner) = store().await;
+    let receiver = Receiver::start(&[410, 200]);
+    let add = || store.add_endpoint(OwnerKind::Organisation, "acme", &receiver.url);
+    add().await.unwrap();
+    ended(&store, owner, None, "first").await;
+    let sender = sender(&store);
+    assert_eq!(sender.send_due().await.unwrap(), 1);
+    let told = store.deliveries(None, None, 10).await.unwrap();
+    assert_eq!((told[0].status.as_str(), told[0].answer), ("failed", Some(410)));
+    assert!(store.endpoints().await.unwrap()[0].gone_at.is_some());
+    ended(&store, owner, None, "second").await;
+    assert_eq!(store.deliveries(None, None, 10).await.unwrap().len(), 1, "nobody is told of the second");
+    add().await.unwrap();
+    let endpoints = store.endpoints().await.unwrap();
+    assert_eq!((endpoints.len(), endpoints[0].gone_at), (1, None));
+    ended(&store, owner, None, "third").await;
+    assert_eq!(sender.send_due().await.unwrap(), 1);
+    assert_eq!(receiver.heard.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn while_a_secret_is_replaced_messages_are_signed_with_both() {
+    let (store, owner) = store().await;
+    let receiver = Receiver::start(&[200, 200]);
+    let (first, none) = store.webhook_secrets(owner.key()).await.unwrap();
+    assert_eq!(none, None);
+    let second = store.renew_webhook_secret(owner.key(), Duration::from_hours(1)).await.unwrap();
+    assert_ne!(first, second);
+    assert_eq!(store.webhook_secrets(owner.key()).await.unwrap(), (second.clone(), Some(first.clone())));
+    ended(&store, owner, Some(&receiver.url), "one").await;
+    let sender = sender(&store);
+    sender.send_due().await.unwrap();
+    // Once it is not kept any more, the new one signs alone.
+    let third = store.renew_webhook_secret(owner.key(), Duration::ZERO).await.unwrap();
+    ended(&store, owner, Some(&receiver.url), "two").await;
+    sender.send_due().await.unwrap();
+    let heard = receiver.heard.lock().unwrap().clone();
+    for (heard, secrets) in heard.iter().zip([vec![second, first], vec![third]]) {
+        let (id, seconds) = (header(heard, "webhook-id"), header(heard, "webhook-timestamp"));
+        let body = heard.split("\r\n\r\n").nth(1).unwrap();
+        let signed = secrets.iter().map(|secret| sign(secret, id, seconds.parse().unwrap(), body));
+        assert_eq!(header(heard, "webhook-signature"), signed.collect::<Vec<_>>().join(" "));
+    }
 }

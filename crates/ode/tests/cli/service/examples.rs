@@ -8,7 +8,7 @@ use std::process::Command;
 const PAGE: &str = include_str!("../../../../../docs/service.md");
 
 /// The blocks of this language, in order.
-fn blocks(language: &str) -> Vec<&'static str> {
+pub(super) fn blocks(language: &str) -> Vec<&'static str> {
     let start = format!("```{language}\n");
     PAGE.split(&start).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
 }

@@ -6,6 +6,7 @@ mod examples;
 mod redis;
 mod requests;
 mod s3;
+mod webhooks;
 
 use crate::convert::invoice;
 use crate::harness::Ode;
