@@ -5,8 +5,9 @@
 //! being taken away. A storage cannot delete a file only if it is still the one that was looked at, so the two are kept
 //! apart here: only who holds the chore [`LEFTOVERS`] takes away what failed jobs left, and reads which jobs failed once it
 //! holds it; an attempt that is not the first publishes only when it has seen that nobody holds it
-//! ([`Store::leftovers_gone`]). Whoever takes the chore after that finds the job running, and leaves it alone. Apart from
-//! that, a result goes with its job when that is deleted, which is refused until the job has ended.
+//! ([`Store::leftovers_gone`]). Whoever takes the chore after that finds the job running, and leaves it alone. A result goes
+//! with its job when that is deleted, which is refused until the job has ended; where it failed, by who holds the chore
+//! ([`Store::at_leftovers`]).
 
 use crate::Store;
 use crate::claim::owner;
@@ -26,6 +27,8 @@ const COMMIT_LAG: Duration = Duration::from_secs(60);
 const PART: i64 = 500;
 /// How often it is looked whether the chore is done.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often it is tried to be the next at it.
+const TRY_EVERY: Duration = Duration::from_millis(50);
 /// What takes longer to be taken away is waited for in line, not in a slot.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -54,6 +57,24 @@ impl Store {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         Ok(true)
+    }
+
+    /// Works while nobody else takes away what attempts left, and no attempt that is not the first publishes. Nothing if
+    /// another was at it for longer than somebody may wait.
+    pub async fn at_leftovers<T>(
+        &self,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<Option<T>, Error> {
+        let (who, began) = (WorkerId(Uuid::now_v7()), tokio::time::Instant::now());
+        while !self.take_chore(LEFTOVERS, who, Duration::ZERO).await? {
+            if began.elapsed() >= PATIENCE {
+                return Ok(None);
+            }
+            tokio::time::sleep(TRY_EVERY).await;
+        }
+        let done = self.at_chore(LEFTOVERS, who, work).await;
+        self.leave_chore(LEFTOVERS, who).await?;
+        done
     }
 
     /// Takes away what jobs that failed since [`LEFTOVERS`] was last done left at places of callers. Only who holds that

@@ -12,7 +12,7 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use ode_job::{Event, JobId, JobRecord, JobRef, Phase, State as JobState};
+use ode_job::{ErrorCode, Event, JobId, JobRecord, JobRef, Phase, State as JobState};
 use ode_store::{Converting, Destination, OwnedFilter, OwnedJob, OwnedPage};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -286,19 +286,45 @@ pub(crate) async fn delete(
 }
 
 /// Removes a job, with what was published of it, and tells whoever has it on the screen.
-pub(crate) async fn remove(app: &App, job: &JobRecord) -> Result<(), Problem> {
-    // What lies at the prefix of a job that is not over is still being put together.
-    job.pipeline.next(job.state, Event::Expired).map_err(ode_store::Error::from)?;
-    if let (Some(address), Some(owner)) = (job.input["output_s3_prefix"].as_str(), owners(job).last()) {
-        // First what others see. While the storage is away, the job stays, and can be removed later.
-        let from = Destination { owner, job: job.id, fence: i64::MAX, address };
-        app.settings.service.places.withdraw(from).await?;
+pub(crate) async fn remove(app: &Arc<App>, job: &JobRecord) -> Result<(), Problem> {
+    if published_at(job).is_some() && job.pipeline.next(job.state, Event::Retried).is_ok() {
+        take_away_alone(app, job.id).await?;
+    } else {
+        take_away(app, job).await?;
     }
-    app.store.delete_job(job.id, &app.blobs).await?;
     forget(app, job);
     // Its history is gone with it, so that nothing else would tell other tabs.
     owners(job).for_each(|owner| app.hub.resync_of(owner));
     Ok(())
+}
+
+/// Where files of a job may lie beside our own storage.
+fn published_at(job: &JobRecord) -> Option<Destination<'_>> {
+    let (address, owner) = (job.input["output_s3_prefix"].as_str()?, owners(job).last()?);
+    Some(Destination { owner, job: job.id, fence: i64::MAX, address })
+}
+
+async fn take_away(app: &App, job: &JobRecord) -> Result<(), Problem> {
+    // What lies at the prefix of a job that is not over is still being put together.
+    job.pipeline.next(job.state, Event::Expired).map_err(ode_store::Error::from)?;
+    if let Some(from) = published_at(job) {
+        // First what others see. While the storage is away, the job stays, and can be removed later.
+        app.settings.service.places.withdraw(from).await?;
+    }
+    Ok(app.store.delete_job(job.id, &app.blobs).await?)
+}
+
+/// The same for a job that somebody may retry meanwhile: what its next attempt publishes stays. It goes on when who asked for
+/// it has left, since others wait for its end.
+async fn take_away_alone(app: &Arc<App>, id: JobId) -> Result<(), Problem> {
+    let app = app.clone();
+    let removal = async move {
+        let now = async { Ok(take_away(&app, &app.store.job(JobRef::Id(id)).await?).await) };
+        app.store.at_leftovers(now).await
+    };
+    let busy = "What jobs left at output prefixes is being taken away. Try again in a moment.";
+    let removed = tokio::spawn(removal).await.map_err(|_| Problem::our_fault())??;
+    removed.unwrap_or_else(|| Err(Problem::new(ErrorCode::Busy, busy)))
 }
 
 /// The job after a change.

@@ -211,6 +211,51 @@ fn a_job_removed_while_it_is_processed_takes_everything_with_it() {
 }
 
 #[test]
+fn a_job_that_runs_is_not_removed_and_keeps_what_it_is_publishing() {
+    let Some(buckets) = Buckets::new() else { return };
+    let ode = Ode::sqlite();
+    let serving = buckets.serve(&ode);
+    let client = Client::program(&serving, &key(&ode, "acme"));
+    buckets.proxy.set_for(COPY, Mood::Held, usize::MAX);
+    let id = client.submitted(&buckets.request("one", "RE-1"));
+    buckets.proxy.wait_for_held();
+    let staged = buckets.staged();
+    assert!(!staged.is_empty());
+    // This way stops nothing, and so nothing is withdrawn.
+    client.send("DELETE", &format!("/api/jobs/{id}"), "", b"").assert_problem(409, "CONFLICT");
+    assert_eq!(buckets.staged(), staged);
+    buckets.proxy.release();
+    assert_eq!(client.ended(&id)["status"], "completed");
+    buckets.assert_whole("one", &id);
+}
+
+#[test]
+fn a_job_that_is_retried_while_it_is_removed_stays_with_all_of_its_result() {
+    let Some(buckets) = Buckets::new() else { return };
+    let ode = Ode::sqlite();
+    let serving = buckets.serve(&ode);
+    let client = Client::program(&serving, &key(&ode, "acme"));
+    buckets.proxy.set_for(COPY, Mood::Status(403), usize::MAX);
+    let id = client.submitted(&buckets.request("one", "RE-1"));
+    assert_eq!(client.ended(&id)["status"], "failed");
+    // The removal is about to look what lies there.
+    buckets.proxy.set_for("get /out", Mood::Held, 1);
+    let removal = std::thread::spawn({
+        let (client, id) = (client.clone(), id.clone());
+        move || client.send("DELETE", &format!("/v1/jobs/{id}"), "", b"")
+    });
+    buckets.proxy.wait_for_held();
+    assert_eq!(client.send("POST", &format!("/api/jobs/{id}/retry"), "", b"").code(), 200);
+    crate::web::client::until("the new attempt has something to publish", || {
+        client.job(&id)["progress_message"] == "Publishing"
+    });
+    buckets.proxy.release();
+    removal.join().unwrap().assert_problem(409, "CONFLICT");
+    assert_eq!(client.ended(&id)["status"], "completed");
+    buckets.assert_whole("one", &id);
+}
+
+#[test]
 fn whatever_the_storage_does_every_document_becomes_one_whole_result() {
     let Some(buckets) = Buckets::new() else { return };
     let ode = Ode::sqlite();
