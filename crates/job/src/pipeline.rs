@@ -119,6 +119,10 @@ pub trait Context: Send + Sync {
     /// Puts files at a place of the caller's, the page to open first. There they appear together or not at all.
     async fn publish(&self, address: &str, files: &[File]) -> Result<(), Failure>;
 
+    /// Takes away what attempts before this one left at a place of the caller's, unless that is a whole result. Where it
+    /// cannot be done now, [`Context::publish`] puts it right.
+    async fn clear(&self, _address: &str) {}
+
     /// Ready once the attempt is to end early. It has [`Handler::end_within`] for that; without any, it is just dropped.
     async fn asked_to_end(&self) {
         std::future::pending().await

@@ -1,9 +1,9 @@
-//! What attempts left at places of callers when their job failed: no later attempt writes over it, so that somebody has to
-//! take it away.
+//! What attempts left at places of callers. The next attempt takes it away before it does anything else; when the job failed
+//! there is none, so that somebody else has to.
 //!
 //! A job that failed may be tried again by hand at any moment, and the new attempt may publish while what the last one left is
 //! being taken away. A storage cannot delete a file only if it is still the one that was looked at, so the two are kept
-//! apart here: only who holds the chore [`LEFTOVERS`] takes away what failed jobs left, and reads which jobs failed once it
+//! apart here: only who holds the chore [`LEFTOVERS`] takes away what attempts left, and reads which jobs failed once it
 //! holds it; an attempt that is not the first publishes only when it has seen that nobody holds it
 //! ([`Store::leftovers_gone`]). Whoever takes the chore after that finds the job running, and leaves it alone. A result goes
 //! with its job when that is deleted, which is refused until the job has ended; where it failed, by who holds the chore
@@ -60,14 +60,15 @@ impl Store {
     }
 
     /// Works while nobody else takes away what attempts left, and no attempt that is not the first publishes. Nothing if
-    /// another was at it for longer than somebody may wait.
+    /// another was at it for longer than this.
     pub async fn at_leftovers<T>(
         &self,
+        patience: Duration,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<Option<T>, Error> {
         let (who, began) = (WorkerId(Uuid::now_v7()), tokio::time::Instant::now());
         while !self.take_chore(LEFTOVERS, who, Duration::ZERO).await? {
-            if began.elapsed() >= PATIENCE {
+            if began.elapsed() >= patience {
                 return Ok(None);
             }
             tokio::time::sleep(TRY_EVERY).await;

@@ -17,6 +17,7 @@ use ode_store::{Converting, Destination, OwnedFilter, OwnedJob, OwnedPage};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
+use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
 /// Which jobs to list.
@@ -298,6 +299,9 @@ pub(crate) async fn remove(app: &Arc<App>, job: &JobRecord) -> Result<(), Proble
     Ok(())
 }
 
+/// Who removes a failed job waits this long for others who do the same.
+const REMOVAL_PATIENCE: Duration = Duration::from_secs(30);
+
 /// Where files of a job may lie beside our own storage.
 fn published_at(job: &JobRecord) -> Option<Destination<'_>> {
     let (address, owner) = (job.input["output_s3_prefix"].as_str()?, owners(job).last()?);
@@ -320,7 +324,7 @@ async fn take_away_alone(app: &Arc<App>, id: JobId) -> Result<(), Problem> {
     let app = app.clone();
     let removal = async move {
         let now = async { Ok(take_away(&app, &app.store.job(JobRef::Id(id)).await?).await) };
-        app.store.at_leftovers(now).await
+        app.store.at_leftovers(REMOVAL_PATIENCE, now).await
     };
     let busy = "What jobs left at output prefixes is being taken away. Try again in a moment.";
     let removed = tokio::spawn(removal).await.map_err(|_| Problem::our_fault())??;

@@ -98,6 +98,8 @@ fn unreached(error: &ode_store::Error) -> Failure {
     Failure::retryable(ErrorCode::IoError, ErrorCode::IoError.sentence()).with_detail(error.to_string())
 }
 
+/// How long an attempt waits to take away what earlier ones left: it will be written over in any case.
+const CLEAR_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a job waits, and uses up no try, while somebody is slow to take away what attempts left.
 const LEFTOVERS_PAUSE: Duration = Duration::from_secs(60);
 
@@ -164,6 +166,26 @@ impl Context for Telling<'_> {
             return Err(Failure::away(ErrorCode::Busy, message, LEFTOVERS_PAUSE));
         }
         self.places.publish(Destination { owner: self.owner, job, fence, address }, files).await
+    }
+
+    async fn clear(&self, address: &str) {
+        let (job, fence, owner) = (self.lease.job(), self.lease.fence(), self.owner);
+        if fence <= 1 || !self.places.shows_unfinished(owner, address) {
+            return;
+        }
+        let (store, places, address) = (self.store.clone(), self.places.clone(), address.to_owned());
+        // On its own, so that nobody waits for an end that does not come when this attempt is interrupted.
+        let cleared = tokio::spawn(async move {
+            let from = Destination { owner, job, fence: fence - 1, address: &address };
+            store.at_leftovers(CLEAR_PATIENCE, async { Ok(places.clear(from).await) }).await
+        });
+        let problem = match cleared.await {
+            Ok(Ok(None | Some(Ok(_)))) => return,
+            Ok(Ok(Some(Err(failure)))) => failure.to_string(),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!(job.id = %job, "what earlier attempts at job {job} left at its output prefix stays for now: {problem}");
     }
 
     async fn asked_to_end(&self) {

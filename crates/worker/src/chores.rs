@@ -32,7 +32,7 @@ impl Default for Chores {
 
 const CLEANUP: &str = "cleanup";
 const RELIEF: &str = "relief";
-/// How soon after its job has failed an unfinished result is gone from the place of a caller.
+/// How soon after its job has failed an unfinished result is gone from the place of a caller; at once where a worker was lost.
 const LEFTOVERS_EVERY: Duration = Duration::from_secs(60);
 
 /// Does what is due until it is aborted. Being aborted anywhere is fine: the next one goes on.
@@ -41,10 +41,18 @@ pub(crate) async fn run(shared: Arc<Shared>, blobs: Blobs, chores: Chores) {
     let mut ticks = tokio::time::interval(chores.look_every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = shared.rescued.notified() => {
+                if let Err(error) = withdraw(&shared, Duration::ZERO).await {
+                    tracing::warn!(%error, "what lost attempts left stays until the next look");
+                }
+                continue;
+            }
+        }
         let relieved = relieve(&shared, &blobs, &watermark).await;
         let shredded = shred(&shared).await;
-        let withdrawn = withdraw(&shared).await;
+        let withdrawn = withdraw(&shared, LEFTOVERS_EVERY).await;
         let cleaned = cleanup(&shared, &blobs, chores.cleanup_every).await;
         if let Err(error) = relieved.and(shredded).and(withdrawn).and(cleaned) {
             tracing::warn!(%error, "cleaning up was cut short; it goes on with the next look");
@@ -61,9 +69,9 @@ async fn shred(shared: &Shared) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes away what jobs that failed left at places of callers.
-async fn withdraw(shared: &Shared) -> Result<(), Error> {
-    if !shared.store.take_chore(LEFTOVERS, shared.id, LEFTOVERS_EVERY).await? {
+/// Takes away what jobs that failed left at places of callers, unless that was done a moment ago.
+async fn withdraw(shared: &Shared, every: Duration) -> Result<(), Error> {
+    if !shared.store.take_chore(LEFTOVERS, shared.id, every).await? {
         return Ok(());
     }
     let withdrawn = shared.store.withdraw_failed(&shared.config.places, shared.id).await?;

@@ -82,6 +82,8 @@ pub(crate) struct Shared {
     /// When the answer to a claim was lost: jobs may be leased to us that we do not know of.
     strays_since: Mutex<Option<Instant>>,
     pub(crate) idle: Notify,
+    /// Jobs of lost workers were taken back: what the last of them left at places of callers is to go.
+    pub(crate) rescued: Notify,
 }
 
 impl std::fmt::Debug for Shared {
@@ -141,6 +143,7 @@ impl Worker {
             is_stopping: AtomicBool::new(false),
             strays_since: Mutex::new(None),
             idle: Notify::new(),
+            rescued: Notify::new(),
         });
         store.offer_slots(Arc::new(lane::Reservations::new(&shared)));
         let writers = [

@@ -135,6 +135,7 @@ async fn look_around(shared: &Shared, care: Care) -> Result<(), Error> {
         let count = shared.store.rescue().await?;
         if count > 0 {
             report::rescued(count);
+            shared.rescued.notify_one();
             tracing::warn!(count, "jobs of lost workers were given to others");
         }
     }

@@ -88,6 +88,9 @@ impl Handler for HtmlHandler {
     async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure> {
         context.note("attempt_count", job.attempt.into());
         let order = Order::read(job)?;
+        if let Some(address) = order.output {
+            context.clear(address).await;
+        }
         let mut telemetry = Telemetry::begin(context, "read");
         tell(context, 5, "Fetching the document");
         let document = self.document(&order, context).await?;

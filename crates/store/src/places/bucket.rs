@@ -201,6 +201,15 @@ impl Bucket {
         Ok(removed)
     }
 
+    /// Takes away what this attempt and those before it left, unless a manifest makes a result of it.
+    pub(super) async fn clear(&self, address: &Address, attempt: Attempt) -> Result<u64, Failure> {
+        let removed = self.unstage(attempt).await?;
+        match self.there(&path(address, Some(MANIFEST))?).await? {
+            Some(_) => Ok(removed),
+            None => Ok(removed + self.withdraw_unfinished(address, attempt).await?),
+        }
+    }
+
     /// Takes away files that no manifest names.
     async fn withdraw_unfinished(&self, address: &Address, attempt: Attempt) -> Result<u64, Failure> {
         let prefix = path(address, None)?;

@@ -210,6 +210,21 @@ impl Places {
         }
     }
 
+    /// Whether something may be seen there of a result that is not whole. In a folder it appears in one step.
+    pub fn shows_unfinished(&self, owner: Owner, address: &str) -> bool {
+        matches!(self.output(owner, address), Ok((Store::Bucket(_), _)))
+    }
+
+    /// Takes away what this attempt at a job and those before it left there, unless it is a whole result; answers how many
+    /// files.
+    pub async fn clear(&self, from: Destination<'_>) -> Result<u64, Failure> {
+        let (store, found) = self.output(from.owner, from.address)?;
+        match store {
+            Store::Bucket(bucket) => bucket.clear(&found, Attempt { job: from.job, fence: from.fence }).await,
+            Store::Folder(_) => Ok(0),
+        }
+    }
+
     /// Removes what attempts that were lost left out of sight long ago; answers how many files or folders.
     pub async fn sweep(&self) -> u64 {
         let mut removed = 0;

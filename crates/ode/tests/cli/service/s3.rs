@@ -3,7 +3,7 @@
 use super::{key, pdf, request, sha256};
 use crate::harness::Ode;
 use crate::serve::Serving;
-use crate::web::client::Client;
+use crate::web::client::{Client, until};
 use ode_test_servers::{Mood, Proxy};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -148,17 +148,34 @@ fn a_job_that_takes_its_workers_down_leaves_nothing_at_its_prefix() {
     for _ in 0..3 {
         Serving::start(worker().env("ODE_CRASH_AT", "before-manifest")).child.wait().unwrap();
     }
-    let _living = Serving::start(&mut worker());
-    let job = client.ended(&id);
-    assert_eq!((&job["status"], &job["error"]["code"]), (&json!("failed"), &json!("POISON")), "{job}");
     assert!(buckets.folder("one").join("index.html").exists(), "the attempts came far enough to leave files");
     assert!(!buckets.folder("one").join("manifest.json").exists(), "which are no result");
     assert_eq!(client.get(&format!("/v1/jobs/{id}/assets")).json()["assets"], json!([]));
-    // Workers do the same every few minutes.
-    let cleaned = crate::harness::Ran::of(&mut buckets.command(&ode, &["cleanup"]));
-    assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
-    assert_eq!(files_below(&buckets.folder("one")), Vec::<PathBuf>::new());
+    let _living = Serving::start(&mut worker());
+    let job = client.ended(&id);
+    assert_eq!((&job["status"], &job["error"]["code"]), (&json!("failed"), &json!("POISON")), "{job}");
+    until("what they left is taken away", || files_below(&buckets.folder("one")).is_empty());
     assert_eq!(client.send("DELETE", &format!("/v1/jobs/{id}"), "", b"").code(), 204);
+}
+
+#[test]
+fn an_attempt_that_takes_over_takes_away_first_what_the_lost_one_left() {
+    let Some(buckets) = Buckets::new() else { return };
+    let ode = Ode::sqlite();
+    let web = Serving::start(&mut buckets.command(&ode, &["web", "--listen", "127.0.0.1:0"]));
+    let client = Client::program(&web, &key(&ode, "acme"));
+    let id = client.submitted(&buckets.request("one", "RE-1"));
+    let worker = || buckets.command(&ode, &["worker", "--silence", "1", "--retry-base", "0.1"]);
+    Serving::start(worker().env("ODE_CRASH_AT", "before-manifest")).child.wait().unwrap();
+    assert!(buckets.folder("one").join("index.html").exists(), "it came far enough to leave files");
+    // The next one has nothing to show for a while.
+    buckets.proxy.set_for(&format!("get /{}/", buckets.inputs), Mood::Held, 1);
+    let _living = Serving::start(&mut worker());
+    buckets.proxy.wait_for_held();
+    assert_eq!(files_below(&buckets.folder("one")), Vec::<PathBuf>::new());
+    buckets.proxy.release();
+    assert_eq!(client.ended(&id)["status"], "completed");
+    buckets.assert_whole("one", &id);
 }
 
 #[test]
@@ -198,7 +215,7 @@ fn a_job_removed_while_it_is_processed_takes_everything_with_it() {
     assert_eq!(client.job(&id)["status"], "processing");
     let own = || files_below(&buckets.root.join(&buckets.own));
     assert!(!own().is_empty() && !buckets.staged().is_empty(), "it has files already");
-    crate::web::client::until("it is gone", || {
+    until("it is gone", || {
         let code = client.send("DELETE", &format!("/v1/jobs/{id}"), "", b"").code();
         assert!([202, 204].contains(&code), "{code}");
         code == 204
@@ -246,9 +263,7 @@ fn a_job_that_is_retried_while_it_is_removed_stays_with_all_of_its_result() {
     });
     buckets.proxy.wait_for_held();
     assert_eq!(client.send("POST", &format!("/api/jobs/{id}/retry"), "", b"").code(), 200);
-    crate::web::client::until("the new attempt has something to publish", || {
-        client.job(&id)["progress_message"] == "Publishing"
-    });
+    until("the new attempt has something to publish", || client.job(&id)["progress_message"] == "Publishing");
     buckets.proxy.release();
     removal.join().unwrap().assert_problem(409, "CONFLICT");
     assert_eq!(client.ended(&id)["status"], "completed");
