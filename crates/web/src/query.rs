@@ -16,6 +16,10 @@ pub(crate) const PART_MAX: usize = 1000;
 
 /// Reads the query of a request.
 pub(crate) fn query<T: DeserializeOwned>(uri: &Uri, form: &str) -> Result<T, Problem> {
+    // No name holds it, and PostgreSQL has no place for it.
+    if uri.query().is_some_and(|query| query.contains("%00")) {
+        return Err(Problem::invalid("The query holds the character U+0000. Remove it."));
+    }
     let read = Query::<T>::try_from_uri(uri).map(|Query(query)| query);
     read.map_err(|_| Problem::invalid(format!("The query is not understood. It takes {form}, each once.")))
 }

@@ -5,6 +5,7 @@ use super::{Attempt, MANIFEST, Published, STAGED_MAX, STAGING, nothing_there, to
 use bytes::Bytes;
 use ode_job::pipeline::File;
 use ode_job::{ErrorCode, Failure};
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -40,15 +41,16 @@ fn outside(address: &Address) -> Failure {
 
 pub(super) fn fetch(root: &Path, address: &Address, bytes_max: u64) -> Result<Bytes, Failure> {
     let path = resolve(root, address)?;
-    let file = match fs::File::open(&path) {
-        Ok(file) => file,
+    // Asked first: to open a pipe would be to wait for whoever writes to it.
+    let opened =
+        fs::metadata(&path).and_then(|facts| facts.is_file().then(|| fs::File::open(&path)).transpose());
+    let file = match opened {
+        Ok(Some(file)) => file,
+        Ok(None) => return Err(nothing_there(address)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(nothing_there(address)),
         Err(error) => return Err(unreached(error)),
     };
     let facts = file.metadata().map_err(unreached)?;
-    if !facts.is_file() {
-        return Err(nothing_there(address));
-    }
     if facts.len() > bytes_max {
         return Err(too_large(address, bytes_max));
     }
@@ -126,6 +128,9 @@ fn clear(root: &Path, place: &Path, published: &Published) -> Result<Option<Path
     };
     let there: Published = serde_json::from_slice(&there).map_err(|_| taken())?;
     published.may_replace(&there)?;
+    if holds_others(place, &there).map_err(unreached)? {
+        return Err(taken());
+    }
     let aside = root.join(STAGING).join(format!("{}-{}-old", published.job_id, there.fence));
     fs::rename(place, &aside).map_err(unreached)?;
     Ok(Some(aside))
@@ -147,11 +152,15 @@ fn appear(staged: &Path, place: &Path) -> io::Result<()> {
 pub(super) fn withdraw(root: &Path, address: &Address, attempt: Attempt) -> Result<u64, Failure> {
     let place = resolve(root, address)?;
     let text = fs::read(place.join(MANIFEST)).unwrap_or_default();
-    let is_its = serde_json::from_slice(&text).is_ok_and(|there: Published| attempt.covers(there.attempt()));
-    if is_its {
-        let aside = root.join(STAGING).join(format!("{}-gone", attempt.job));
-        fs::create_dir_all(root.join(STAGING)).map_err(unreached)?;
-        fs::rename(&place, &aside).map_err(unreached)?;
+    let there = serde_json::from_slice(&text).ok();
+    if let Some(there) = there.filter(|there: &Published| attempt.covers(there.attempt())) {
+        if holds_others(&place, &there).map_err(unreached)? {
+            remove_listed(&place, &there).map_err(unreached)?;
+        } else {
+            let aside = root.join(STAGING).join(format!("{}-gone", attempt.job));
+            fs::create_dir_all(root.join(STAGING)).map_err(unreached)?;
+            fs::rename(&place, &aside).map_err(unreached)?;
+        }
     }
     let mut removed = 0;
     for entry in fs::read_dir(root.join(STAGING)).into_iter().flatten().flatten() {
@@ -161,6 +170,39 @@ pub(super) fn withdraw(root: &Path, address: &Address, attempt: Attempt) -> Resu
         }
     }
     Ok(removed)
+}
+
+/// Whether somebody put files beside those of a result, such as another job whose prefix lies below this one.
+fn holds_others(place: &Path, result: &Published) -> io::Result<bool> {
+    let listed: HashSet<PathBuf> = result.files.iter().map(|file| place.join(&file.path)).collect();
+    let mut folders = vec![place.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
+            if kind.is_dir() {
+                folders.push(path);
+            } else if !listed.contains(&path) && path != place.join(MANIFEST) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Removes the files of a result, its manifest first, and leaves those of others.
+fn remove_listed(place: &Path, result: &Published) -> io::Result<()> {
+    fs::remove_file(place.join(MANIFEST))?;
+    for file in &result.files {
+        let path = place.join(&file.path);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let folders = path.ancestors().skip(1).take_while(|folder| *folder != place);
+        // One that holds something else stays.
+        let _ = folders.map(fs::remove_dir).find(Result::is_err);
+    }
+    Ok(())
 }
 
 /// Whether a folder with this name was made for this attempt or one before it.

@@ -57,8 +57,8 @@ const TYPES: [(&str, &str); 11] = [
     ("a sequence", "a list"),
     ("a string", "a text"),
     ("a boolean", "true or false"),
-    ("i32", "a whole number from -2147483648 to 2147483647"),
-    ("i64", "a whole number"),
+    ("i32", "a whole number such as 10"),
+    ("i64", "a whole number such as 10"),
     ("u16", "a whole number from 0 to 65535"),
     ("u32", "a whole number from 0 to 4294967295"),
     ("u64", "a whole number from 0 on"),
@@ -84,8 +84,15 @@ fn plainly(said: &str) -> String {
 /// Something that should be JSON is not: where to look.
 pub(crate) fn not_json(what: &str, error: &serde_json::Error) -> Problem {
     let place = format!("line {}, column {}", error.line(), error.column());
+    let said = error.to_string();
     let detail = if error.is_eof() {
         format!("{what} ends early, at {place}. Send all of its JSON.")
+    } else if said.starts_with("recursion limit") {
+        format!(
+            "{what} is nested too deeply at {place}. Send it with fewer lists and objects inside each other."
+        )
+    } else if said.starts_with("number out of range") {
+        format!("{what} holds a number that is too large, at {place}. Write it as a text.")
     } else {
         format!("{what} is not JSON that can be read. Look at {place}.")
     };
@@ -165,7 +172,7 @@ mod tests {
     fn a_text_in_the_wrong_place_is_not_repeated() {
         for sent in ["hunter2", "hunter2\", expected", "hunter2, expected i32", "{\"token\":\"hunter2\"}"] {
             let (_, detail) = detail::<Asked>(&serde_json::json!({ "priority": sent }).to_string());
-            assert!(detail.starts_with("priority: write a whole number from"), "{detail}");
+            assert!(detail.starts_with("priority: write a whole number"), "{detail}");
             assert!(!detail.contains("hunter2"), "{detail}");
         }
     }
@@ -184,7 +191,7 @@ mod tests {
         check("5", None, "write an object");
         check("{}", Some("external_id"), "external_id is missing");
         check(r#"{"external_id":7}"#, Some("external_id"), "write a text");
-        check(r#"{"external_id":"a","priority":99999999999}"#, Some("priority"), "a whole number from");
+        check(r#"{"external_id":"a","priority":99999999999}"#, Some("priority"), "a whole number such as 10");
         check(
             r#"{"external_id":"a","urgent":1}"#,
             Some("urgent"),
@@ -202,6 +209,17 @@ mod tests {
             let (path, detail) = detail::<Asked>(json);
             assert_eq!(path, None);
             assert!(detail.starts_with("The request ") && detail.contains(says), "{detail}");
+        }
+    }
+
+    #[test]
+    fn json_that_is_too_much_is_told_as_such() {
+        for (json, says) in
+            [("[".repeat(200), "nested too deeply"), ("1e999".into(), "a number that is too large")]
+        {
+            let error = serde_json::from_str::<serde_json::Value>(&json).unwrap_err();
+            let detail = not_json("config", &error).document().detail;
+            assert!(detail.starts_with("config ") && detail.contains(says), "{detail}");
         }
     }
 }

@@ -69,6 +69,39 @@ async fn a_folder_with_other_files_is_left_alone() {
 }
 
 #[tokio::test]
+async fn a_result_goes_without_what_others_put_below_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (places, address) = (places(dir.path()), format!("file://{}/a", dir.path().display()));
+    let below = format!("{address}/fonts/below");
+    publish(&places, &address, (JOB, 1), "page").await.unwrap();
+    publish(&places, &below, (OTHER, 1), "other").await.unwrap();
+    let other = || fs::read_to_string(dir.path().join("a/fonts/below/index.html"));
+    // Nor can another attempt make room for itself.
+    let again = publish(&places, &address, (JOB, 2), "again").await.unwrap_err();
+    assert_eq!((again.code, other().unwrap()), (ErrorCode::Conflict, "other".into()));
+    places.withdraw(to(&address, JOB, i64::MAX)).await.unwrap();
+    for gone in ["index.html", "manifest.json", "fonts/a.woff2"] {
+        assert!(!dir.path().join("a").join(gone).exists(), "{gone}");
+    }
+    assert_eq!(other().unwrap(), "other");
+    places.withdraw(to(&below, OTHER, i64::MAX)).await.unwrap();
+    assert!(other().is_err());
+}
+
+#[tokio::test]
+async fn a_pipe_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = std::process::Command::new("mkfifo").arg(dir.path().join("pipe.pdf")).status().unwrap();
+    assert!(made.success());
+    fs::create_dir(dir.path().join("folder.pdf")).unwrap();
+    for name in ["pipe.pdf", "folder.pdf"] {
+        let address = format!("file://{}/{name}", dir.path().display());
+        let refused = places(dir.path()).fetch(Owner::Operator, &address, 100).await.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::NotFound, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_link_does_not_lead_out_of_the_root() {
     let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(elsewhere.path().join("secret.pdf"), "secret").unwrap();
