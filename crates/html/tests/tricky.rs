@@ -332,6 +332,15 @@ fn text_in_the_lowest_plane_of_a_scan_is_copied_and_the_scan_is_seen() {
 }
 
 #[test]
+fn page_larger_than_browsers_can_show_is_shown_smaller() {
+    let mut pdf = Builder::new();
+    pdf.page("/MediaBox[0 0 2000000000 1000000000]", "BT /F1 12 Tf 50 250 Td (Hello) Tj ET");
+    let css = asset(&converted(pdf.bytes()), "style.css").bytes.clone();
+    let css = String::from_utf8(css).expect("styles are text");
+    assert!(css.contains("--w:19200;--h:9600;--s:"), "{css}");
+}
+
+#[test]
 fn empty_document_is_a_blank_page() {
     let main = main_of(one_page(""));
     assert_eq!(text_of(&main), "PDF document");
