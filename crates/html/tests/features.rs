@@ -441,15 +441,18 @@ fn only_the_pages_that_were_asked_for_are_converted() {
 fn page_past_its_limit_is_left_as_a_picture_and_its_text_stays() {
     let lines: String = (0..200).map(|at| format!("{at} 0 m {at} 300 l S ")).collect();
     let pdf = one_page(&format!("BT /F1 12 Tf 50 250 Td (Hello) Tj ET {lines}"));
-    let limits = Limits { steps_per_page_max: 100, ..Limits::default() };
-    let conversion = convert(pdf, &ConversionConfig::default(), &limits).unwrap();
-    let html = html(&conversion);
-    assert!(html.contains("<img class=\"g\""));
-    assert!(text_of(&html).contains("Hello"));
-    assert_eq!(
-        conversion.warnings,
-        ["Page 1 is left as a picture: it would take more than one page may. Its text can still be copied."]
-    );
+    let check = |limits: Limits| {
+        let conversion = convert(pdf.clone(), &ConversionConfig::default(), &limits).unwrap();
+        let html = html(&conversion);
+        assert!(html.contains("<img class=\"g\""));
+        assert!(text_of(&html).contains("Hello"));
+        assert_eq!(
+            conversion.warnings,
+            ["Page 1 is left as a picture: it would take more than one page may. Its text can still be copied."]
+        );
+    };
+    check(Limits { steps_per_page_max: 100, ..Limits::default() });
+    check(Limits { page_bytes_max: 1_000, ..Limits::default() });
 }
 
 #[test]

@@ -226,12 +226,9 @@ impl<'c> Canvas<'c> {
 
     /// Counts a step, and ends the page when there were too many.
     fn charge(&mut self, steps: usize, bytes: usize) {
-        let steps = steps as u64 + 1;
-        if self.store.steps_left < steps || self.store.bytes_left < bytes {
+        if !self.store.charge(steps as u64 + 1, bytes) {
             std::panic::resume_unwind(Box::new(Stop));
         }
-        self.store.steps_left -= steps;
-        self.store.bytes_left -= bytes;
     }
 
     /// A new name for a definition, or the one that an equal definition has.
