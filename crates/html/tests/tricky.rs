@@ -210,6 +210,17 @@ fn value_of_a_field_is_copied_and_heard_once() {
 }
 
 #[test]
+fn large_value_of_a_field_is_no_heading() {
+    let mut pdf = Builder::new();
+    let field = "<</Type/Annot/Subtype/Widget/Rect[48 145 348 185]/FT/Tx/T(n)/V(Ada)/DA(/F1 30 Tf)>>";
+    pdf.catalog("/AcroForm<</Fields[]/DR<</Font<</F1 3 0 R>>>>>>");
+    pdf.page(&format!("/Annots[{field}]"), "BT /F1 12 Tf 10 250 Td (Words of the usual size) Tj ET");
+    let main = main_of(pdf.bytes());
+    assert!(main.contains(">Ada</span>") && !main.contains("<h2"), "nobody would hear it: {main}");
+    assert_eq!(main.matches("<h1").count(), 1, "{main}");
+}
+
+#[test]
 fn figure_is_heard_as_its_description_and_its_caption_as_well() {
     let mut pdf = Builder::new();
     pdf.page(

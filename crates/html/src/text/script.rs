@@ -46,6 +46,14 @@ fn is_plain_letter(letter: char) -> bool {
             | '\u{1f000}'..='\u{1faff}')
 }
 
+/// Whether browsers keep letters together whatever space is asked for between them: those that join hands.
+pub(crate) fn is_cursive(letter: char) -> bool {
+    matches!(letter,
+        '\u{600}'..='\u{77f}' | '\u{7c0}'..='\u{7ff}' | '\u{840}'..='\u{8ff}' | '\u{1800}'..='\u{18af}'
+        | '\u{a840}'..='\u{a87f}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}'
+        | '\u{10ac0}'..='\u{10aff}' | '\u{10d00}'..='\u{10d3f}' | '\u{10f00}'..='\u{10fff}')
+}
+
 /// Which way letters are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {

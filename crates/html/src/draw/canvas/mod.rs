@@ -15,7 +15,7 @@ use hayro_interpret::{
 };
 use ode_pdf::trace::TracedGlyph;
 
-use super::cover::Covered;
+use super::cover::{Covered, Letters};
 use super::looks::{class, fill};
 use super::path::Pen;
 use super::store::Store;
@@ -142,14 +142,19 @@ impl<'c> Canvas<'c> {
             self.pop_transparency_group();
         }
         let mut covered = Covered::default();
+        let mut letters = Letters::default();
         let mut stays: Vec<bool> = vec![false; self.text.len()];
         for item in self.items.iter().rev() {
             match item {
                 Item::Shape { covers, .. } => covered.add(covers),
                 Item::Text(range) => {
                     for index in range.clone() {
-                        let bounds = self.bounds_of(&self.text[index]);
-                        stays[index] = !covered.touches(bounds) && is_wanted(self.store, &self.text[index]);
+                        let glyph = &self.text[index];
+                        let bounds = self.bounds_of(glyph);
+                        // What stays text lies over all that is drawn, in the order of reading.
+                        let is_hidden = covered.touches(bounds) || letters.hide(bounds, glyph.colour);
+                        stays[index] = !is_hidden && is_wanted(self.store, glyph);
+                        letters.add(bounds, glyph.colour);
                     }
                 }
                 Item::Group(_) => {}
