@@ -64,6 +64,14 @@ fn words_that_lie_over_each_other_stand_where_they_are_drawn() {
 }
 
 #[test]
+fn hyphen_that_browsers_leave_no_room_for_moves_what_follows() {
+    let main = main_of(one_page("BT /F1 12 Tf 50 250 Td (soft\\255hyphen) Tj ET"));
+    assert_eq!(text_of(&main), "PDF document\nsoft\u{ad}hyphen");
+    assert!(main.contains("<path"), "the hyphen is seen: {main}");
+    assert!(main.contains("></i>hyphen"), "the pen moves after it: {main}");
+}
+
+#[test]
 fn glyph_whose_text_is_told_is_a_letter_of_its_font() {
     let main = main_of(one_page(
         "BT /F1 12 Tf 50 250 Td (A) Tj /Span<</ActualText<FEFF0416>>> BDC (B) Tj EMC (C) Tj ET",

@@ -12,7 +12,7 @@ use unicode_normalization::char::is_combining_mark;
 use super::faces::{Faces, Spot};
 use super::line::{Line, Mark};
 use super::runs::{Run, runs, turned};
-use super::script::{is_cursive, is_mark};
+use super::script::{is_cursive, is_mark, is_widthless};
 use crate::draw::short;
 use crate::font::{ASCENT, SPACE_ADVANCE, UNITS};
 
@@ -528,12 +528,13 @@ impl Writer<'_> {
             (true, false) => FOREIGN_WIDTH,
             (false, _) => BLANK_WIDTH,
         };
-        let own_width = own_width * f64::from(style.size) / 100.0 * UNIT * text.chars().count() as f64;
+        let letters = || text.chars().filter(|letter| !is_widthless(*letter));
+        let own_width = own_width * f64::from(style.size) / 100.0 * UNIT * letters().count() as f64;
         // A glyph may stand for several words: browsers widen the spaces in it as all others of the line.
         let widened = text.matches(' ').count() as f64 * self.word_space;
         // Marks stay with their letters, and letters that join hands stay together, whatever space is asked for.
         let is_joined = text.chars().any(is_cursive);
-        let spaced = text.chars().filter(|letter| !is_joined && !is_combining_mark(*letter)).count() as f64;
+        let spaced = letters().filter(|letter| !is_joined && !is_combining_mark(*letter)).count() as f64;
         // Even widths share more classes.
         let room = end - target - widened - own_width;
         let space = if spaced > 0.0 { tenths(room / spaced / 2.0) * 2 } else { 0 };
