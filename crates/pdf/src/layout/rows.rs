@@ -98,7 +98,7 @@ fn attach_marks(levels: &mut Vec<Vec<Piece>>) {
         .iter()
         .enumerate()
         .map(|(index, level)| {
-            let runs = level.chunk_by(|one, two| is_next_in_line(one, two));
+            let runs = level.chunk_by(is_next_in_line);
             runs.flat_map(|run| hosts(levels, index, run)).collect()
         })
         .collect();
