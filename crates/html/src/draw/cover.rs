@@ -54,10 +54,14 @@ const LETTERS_MAX: usize = 64;
 /// How much of a letter's box, at each of its edges, its neighbours may lie in.
 const EDGE: f64 = 0.15;
 
+/// A square by its column and row.
+type Square = (i32, i32);
+
 /// The letters that have been drawn, going backwards through a page.
 #[derive(Debug, Default)]
 pub(crate) struct Letters {
-    squares: HashMap<(i32, i32), Vec<(Rect, [u8; 4])>>,
+    /// For each square the letters in it: their boxes and colours.
+    squares: HashMap<Square, Vec<(Rect, [u8; 4])>>,
 }
 
 impl Letters {
@@ -84,7 +88,7 @@ impl Letters {
 }
 
 /// The squares that a box lies in; nothing when they are too many.
-fn squares(area: Rect) -> Option<impl Iterator<Item = (i32, i32)>> {
+fn squares(area: Rect) -> Option<impl Iterator<Item = Square>> {
     let [x0, y0, x1, y1] = [area.x0, area.y0, area.x1, area.y1].map(|side| (side / SQUARE).floor() as i32);
     let is_small = x1.saturating_sub(x0) < SQUARES_MAX && y1.saturating_sub(y0) < SQUARES_MAX;
     is_small.then(|| (x0..=x1).flat_map(move |x| (y0..=y1).map(move |y| (x, y))))

@@ -143,6 +143,7 @@ impl<'c> Canvas<'c> {
         }
         let mut covered = Covered::default();
         let mut letters = Letters::default();
+        let is_coloured = self.text.windows(2).any(|pair| pair[0].colour != pair[1].colour);
         let mut stays: Vec<bool> = vec![false; self.text.len()];
         for item in self.items.iter().rev() {
             match item {
@@ -152,9 +153,12 @@ impl<'c> Canvas<'c> {
                         let glyph = &self.text[index];
                         let bounds = self.bounds_of(glyph);
                         // What stays text lies over all that is drawn, in the order of reading.
-                        let is_hidden = covered.touches(bounds) || letters.hide(bounds, glyph.colour);
+                        let is_hidden =
+                            covered.touches(bounds) || is_coloured && letters.hide(bounds, glyph.colour);
                         stays[index] = !is_hidden && is_wanted(self.store, glyph);
-                        letters.add(bounds, glyph.colour);
+                        if is_coloured {
+                            letters.add(bounds, glyph.colour);
+                        }
                     }
                 }
                 Item::Group(_) => {}
