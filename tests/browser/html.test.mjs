@@ -48,11 +48,11 @@ async function served(t, folder) {
 }
 
 /** A visitor on a converted document; the test fails where the policy is broken or anything else is asked for. */
-async function reader(t, pdf, options = {}) {
+async function reader(t, pdf, { zoom = "1", ...options } = {}) {
   const heard = [];
   // Asked before anything is removed: what is still being loaded then is not there any more.
   t.after(() => assert.deepEqual(heard.flat(), [], "no complaint and no request elsewhere"));
-  const { address, asked } = await served(t, await converted(t, pdf));
+  const { address, asked } = await served(t, await converted(t, pdf, "--zoom", zoom));
   const { page, context, complaints } = await visitor(t, browser, address, options);
   const foreign = [];
   heard.push(complaints, foreign);
@@ -227,6 +227,19 @@ test("a form is filled in with the keyboard", async (t) => {
   assert.ok(await page.getByLabel("I agree").isChecked());
   assert.ok(await page.getByLabel("Blue").isChecked());
   assert.equal(await page.getByLabel("Country").inputValue(), "Benin");
+});
+
+test("all of a page can be reached that is wider than the window", async (t) => {
+  const { page } = await reader(t, report(), { zoom: "3" });
+  const edges = () => page.locator("#page-1").evaluate((one) => {
+    const { left, right } = one.getBoundingClientRect();
+    return { left, right, window: document.documentElement.clientWidth };
+  });
+  const first = await edges();
+  assert.ok(first.left >= 0 && first.right > first.window, JSON.stringify(first));
+  await page.evaluate(() => window.scrollTo(1e6, 0));
+  const last = await edges();
+  assert.ok(last.right <= last.window, JSON.stringify(last));
 });
 
 test("only what is near is loaded", async (t) => {

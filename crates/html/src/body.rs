@@ -218,7 +218,6 @@ impl<'w> Writer<'w> {
 
     /// Writes a line. What a field shows is there to be seen, found and copied; it is heard from the field itself.
     fn line(&mut self, line: &Line, out: &mut String) {
-        let is_field = |mark: &Mark| mark.content == Content::Field;
         let mut from = 0;
         for part in line.marks.chunk_by(|one, two| is_field(one) == is_field(two)) {
             let sound = if is_field(&part[0]) { Sound::Silent } else { Sound::Heard };
@@ -328,8 +327,8 @@ impl<'w> Writer<'w> {
         let letters: usize = block.iter().map(|line| line.marks.len()).sum();
         let size = block.iter().map(size_of).max()?;
         let is_even = block.iter().all(|line| size_of(line) == size && line.angle == 0.0);
-        let has_letters =
-            block.iter().flat_map(|line| &line.marks).any(|mark| mark.text.chars().any(char::is_alphabetic));
+        let is_letter = |mark: &Mark| !is_field(mark) && mark.text.chars().any(char::is_alphabetic);
+        let has_letters = block.iter().flat_map(|line| &line.marks).any(is_letter);
         if block.len() > HEADING_LINES_MAX || letters > HEADING_LETTERS_MAX || !is_even || !has_letters {
             return None;
         }
@@ -342,6 +341,11 @@ impl<'w> Writer<'w> {
         self.lines(block, out);
         let _ = writeln!(out, "</{tag}>");
     }
+}
+
+/// Whether it is what a field shows: that is heard from the field, not from the page.
+fn is_field(mark: &Mark) -> bool {
+    mark.content == Content::Field
 }
 
 fn around(tag: &str, room: Room) -> (&'static str, &'static str) {

@@ -84,7 +84,7 @@ fn read(
         let Some(sheet) = sheets.get(traced.page.number as usize - 1) else {
             return;
         };
-        book.store.steps_left = limits.steps_per_page_max;
+        book.store.begin_page(limits);
         let page = draft(sheet, &traced, &tools, (&mut book.store, &mut book.faces), config);
         if traced.is_cut {
             book.warnings

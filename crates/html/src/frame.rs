@@ -22,6 +22,9 @@ use crate::text::{Styles, escape};
 const CSS: &str = include_str!("frame.css");
 /// CSS pixels in a point.
 const PIXELS: f64 = 96.0 / 72.0;
+/// A page whose longer side has more pixels than this is shown smaller: it is as long as a page may be that says nothing
+/// of its unit, and at the largest zoom browsers still show all of it.
+const SIDE_MAX: f64 = 14_400.0 * PIXELS;
 /// A drawing longer than this is a file of its own, loaded when its page is about to be seen.
 const DRAWING_BYTES_MAX: usize = 32 << 10;
 /// Pages whose drawings are loaded with the page itself.
@@ -159,10 +162,12 @@ fn style_sheet(
 ) -> String {
     let mut css = format!(":root{{--z:{}}}\n{CSS}{}", short(config.zoom, 3), blends());
     for (index, (width, height)) in sizes.iter().enumerate() {
-        let px = |hundredths: &i64| short(*hundredths as f64 / 100.0 * PIXELS, 3);
-        let (width, height) = (px(width), px(height));
+        let [width, height] = [width, height].map(|hundredths| *hundredths as f64 / 100.0 * PIXELS);
+        let scale = (SIDE_MAX / width.max(height)).min(1.0);
+        let [width, height] = [width, height].map(|side| short((side * scale).max(1.0), 3));
+        let shown = if scale < 1.0 { format!("--s:{};", short(scale, 18)) } else { String::new() };
         // On paper of its own size, each page is one sheet.
-        let _ = writeln!(css, ".d{index}{{--w:{width};--h:{height};page:d{index}}}");
+        let _ = writeln!(css, ".d{index}{{--w:{width};--h:{height};{shown}page:d{index}}}");
         let _ = writeln!(css, "@page d{index}{{size:{width}px {height}px}}");
     }
     let mut font = |name: &str, bytes: Vec<u8>| {

@@ -107,6 +107,7 @@ pub(crate) fn draft<'a>(
             // A panic in the interpreter is a page that cannot be drawn; the picture of it may still be.
             let _ = cause.downcast::<Stop>();
             spots.fill(None);
+            store.drop_drawing();
             (Drawing::default(), snapshot(sheet, size, store).or(Some(usize::MAX)))
         }
     };

@@ -7,7 +7,9 @@ pub enum Refusal {
     #[error(transparent)]
     Unreadable(#[from] ode_pdf::Refusal),
     /// None of the pages that were asked for exist.
-    #[error("This PDF has {pages} pages, and none of them is in the range {wanted}. Ask for others.")]
+    #[error(
+        "This PDF ends with page {pages}, and none of its pages is in the range {wanted}. Ask for others."
+    )]
     NoSuchPages {
         /// Its pages.
         pages: usize,

@@ -37,6 +37,50 @@ fn text_under_a_later_shape_is_drawn_below_it() {
 }
 
 #[test]
+fn text_under_later_text_of_another_colour_is_drawn_below_it() {
+    let watermark = ".8 g BT /F1 90 Tf 40 120 Td (DRAFT) Tj ET 0 g";
+    let lines: String = (0..9)
+        .map(|at| format!("BT /F1 12 Tf 20 {} Td (Words of line {at}) Tj ET ", 230 - 20 * at))
+        .collect();
+    let conversion = converted(one_page(&format!("{watermark} {lines}")));
+    let html = html(&conversion);
+    assert_eq!(html.matches("<path").count(), 1, "the watermark alone is a shape: {html}");
+    let text = text_of(&html);
+    assert!(
+        text.contains("DRAFT") && (0..9).all(|at| text.contains(&format!("Words of line {at}"))),
+        "{text}"
+    );
+}
+
+#[test]
+fn words_that_lie_over_each_other_stand_where_they_are_drawn() {
+    let word = |word: &str| format!("BT /F1 12 Tf 50 250 Td ({word}) Tj ET ");
+    let conversion = converted(one_page(&["wide", "over", "each", "other"].map(word).concat()));
+    let css = String::from_utf8(asset(&conversion, "style.css").bytes.clone()).unwrap();
+    let spaces = css.split("word-spacing:").skip(1).filter_map(|rest| rest.split("px").next()?.parse().ok());
+    // A space of the type is 30 wide, and browsers take no more than all of it away.
+    assert!(spaces.clone().all(|space: f64| space >= -30.1), "{css}");
+    assert!(css.contains("margin-inline-start:-"), "the pen goes back by itself: {css}");
+}
+
+#[test]
+fn hyphen_that_browsers_leave_no_room_for_moves_what_follows() {
+    let main = main_of(one_page("BT /F1 12 Tf 50 250 Td (soft\\255hyphen) Tj ET"));
+    assert_eq!(text_of(&main), "PDF document\nsoft\u{ad}hyphen");
+    assert!(main.contains("<path"), "the hyphen is seen: {main}");
+    assert!(main.contains("></i>hyphen"), "the pen moves after it: {main}");
+}
+
+#[test]
+fn glyph_whose_text_is_told_is_a_letter_of_its_font() {
+    let main = main_of(one_page(
+        "BT /F1 12 Tf 50 250 Td (A) Tj /Span<</ActualText<FEFF0416>>> BDC (B) Tj EMC (C) Tj ET",
+    ));
+    assert_eq!(text_of(&main), "PDF document\nA\u{416}C");
+    assert!(!main.contains("<path"), "{main}");
+}
+
+#[test]
 fn unseen_text_can_be_copied() {
     let conversion = converted(one_page("BT 3 Tr /F1 12 Tf 50 250 Td (Scanned words) Tj ET"));
     let html = html(&conversion);
@@ -415,6 +459,17 @@ fn without_fonts_letters_are_shapes_and_text_is_still_there() {
 }
 
 #[test]
+fn letters_that_join_hands_are_not_spaced_out_where_they_are_not_seen() {
+    let config = ConversionConfig { embed_fonts: false, ..ConversionConfig::default() };
+    let letters = [('A', "\u{633}"), ('B', "\u{644}"), ('C', "\u{645}")];
+    let pdf = page_in_script(&letters, "BT /F2 20 Tf 50 200 Td (CBA) Tj ET");
+    let conversion = convert(pdf, &config, &Limits::default()).unwrap();
+    assert!(text_of(&html(&conversion)).contains("\u{633}\u{644}\u{645}"));
+    let css = String::from_utf8(asset(&conversion, "style.css").bytes.clone()).unwrap();
+    assert!(!css.contains("letter-spacing"), "browsers would not do it: {css}");
+}
+
+#[test]
 fn same_document_gives_the_same_bytes() {
     let pdf = one_page("BT /F1 12 Tf 50 250 Td (Hello world) Tj ET 1 0 0 rg 10 10 50 20 re f");
     assert_eq!(converted(pdf.clone()).assets, converted(pdf).assets);
@@ -441,15 +496,20 @@ fn only_the_pages_that_were_asked_for_are_converted() {
 fn page_past_its_limit_is_left_as_a_picture_and_its_text_stays() {
     let lines: String = (0..200).map(|at| format!("{at} 0 m {at} 300 l S ")).collect();
     let pdf = one_page(&format!("BT /F1 12 Tf 50 250 Td (Hello) Tj ET {lines}"));
-    let limits = Limits { steps_per_page_max: 100, ..Limits::default() };
-    let conversion = convert(pdf, &ConversionConfig::default(), &limits).unwrap();
-    let html = html(&conversion);
-    assert!(html.contains("<img class=\"g\""));
-    assert!(text_of(&html).contains("Hello"));
-    assert_eq!(
-        conversion.warnings,
-        ["Page 1 is left as a picture: it would take more than one page may. Its text can still be copied."]
-    );
+    let check = |limits: Limits| {
+        let conversion = convert(pdf.clone(), &ConversionConfig::default(), &limits).unwrap();
+        let html = html(&conversion);
+        assert!(html.contains("<img class=\"g\""));
+        assert!(text_of(&html).contains("Hello"));
+        assert_eq!(
+            conversion.warnings,
+            [
+                "Page 1 is left as a picture: it would take more than one page may. Its text can still be copied."
+            ]
+        );
+    };
+    check(Limits { steps_per_page_max: 100, ..Limits::default() });
+    check(Limits { page_bytes_max: 1_000, ..Limits::default() });
 }
 
 #[test]

@@ -210,6 +210,17 @@ fn value_of_a_field_is_copied_and_heard_once() {
 }
 
 #[test]
+fn large_value_of_a_field_is_no_heading() {
+    let mut pdf = Builder::new();
+    let field = "<</Type/Annot/Subtype/Widget/Rect[48 145 348 185]/FT/Tx/T(n)/V(Ada)/DA(/F1 30 Tf)>>";
+    pdf.catalog("/AcroForm<</Fields[]/DR<</Font<</F1 3 0 R>>>>>>");
+    pdf.page(&format!("/Annots[{field}]"), "BT /F1 12 Tf 10 250 Td (Words of the usual size) Tj ET");
+    let main = main_of(pdf.bytes());
+    assert!(main.contains(">Ada</span>") && !main.contains("<h2"), "nobody would hear it: {main}");
+    assert_eq!(main.matches("<h1").count(), 1, "{main}");
+}
+
+#[test]
 fn figure_is_heard_as_its_description_and_its_caption_as_well() {
     let mut pdf = Builder::new();
     pdf.page(
@@ -329,6 +340,15 @@ fn text_in_the_lowest_plane_of_a_scan_is_copied_and_the_scan_is_seen() {
     let main = main_of(pdf.bytes());
     assert!(main.contains("<image"), "{main}");
     assert_eq!(text_of(&main), "PDF document\nWords of a scan");
+}
+
+#[test]
+fn page_larger_than_browsers_can_show_is_shown_smaller() {
+    let mut pdf = Builder::new();
+    pdf.page("/MediaBox[0 0 2000000000 1000000000]", "BT /F1 12 Tf 50 250 Td (Hello) Tj ET");
+    let css = asset(&converted(pdf.bytes()), "style.css").bytes.clone();
+    let css = String::from_utf8(css).expect("styles are text");
+    assert!(css.contains("--w:19200;--h:9600;--s:"), "{css}");
 }
 
 #[test]

@@ -42,6 +42,20 @@ fn letters_that_are_spaced_out_stay_one_word() {
 }
 
 #[test]
+fn words_over_a_watermark_stay_in_their_lines() {
+    let line = |at: usize| format!("BT /F1 10 Tf 20 {} Td (Over larger letters {at}) Tj ET ", 220 - 15 * at);
+    let lines: String = (0..8).map(line).collect();
+    let page = page(&format!("BT /F1 100 Tf 30 120 Td (DRAFT) Tj ET {lines}"));
+    let texts: Vec<String> =
+        page.lines.iter().map(|line| words(&page)[line.words.clone()].join(" ")).collect();
+    for at in 0..8 {
+        let expected = format!("Over larger letters {at}");
+        assert!(texts.contains(&expected), "{expected} is not among {texts:?}");
+    }
+    assert!(texts.contains(&"DRAFT".to_owned()), "{texts:?}");
+}
+
+#[test]
 fn words_know_where_they_stand() {
     let page = page("BT /F1 10 Tf 20 200 Td (iii mmm) Tj ET");
     assert_eq!((page.width, page.height), (400.0, 300.0));
@@ -233,6 +247,7 @@ fn replacement_texts_are_honoured() {
         "BT /F1 10 Tf 20 200 Td /Span<</ActualText(Really)>> BDC (xyz) Tj EMC ( so) Tj ET",
         &["Really", "so"],
     );
+    check("BT /F1 10 Tf 20 200 Td (a) Tj /Span<</ActualText(ffi)>> BDC (x) Tj EMC (n) Tj ET", &["affin"]);
     check("BT /F1 10 Tf 20 200 Td /P<</MCID 0>> BDC (as it is) Tj EMC ET", &["as", "it", "is"]);
 }
 

@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use hayro_interpret::kurbo::{BezPath, Rect};
 
+use crate::limits::Limits;
+
 /// The shape of a glyph at 1000 units per em, upwards.
 #[derive(Debug)]
 pub(crate) struct Outline {
@@ -42,9 +44,12 @@ pub(crate) struct Store {
     /// Pictures by what they were made of.
     known: HashMap<u128, Option<usize>>,
     /// Steps that may still be drawn on the page.
-    pub(crate) steps_left: u64,
+    steps_left: u64,
+    /// Bytes that the drawing of the page takes so far, and may take.
+    page_bytes: usize,
+    page_bytes_max: usize,
     /// Bytes that may still be written, pictures included.
-    pub(crate) bytes_left: usize,
+    bytes_left: usize,
     /// Looks of shapes, as they are classes.
     looks: HashMap<String, usize>,
     pub(crate) look_list: Vec<String>,
@@ -59,11 +64,37 @@ impl Store {
             pictures: Vec::new(),
             known: HashMap::new(),
             steps_left: 0,
+            page_bytes: 0,
+            page_bytes_max: 0,
             bytes_left: bytes_max,
             looks: HashMap::new(),
             look_list: Vec::new(),
             lost_pictures: 0,
         }
+    }
+
+    /// Gives the next page what one page may use up.
+    pub(crate) fn begin_page(&mut self, limits: &Limits) {
+        self.steps_left = limits.steps_per_page_max;
+        self.page_bytes = 0;
+        self.page_bytes_max = limits.page_bytes_max;
+    }
+
+    /// Counts steps and bytes of the page's drawing; false when there were too many.
+    pub(super) fn charge(&mut self, steps: u64, bytes: usize) -> bool {
+        let bytes_max = self.bytes_left.min(self.page_bytes_max - self.page_bytes);
+        let has_room = steps <= self.steps_left && bytes <= bytes_max;
+        if has_room {
+            self.steps_left -= steps;
+            self.page_bytes += bytes;
+            self.bytes_left -= bytes;
+        }
+        has_room
+    }
+
+    /// Takes back what the page's drawing has used up: it is not written.
+    pub(crate) fn drop_drawing(&mut self) {
+        self.bytes_left += std::mem::take(&mut self.page_bytes);
     }
 
     /// Keeps a picture that nothing else shows; nothing when there is no room for it.

@@ -32,6 +32,7 @@ const MIRRORED: &str = "()[]{}<>\u{ab}\u{bb}\u{2039}\u{203a}\u{2264}\u{2265}";
 fn is_plain_letter(letter: char) -> bool {
     !letter.is_control()
         && !letter.is_whitespace()
+        && !is_widthless(letter)
         && !matches!(letter,
             // Taken apart by browsers whatever the font says, or put together into syllables.
             '\u{e33}' | '\u{eb3}' | '\u{1100}'..='\u{11ff}' | '\u{a960}'..='\u{a97f}' | '\u{d7b0}'..='\u{d7ff}'
@@ -39,11 +40,25 @@ fn is_plain_letter(letter: char) -> bool {
             | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}'
             // Written from right to left in ways of their own.
             | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}'
-            // Not shown, or only about how others are shown.
-            | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{ffff}' | '\u{e0000}'..='\u{e0fff}'
+            // Not shown.
+            | '\u{2028}' | '\u{2029}' | '\u{fff0}'..='\u{ffff}'
             // Browsers prefer coloured pictures of their own.
             | '\u{1f000}'..='\u{1faff}')
+}
+
+/// Whether browsers leave no room for a letter: it is only about how others are shown.
+pub(crate) fn is_widthless(letter: char) -> bool {
+    matches!(letter,
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether browsers keep letters together whatever space is asked for between them: those that join hands.
+pub(crate) fn is_cursive(letter: char) -> bool {
+    matches!(letter,
+        '\u{600}'..='\u{77f}' | '\u{7c0}'..='\u{7ff}' | '\u{840}'..='\u{8ff}' | '\u{1800}'..='\u{18af}'
+        | '\u{a840}'..='\u{a87f}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}'
+        | '\u{10ac0}'..='\u{10aff}' | '\u{10d00}'..='\u{10d3f}' | '\u{10f00}'..='\u{10fff}')
 }
 
 /// Which way letters are written.

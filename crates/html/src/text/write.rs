@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use hayro_interpret::kurbo::Rect;
+use unicode_normalization::char::is_combining_mark;
 
 use super::faces::{Faces, Spot};
 use super::line::{Line, Mark};
 use super::runs::{Run, runs, turned};
-use super::script::is_mark;
+use super::script::{is_cursive, is_mark, is_widthless};
 use crate::draw::short;
 use crate::font::{ASCENT, SPACE_ADVANCE, UNITS};
 
@@ -359,7 +360,8 @@ fn usual_word_space(line: &Line, faces: &Faces, base: Style) -> i32 {
         return 0;
     }
     let middle = gaps.len() / 2;
-    let usual = *gaps.select_nth_unstable_by(middle, f64::total_cmp).1;
+    // A browser's pen does not go back over a space.
+    let usual = gaps.select_nth_unstable_by(middle, f64::total_cmp).1.max(-space_width(base));
     // Even tenths: there are fewer classes, and nobody sees it.
     ((usual * 5.0).round() as i32) * 2
 }
@@ -508,14 +510,13 @@ impl Writer<'_> {
             |mark: &&Mark| mark.spot.is_none() && !mark.is_after_space && mark.is_foreign == is_foreign;
         let count = 1 + marks[1..].iter().take_while(goes_on).count();
         let marks = &marks[..count];
-        let heard = || marks.iter().filter(|mark| !mark.is_only_shown);
-        let letters: usize = heard().map(|mark| mark.text.chars().count()).sum();
-        let spaces = heard().flat_map(|mark| mark.text.chars()).filter(|letter| *letter == ' ').count();
+        let heard = marks.iter().filter(|mark| !mark.is_only_shown);
+        let text: String = heard.map(|mark| mark.text.as_str()).collect();
         let target = layout(marks[0].from);
         let last = &marks[count - 1];
         let end = layout(last.from) + layout(last.width);
         self.last = None;
-        if letters == 0 {
+        if text.is_empty() {
             return count;
         }
         let size = marks.iter().map(|mark| mark.size).fold(0.0, f32::max);
@@ -527,22 +528,24 @@ impl Writer<'_> {
             (true, false) => FOREIGN_WIDTH,
             (false, _) => BLANK_WIDTH,
         };
+        let letters = || text.chars().filter(|letter| !is_widthless(*letter));
+        let own_width = own_width * f64::from(style.size) / 100.0 * UNIT * letters().count() as f64;
         // A glyph may stand for several words: browsers widen the spaces in it as all others of the line.
-        let widened = spaces as f64 * self.word_space;
-        let each = (end - target - widened) / letters as f64;
+        let widened = text.matches(' ').count() as f64 * self.word_space;
+        // Marks stay with their letters, and letters that join hands stay together, whatever space is asked for.
+        let is_joined = text.chars().any(is_cursive);
+        let spaced = letters().filter(|letter| !is_joined && !is_combining_mark(*letter)).count() as f64;
         // Even widths share more classes.
-        let space = tenths((each - own_width * f64::from(style.size) / 100.0 * UNIT) / 2.0) * 2;
+        let room = end - target - widened - own_width;
+        let space = if spaced > 0.0 { tenths(room / spaced / 2.0) * 2 } else { 0 };
         self.close();
         let by = target - self.pen;
         let lead = if by.abs() > 2.0 * SLACK { self.shift(tenths(by)) } else { 0 };
         if style != self.base || space != 0 || lead != 0 {
             self.open(style, 0, space, lead);
         }
-        for mark in heard() {
-            escape(&mark.text, self.out);
-        }
-        let width = own_width * f64::from(style.size) / 100.0 * UNIT + f64::from(space) / 10.0;
-        self.pen += width * letters as f64 + widened;
+        escape(&text, self.out);
+        self.pen += own_width + f64::from(space) / 10.0 * spaced + widened;
         count
     }
 

@@ -64,7 +64,7 @@ fn values_that_make_no_sense_are_refused_in_a_sentence() {
     check(&["--embed-fonts", "maybe"], 2, "'maybe'");
     check(&["--pages", "one"], 2, "is not a range of pages");
     check(&["--pages", "0"], 2, "is not a range of pages");
-    check(&["--pages", "7-9"], 1, "none of them is in the range 7-9");
+    check(&["--pages", "7-9"], 1, "none of its pages is in the range 7-9");
 }
 
 /// Documents that are damaged, and copies of each.

@@ -2,6 +2,9 @@
 
 use crate::marks::{Glyph, Marks, Origin, Point};
 
+/// Letters that one glyph may stand for.
+const LIGATURE_MAX: usize = 8;
+
 /// Lets the glyphs from `first` on read `text`.
 pub(crate) fn replace(marks: &mut Marks, first: usize, text: &str) {
     let Some(glyphs) = marks.glyphs.get(first..).filter(|glyphs| !glyphs.is_empty()) else {
@@ -12,6 +15,13 @@ pub(crate) fn replace(marks: &mut Marks, first: usize, text: &str) {
         return;
     }
     let (head, tail) = (glyphs[0], glyphs[glyphs.len() - 1]);
+    let count = text.chars().count();
+    // Many programs say of every single glyph what it is.
+    if glyphs.len() == 1 && (1..=LIGATURE_MAX).contains(&count) && !text.contains(char::is_whitespace) {
+        let text = marks.keep(text);
+        marks.glyphs[first].text = text;
+        return;
+    }
     if !is_one_line(glyphs) {
         // A text over several lines cannot be laid over its glyphs; they speak for themselves where they can.
         let is_readable = glyphs.iter().all(|glyph| glyph.text.0 < glyph.text.1);
@@ -20,7 +30,6 @@ pub(crate) fn replace(marks: &mut Marks, first: usize, text: &str) {
         }
     }
     marks.glyphs.truncate(first);
-    let count = text.chars().count();
     let origin = Origin { code: None, ..head.origin };
     for (index, character) in text.chars().enumerate() {
         let at = |share: f32| Point {

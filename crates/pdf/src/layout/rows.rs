@@ -10,6 +10,8 @@ use crate::words::{LETTER_SPACE_MAX, Piece, SPACE_GAP, Step, TURN_MAX};
 const BASE_STEP_MAX: f32 = 0.2;
 /// A smaller letter belongs to the line whose letters it stands beside: indexes and footnote marks.
 const SMALL: f32 = 0.85;
+/// A letter smaller than this only lies over the other, as over a watermark.
+const SMALLEST: f32 = 0.25;
 /// A mark stands this close to its letters, in their size.
 const MARK_GAP: f32 = 0.2;
 /// A mark is short; longer text of another size is a line of its own.
@@ -92,11 +94,13 @@ fn levels(pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
 
 /// Moves marks (indexes, exponents, footnote numbers) to the level of the larger letters that they touch.
 fn attach_marks(levels: &mut Vec<Vec<Piece>>) {
-    let host_of = |index: usize, piece: &Piece| host(levels, index, piece).unwrap_or(index);
     let hosts: Vec<Vec<usize>> = levels
         .iter()
         .enumerate()
-        .map(|(index, level)| level.iter().map(|piece| host_of(index, piece)).collect())
+        .map(|(index, level)| {
+            let runs = level.chunk_by(is_next_in_line);
+            runs.flat_map(|run| hosts(levels, index, run)).collect()
+        })
         .collect();
     let mut moved: Vec<Vec<Piece>> = levels.iter().map(|_| Vec::new()).collect();
     for (level, hosts) in std::mem::take(levels).into_iter().zip(hosts) {
@@ -110,11 +114,21 @@ fn attach_marks(levels: &mut Vec<Vec<Piece>>) {
     *levels = moved;
 }
 
+/// Whether two pieces of a level are words of one line.
+fn is_next_in_line(one: &Piece, two: &Piece) -> bool {
+    let (smaller, larger) = (one.size.min(two.size), one.size.max(two.size));
+    smaller > SMALL * larger && two.from - one.to <= LINE_GAP * larger
+}
+
+/// The level that each piece of a run of words goes to. Words of a line are no marks of larger letters that they touch.
+fn hosts(levels: &[Vec<Piece>], index: usize, run: &[Piece]) -> Vec<usize> {
+    let is_line = run.iter().map(|piece| piece.glyphs.len()).sum::<usize>() > MARK_GLYPHS_MAX;
+    let host_of = |piece: &Piece| if is_line { None } else { host(levels, index, piece) };
+    run.iter().map(|piece| host_of(piece).unwrap_or(index)).collect()
+}
+
 /// The level next to `index` where a larger letter stands right beside the piece.
 fn host(levels: &[Vec<Piece>], index: usize, piece: &Piece) -> Option<usize> {
-    if piece.glyphs.len() > MARK_GLYPHS_MAX {
-        return None;
-    }
     let below = levels.iter().enumerate().skip(index + 1).take(LEVELS_NEAR);
     let above = levels[..index].iter().enumerate().rev().take(LEVELS_NEAR);
     below.chain(above).find(|(_, level)| has_letters_for(level, piece)).map(|(host, _)| host)
@@ -130,7 +144,7 @@ fn has_letters_for(level: &[Piece], piece: &Piece) -> bool {
 fn is_mark_of(mark: &Piece, letters: &Piece) -> bool {
     let step = mark.base - letters.base;
     let gap = (mark.from - letters.to).max(letters.from - mark.to);
-    mark.size <= SMALL * letters.size
+    (SMALLEST * letters.size..=SMALL * letters.size).contains(&mark.size)
         && (-0.6 * letters.size..=0.45 * letters.size).contains(&step)
         && (-0.5 * letters.size..=MARK_GAP * letters.size).contains(&gap)
 }

@@ -15,7 +15,7 @@ use hayro_interpret::{
 };
 use ode_pdf::trace::TracedGlyph;
 
-use super::cover::Covered;
+use super::cover::{Covered, Letters};
 use super::looks::{class, fill};
 use super::path::Pen;
 use super::store::Store;
@@ -142,14 +142,23 @@ impl<'c> Canvas<'c> {
             self.pop_transparency_group();
         }
         let mut covered = Covered::default();
+        let mut letters = Letters::default();
+        let is_coloured = self.text.windows(2).any(|pair| pair[0].colour != pair[1].colour);
         let mut stays: Vec<bool> = vec![false; self.text.len()];
         for item in self.items.iter().rev() {
             match item {
                 Item::Shape { covers, .. } => covered.add(covers),
                 Item::Text(range) => {
                     for index in range.clone() {
-                        let bounds = self.bounds_of(&self.text[index]);
-                        stays[index] = !covered.touches(bounds) && is_wanted(self.store, &self.text[index]);
+                        let glyph = &self.text[index];
+                        let bounds = self.bounds_of(glyph);
+                        // What stays text lies over all that is drawn, in the order of reading.
+                        let is_hidden =
+                            covered.touches(bounds) || is_coloured && letters.hide(bounds, glyph.colour);
+                        stays[index] = !is_hidden && is_wanted(self.store, glyph);
+                        if is_coloured {
+                            letters.add(bounds, glyph.colour);
+                        }
                     }
                 }
                 Item::Group(_) => {}
@@ -226,12 +235,9 @@ impl<'c> Canvas<'c> {
 
     /// Counts a step, and ends the page when there were too many.
     fn charge(&mut self, steps: usize, bytes: usize) {
-        let steps = steps as u64 + 1;
-        if self.store.steps_left < steps || self.store.bytes_left < bytes {
+        if !self.store.charge(steps as u64 + 1, bytes) {
             std::panic::resume_unwind(Box::new(Stop));
         }
-        self.store.steps_left -= steps;
-        self.store.bytes_left -= bytes;
     }
 
     /// A new name for a definition, or the one that an equal definition has.
