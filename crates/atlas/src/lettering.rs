@@ -111,25 +111,35 @@ impl Lettering {
 
     /// Sets a line.
     pub(crate) fn set(&mut self, text: &str, hand: Hand) -> Line {
-        let mut missing = Vec::new();
+        let text = self.writable(text, hand.face);
         let typeface = self.typeface(hand.face);
         let scale = hand.size / typeface.units;
         let mut glyphs: Vec<(GlyphId, f32)> = Vec::new();
         let mut x = 0.0;
-        for letter in text.chars().filter(|letter| !letter.is_control()) {
-            let Some(glyph) = typeface.charmap.map(letter) else {
-                missing.push(letter);
-                continue;
-            };
+        for glyph in text.chars().filter_map(|letter| typeface.charmap.map(letter)) {
             if let (Some((last, _)), Some(pairs)) = (glyphs.last(), &typeface.kerning) {
                 x += pairs.kerning(*last, glyph).unwrap_or(0) as f32 * scale;
             }
             glyphs.push((glyph, x));
             x += typeface.metrics.advance_width(glyph).unwrap_or(0.0) * scale + hand.spacing * hand.size;
         }
-        self.missing.extend(missing);
         let width = if glyphs.is_empty() { 0.0 } else { x - hand.spacing * hand.size };
         Line { hand, glyphs, width }
+    }
+
+    /// A text without the letters that a face does not have, which are noted, and without the blanks that they leave: a
+    /// line is centred by what can be read of it.
+    fn writable(&mut self, text: &str, face: Face) -> String {
+        let charmap = &self.typeface(face).charmap;
+        let letters = text.chars().filter(|letter| !letter.is_control());
+        let (known, missing): (Vec<char>, Vec<char>) =
+            letters.partition(|letter| charmap.map(*letter).is_some());
+        let known = String::from_iter(known);
+        if missing.is_empty() {
+            return known.trim().to_owned();
+        }
+        self.missing.extend(missing);
+        known.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// Sets a line that is at most `width` pixels wide, in smaller type if need be.
@@ -223,5 +233,23 @@ impl OutlinePen for Pen<'_> {
 
     fn close(&mut self) {
         self.path.add(self.points.drain(..), true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_that_are_left_out_leave_no_room_behind() {
+        let mut lettering = Lettering::new();
+        let hand = Hand { face: Face::Strong(Font::Serif), size: 10.0, spacing: 0.1 };
+        let plain = lettering.set("Tokyo by day", hand).width;
+        for text in ["東京 Tokyo by day", "Tokyo by 東京 day", " Tokyo by day 東京 ", " Tokyo by day "]
+        {
+            assert_eq!(lettering.set(text, hand).width, plain, "{text:?}");
+        }
+        assert_eq!(lettering.set("東京", hand).width, 0.0);
+        assert_eq!(String::from_iter(&lettering.missing), "京東");
     }
 }
