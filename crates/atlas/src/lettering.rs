@@ -13,6 +13,8 @@ use skrifa::raw::TableProvider as _;
 use skrifa::raw::tables::kern::{Subtable0, SubtableKind};
 use skrifa::{FontRef, GlyphId, MetadataProvider as _};
 use std::collections::BTreeSet;
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 
 const SANS: &[u8] = include_bytes!("../fonts/sans-regular.otf");
 const SANS_STRONG: &[u8] = include_bytes!("../fonts/sans-semibold.otf");
@@ -131,9 +133,10 @@ impl Lettering {
     /// line is centred by what can be read of it.
     fn writable(&mut self, text: &str, face: Face) -> String {
         let charmap = &self.typeface(face).charmap;
-        let letters = text.chars().filter(|letter| !letter.is_control());
+        let letters = text.nfc().filter(|letter| !is_unseen(*letter));
+        // An accent that is in no letter would stand beside its own.
         let (known, missing): (Vec<char>, Vec<char>) =
-            letters.partition(|letter| charmap.map(*letter).is_some());
+            letters.partition(|letter| charmap.map(*letter).is_some() && !is_combining_mark(*letter));
         let known = String::from_iter(known);
         if missing.is_empty() {
             return known.trim().to_owned();
@@ -162,6 +165,12 @@ impl Lettering {
             let _ = outline.draw(DrawSettings::unhinted(size, LocationRef::default()), &mut pen);
         }
     }
+}
+
+/// Whether a character only says how others are to be written.
+fn is_unseen(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// A text in capitals, which in Greek carry no accents.
@@ -251,5 +260,9 @@ mod tests {
         }
         assert_eq!(lettering.set("東京", hand).width, 0.0);
         assert_eq!(String::from_iter(&lettering.missing), "京東");
+        let plain = lettering.set("Café", hand).width;
+        assert_eq!(lettering.set("Cafe\u{301}", hand).width, plain, "an accent that was written apart");
+        assert_eq!(lettering.set("\u{202e}Café\u{200b}", hand).width, plain);
+        assert_eq!(lettering.missing.len(), 2);
     }
 }

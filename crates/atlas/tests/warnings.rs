@@ -93,6 +93,17 @@ fn a_property_that_no_feature_has_is_told_with_its_place() {
 }
 
 #[test]
+fn a_legend_without_end_leaves_room_for_the_map() {
+    let colors: serde_json::Map<String, Value> =
+        (0..500).map(|value| (format!("value {value}"), json!("#f00"))).collect();
+    let point = vec![json!({ "type": "Point", "coordinates": [8, 46] })];
+    let mut spec = map(&json!({}), &json!({}), &[point]);
+    spec["furniture"] = json!({ "legend": true, "scale_bar": true });
+    spec["layers"][0]["style"] = json!({ "color_by": { "property": "name", "colors": colors } });
+    check(&spec, &["of its 500 entries"]);
+}
+
+#[test]
 fn letters_that_no_font_has_are_told() {
     let mut spec = map(&json!({}), &json!({}), &[]);
     spec["title"] = json!({ "text": "東京 Tokyo" });

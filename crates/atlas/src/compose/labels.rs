@@ -148,8 +148,9 @@ impl Labels {
             canvas.add(&path, Brush::Fill, group[0].color, window);
         }
         if self.left_out > 0 {
+            let (labels, were) = if self.left_out == 1 { ("label", "was") } else { ("labels", "were") };
             canvas.warnings.push(format!(
-                "{} labels found no free place and were left out. Use smaller writing, a larger page or fewer labels.",
+                "{} {labels} found no free place and {were} left out. Use smaller writing, a larger page or fewer labels.",
                 self.left_out
             ));
         }

@@ -123,9 +123,8 @@ fn add_line(line: &[Position], style: &LayerStyle, view: &View, paths: &mut Path
 
 /// A polygon's inside, and its outline without what only cuts it in two at the antimeridian or goes along a pole.
 fn add_polygon(rings: &[Vec<Position>], view: &View, paths: &mut Paths) {
-    let mut inside: Vec<Vec<Place>> =
-        rings.iter().map(|ring| sphere::densify(&unwrapped(ring), STEP)).collect();
-    for ring in &inside {
+    let rings: Vec<Vec<Place>> = rings.iter().map(|ring| unwrapped(ring)).collect();
+    for ring in rings.iter().map(|ring| sphere::densify(ring, STEP)) {
         let is_cut = |pair: &[Place]| {
             pair.iter().all(|place| (place.lon.abs() - PI).abs() < 1e-9)
                 || pair.iter().all(|place| (place.lat.abs() - FRAC_PI_2).abs() < 1e-9)
@@ -140,9 +139,12 @@ fn add_polygon(rings: &[Vec<Position>], view: &View, paths: &mut Paths) {
         }
         view.chart.add_line(&line, &mut paths.outline);
     }
-    inside.iter_mut().for_each(sphere::close_by);
-    sphere::wind(&mut inside);
-    view.chart.add_polygon(&inside, &mut paths.inside);
+    for strip in sphere::strips(rings) {
+        let mut inside: Vec<Vec<Place>> = strip.iter().map(|ring| sphere::densify(ring, STEP)).collect();
+        inside.iter_mut().for_each(sphere::close_by);
+        sphere::wind(&mut inside);
+        view.chart.add_polygon(&inside, &mut paths.inside);
+    }
 }
 
 pub(super) fn place(Position(lon, lat): Position) -> Place {
