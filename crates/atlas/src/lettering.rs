@@ -13,6 +13,8 @@ use skrifa::raw::TableProvider as _;
 use skrifa::raw::tables::kern::{Subtable0, SubtableKind};
 use skrifa::{FontRef, GlyphId, MetadataProvider as _};
 use std::collections::BTreeSet;
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 
 const SANS: &[u8] = include_bytes!("../fonts/sans-regular.otf");
 const SANS_STRONG: &[u8] = include_bytes!("../fonts/sans-semibold.otf");
@@ -111,25 +113,36 @@ impl Lettering {
 
     /// Sets a line.
     pub(crate) fn set(&mut self, text: &str, hand: Hand) -> Line {
-        let mut missing = Vec::new();
+        let text = self.writable(text, hand.face);
         let typeface = self.typeface(hand.face);
         let scale = hand.size / typeface.units;
         let mut glyphs: Vec<(GlyphId, f32)> = Vec::new();
         let mut x = 0.0;
-        for letter in text.chars().filter(|letter| !letter.is_control()) {
-            let Some(glyph) = typeface.charmap.map(letter) else {
-                missing.push(letter);
-                continue;
-            };
+        for glyph in text.chars().filter_map(|letter| typeface.charmap.map(letter)) {
             if let (Some((last, _)), Some(pairs)) = (glyphs.last(), &typeface.kerning) {
                 x += pairs.kerning(*last, glyph).unwrap_or(0) as f32 * scale;
             }
             glyphs.push((glyph, x));
             x += typeface.metrics.advance_width(glyph).unwrap_or(0.0) * scale + hand.spacing * hand.size;
         }
-        self.missing.extend(missing);
         let width = if glyphs.is_empty() { 0.0 } else { x - hand.spacing * hand.size };
         Line { hand, glyphs, width }
+    }
+
+    /// A text without the letters that a face does not have, which are noted, and without the blanks that they leave: a
+    /// line is centred by what can be read of it.
+    fn writable(&mut self, text: &str, face: Face) -> String {
+        let charmap = &self.typeface(face).charmap;
+        let letters = text.nfc().filter(|letter| !is_unseen(*letter));
+        // An accent that is in no letter would stand beside its own.
+        let (known, missing): (Vec<char>, Vec<char>) =
+            letters.partition(|letter| charmap.map(*letter).is_some() && !is_combining_mark(*letter));
+        let known = String::from_iter(known);
+        if missing.is_empty() {
+            return known.trim().to_owned();
+        }
+        self.missing.extend(missing);
+        known.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// Sets a line that is at most `width` pixels wide, in smaller type if need be.
@@ -152,6 +165,12 @@ impl Lettering {
             let _ = outline.draw(DrawSettings::unhinted(size, LocationRef::default()), &mut pen);
         }
     }
+}
+
+/// Whether a character only says how others are to be written.
+fn is_unseen(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// A text in capitals, which in Greek carry no accents.
@@ -223,5 +242,27 @@ impl OutlinePen for Pen<'_> {
 
     fn close(&mut self) {
         self.path.add(self.points.drain(..), true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_that_are_left_out_leave_no_room_behind() {
+        let mut lettering = Lettering::new();
+        let hand = Hand { face: Face::Strong(Font::Serif), size: 10.0, spacing: 0.1 };
+        let plain = lettering.set("Tokyo by day", hand).width;
+        for text in ["東京 Tokyo by day", "Tokyo by 東京 day", " Tokyo by day 東京 ", " Tokyo by day "]
+        {
+            assert_eq!(lettering.set(text, hand).width, plain, "{text:?}");
+        }
+        assert_eq!(lettering.set("東京", hand).width, 0.0);
+        assert_eq!(String::from_iter(&lettering.missing), "京東");
+        let plain = lettering.set("Café", hand).width;
+        assert_eq!(lettering.set("Cafe\u{301}", hand).width, plain, "an accent that was written apart");
+        assert_eq!(lettering.set("\u{202e}Café\u{200b}", hand).width, plain);
+        assert_eq!(lettering.missing.len(), 2);
     }
 }

@@ -58,8 +58,15 @@ pub struct Rendered {
     pub dpi: f64,
     /// Bytes of the file.
     pub bytes: u64,
-    /// What whoever made the map should know, in sentences: labels that found no place, letters that no font has.
+    /// What whoever made the map should know, as [`warnings`] tells it.
     pub warnings: Vec<String>,
+}
+
+/// What whoever made a map should know before it is drawn, in sentences: features that are not on it, labels that found no
+/// place, letters that no font has.
+pub fn warnings(spec: &Spec) -> Result<Vec<String>, Error> {
+    spec.check()?;
+    Ok(compose::compose(spec, &spec.page).warnings)
 }
 
 /// Draws a map and writes it as a PNG.

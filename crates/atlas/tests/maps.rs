@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic at the place is the report")]
 
 use ode_atlas::{Options, Spec, render};
+use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -86,4 +87,42 @@ fn a_page_has_the_pixels_that_its_size_promises() {
     check(r#"{"size": "12x12", "dpi": 150}"#, [1800, 1800]);
     check(r#"{"size": {"width_mm": 254, "height_mm": 127}, "dpi": 100}"#, [500, 1000]);
     check(r#"{"size": "10x10", "bleed_mm": 3.175}"#, [3075, 3075]);
+}
+
+/// How much of a map of the world is red, as a share of the page: what a polygon fills, or without one all of the sea.
+fn red(projection: &Value, rings: Option<Value>) -> f64 {
+    let sea = if rings.is_some() { "#0000ff" } else { "#ff0000" };
+    let polygon = |rings: Value| json!({ "type": "Feature", "properties": {}, "geometry": { "type": "Polygon", "coordinates": rings } });
+    let features: Vec<Value> = rings.map(polygon).into_iter().collect();
+    let spec = json!({
+        "schema": 1, "page": { "size": "A5", "dpi": 72 }, "projection": projection, "style": { "colors": { "sea": sea } },
+        "base": { "land": false, "borders": false, "graticule_deg": 0 },
+        "layers": [{ "style": { "fill": "#ff0000", "width_mm": 0 },
+            "data": { "type": "FeatureCollection", "features": features } }],
+    });
+    let drawn = pixels(&draw(&Spec::parse(spec.to_string().as_bytes()).unwrap(), 400, 1));
+    let red = drawn.chunks(3).filter(|pixel| *pixel == [255, 0, 0]).count();
+    red as f64 / (drawn.len() / 3) as f64
+}
+
+#[test]
+fn a_polygon_of_all_the_world_with_a_hole_leaves_out_the_hole_alone() {
+    let world = json!([[-180, -90], [180, -90], [180, 90], [-180, 90], [-180, -90]]);
+    let hole = json!([[0, 10], [0, 60], [60, 60], [60, 10], [0, 10]]);
+    let across = json!([[150, -40], [210, -40], [210, 40], [150, 40], [150, -40]]);
+    let names =
+        ["equirectangular", "equal-earth", "winkel-tripel", "orthographic", "azimuthal-equal-area", "albers"];
+    // What is red at a rim is mixed with what is beside it.
+    let is_near = |a: f64, b: f64| (a - b).abs() < 0.01;
+    for center in [json!([0, 0]), json!([160, 20])] {
+        for projection in names.map(|name| json!({ "name": name, "center": center })) {
+            let (sea, whole) = (red(&projection, None), red(&projection, Some(json!([world]))));
+            assert!(sea > 0.1 && is_near(sea, whole), "{projection}: {whole} of {sea}");
+            for hole in [&hole, &across] {
+                let mask = red(&projection, Some(json!([world, hole])));
+                let left = red(&projection, Some(json!([hole])));
+                assert!(is_near(whole, mask + left), "{projection} {hole}: {whole} is not {mask} and {left}");
+            }
+        }
+    }
 }

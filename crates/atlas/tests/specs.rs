@@ -68,6 +68,13 @@ fn refusals_name_the_place_and_what_to_do() {
         &with(r#""projection": {"name": "albers", "parallels": [-30, 30]}"#),
         &["At projection.parallels:", "cylinder", "Move one"],
     );
+    check(
+        &with(r#""projection": {"name": "equal-earth", "parallels": [20, 50]}"#),
+        &[
+            "At projection.parallels: \"equal-earth\" has no parallels.",
+            "\"albers\" or \"lambert-conformal\" or",
+        ],
+    );
     check(&with(r#""extent": {"show": "bbox"}"#), &["At extent.bbox:", "needed"]);
     check(
         &with(r#""extent": {"bbox": [0, 0, 10, 10]}"#),
@@ -92,7 +99,11 @@ fn refusals_name_the_place_and_what_to_do() {
     );
     check(
         &feature(r#"{"type": "Point", "coordinates": [200000, 5000000]}"#),
-        &["At layers[0].data.features[0].geometry.coordinates:", "WGS 84"],
+        &["At layers[0].data.features[0].geometry.coordinates:", "latitudes go from -90 to 90", "WGS 84"],
+    );
+    check(
+        &feature(r#"{"type": "Point", "coordinates": [370, 45]}"#),
+        &["[370, 45] is not a position", "longitudes go from -360 to 360"],
     );
     check(
         &feature(r#"{"type": "Point", "coordinates": [8]}"#),

@@ -143,6 +143,14 @@ impl Store {
         unless_taken(|| self.enqueue_by_key(job.clone(), beside.clone())).await
     }
 
+    /// The job that an earlier request made under the idempotency key of this one; the key of another is refused.
+    pub(crate) async fn made_before(&self, job: &NewJob, beside: &Beside) -> Result<Option<JobId>, Error> {
+        let Some(key) = job.idempotency_key.as_deref() else { return Ok(None) };
+        let rows = self.db().read(BY_KEY, params!["idempotency", job.owner.key(), key]).await?;
+        let request = beside.fingerprint(job);
+        rows.first().map(|first| same_request(first, Some(&request))).transpose()
+    }
+
     /// Accepts a job under its keys, with the next commit.
     pub(crate) async fn enqueue_by_key(&self, job: NewJob, beside: Beside) -> Result<Enqueued, Error> {
         let fingerprint = beside.fingerprint(&job);
@@ -336,8 +344,12 @@ pub(crate) async fn claim_key(tx: &mut Tx, claim: Claim<'_>) -> Result<Option<Jo
 
 /// The job of the request that came first under an idempotency key.
 async fn first_of(tx: &mut Tx, claim: Claim<'_>) -> Result<JobId, Error> {
-    let first = by_key(tx, "idempotency", claim).await?;
-    let is_same = first.opt_text("request")?.is_none_or(|first| claim.request == Some(first.as_str()));
+    same_request(&by_key(tx, "idempotency", claim).await?, claim.request)
+}
+
+/// The job that a key names, if it was made by this request.
+fn same_request(first: &Row, request: Option<&str>) -> Result<JobId, Error> {
+    let is_same = first.opt_text("request")?.is_none_or(|first| request == Some(first.as_str()));
     if is_same { first.job("job_id") } else { Err(Error::KeyReused) }
 }
 

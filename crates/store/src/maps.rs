@@ -205,6 +205,10 @@ const HELD_MAP: &str = "SELECT CAST(m.data AS text) AS data, m.sha256
     WHERE p.job_id = $1 AND l.fence = $2 AND l.worker = $3";
 const EXPORTS: &str = "SELECT a.job_id, a.role, a.name, a.storage, a.path, a.content_type, a.bytes, a.sha256
     FROM {rows $1: key uuid} JOIN job_artifact a ON a.job_id = r.key AND a.role = 'export'";
+/// What drawing a map said of it; told again with each attempt, and shown once.
+const EXPORT_WARNINGS: &str =
+    "SELECT l.job_id, l.message FROM {rows $1: key uuid} JOIN job_log l ON l.job_id = r.key
+    WHERE l.level = 'warn' GROUP BY l.job_id, l.message ORDER BY min(l.id)";
 const EXPORT: &str = "SELECT role, name, storage, path, content_type, bytes, sha256 FROM job_artifact
     WHERE sha256 = $1 AND role = 'export' ORDER BY id LIMIT 1";
 
@@ -279,8 +283,8 @@ impl Store {
         idempotency_key: Option<String>,
         order: Option<PaidOrder>,
     ) -> Result<Printing, Error> {
-        let job = NewJob { idempotency_key, advance: order.is_some(), ..print_job(owner, map.id) };
-        match self.enqueue_with(job, Beside::Map(Arc::new(map.clone()), order.map(Box::new))).await? {
+        let (job, beside) = printing(owner, map, idempotency_key, order);
+        match self.enqueue_with(job, beside).await? {
             Enqueued::New(job) => Ok(Printing { map: map.id, job, is_known: false }),
             Enqueued::Existing(job) => {
                 let rows = self.db().read(MAP_OF_JOB, params![job]).await?;
@@ -290,6 +294,36 @@ impl Store {
         }
     }
 
+    /// Refuses to print a map as [`Store::print_map`] would, and makes nothing. Answers the job that the same request made
+    /// before, if it did.
+    pub async fn check_print(
+        &self,
+        owner: Owner,
+        map: &FrozenMap,
+        idempotency_key: Option<String>,
+        order: Option<PaidOrder>,
+    ) -> Result<Option<JobId>, Error> {
+        let (job, beside) = printing(owner, map, idempotency_key, order);
+        job.check()?;
+        let known = self.made_before(&job, &beside).await?;
+        if let (None, Beside::Map(_, Some(order))) = (known, &beside) {
+            self.check_first_order(map, order).await?;
+        }
+        Ok(known)
+    }
+
+    /// The same for [`Store::reprint`].
+    pub async fn check_reprint(
+        &self,
+        owner: Owner,
+        map: Uuid,
+        idempotency_key: Option<String>,
+    ) -> Result<Option<JobId>, Error> {
+        let job = self.reprinting(owner, map, idempotency_key).await?;
+        job.check()?;
+        self.made_before(&job, &Beside::Nothing).await
+    }
+
     /// Makes another job that prints a frozen map. It belongs to the owner of the map, whoever asked.
     pub async fn reprint(
         &self,
@@ -297,10 +331,19 @@ impl Store {
         map: Uuid,
         idempotency_key: Option<String>,
     ) -> Result<Enqueued, Error> {
+        self.enqueue(self.reprinting(owner, map, idempotency_key).await?).await
+    }
+
+    async fn reprinting(
+        &self,
+        owner: Owner,
+        map: Uuid,
+        idempotency_key: Option<String>,
+    ) -> Result<NewJob, Error> {
         let rows = self.db().read(PRINTABLE_MAP, &owned(map, owner)).await?;
         let found = printable_map(rows.first().ok_or(Error::NoMap(map))?)?;
         let owner = if owner == Owner::Operator { found.owner } else { owner };
-        self.enqueue(NewJob { idempotency_key, ..print_job(owner, map) }).await
+        Ok(NewJob { idempotency_key, ..print_job(owner, map) })
     }
 
     /// A frozen map with its specification.
@@ -355,15 +398,38 @@ impl Store {
         if jobs.is_empty() {
             return Ok(HashMap::new());
         }
-        let keys: Vec<Value> = jobs.iter().map(|id| json!({ "key": id })).collect();
-        let rows = self.db().read(EXPORTS, &[Param::Rows(Value::Array(keys).to_string())]).await?;
+        let rows = self.db().read(EXPORTS, &[job_rows(jobs)]).await?;
         rows.iter().map(|row| Ok((row.job("job_id")?, artifact(row)?))).collect()
+    }
+
+    /// What whoever made the maps of these print jobs should know of their pictures, in sentences.
+    pub async fn export_warnings(&self, jobs: &[JobId]) -> Result<HashMap<JobId, Vec<String>>, Error> {
+        let mut warnings: HashMap<JobId, Vec<String>> = HashMap::new();
+        for row in &self.db().read(EXPORT_WARNINGS, &[job_rows(jobs)]).await? {
+            warnings.entry(row.job("job_id")?).or_default().push(row.text("message")?);
+        }
+        Ok(warnings)
     }
 
     /// An export by the digest of its content.
     pub async fn export(&self, sha256: &str) -> Result<Option<Artifact>, Error> {
         self.db().read(EXPORT, params![sha256]).await?.first().map(artifact).transpose()
     }
+}
+
+/// A request to print a map, and what is stored with it.
+fn printing(
+    owner: Owner,
+    map: &FrozenMap,
+    idempotency_key: Option<String>,
+    order: Option<PaidOrder>,
+) -> (NewJob, Beside) {
+    let job = NewJob { idempotency_key, advance: order.is_some(), ..print_job(owner, map.id) };
+    (job, Beside::Map(Arc::new(map.clone()), order.map(Box::new)))
+}
+
+pub(crate) fn job_rows(jobs: &[JobId]) -> Param {
+    Param::rows(jobs.iter().map(|id| json!({ "key": id })))
 }
 
 fn print_job(owner: Owner, map: Uuid) -> NewJob {

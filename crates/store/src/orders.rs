@@ -3,7 +3,7 @@
 
 use crate::db::{Param, Row, Tx, params};
 use crate::error::Error;
-use crate::maps::FrozenMap;
+use crate::maps::{FrozenMap, job_rows};
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::order::{Attention, Money, Order, OrderAsk, OrderPhase, OrderStep};
@@ -26,6 +26,8 @@ const TRIES_MAX: usize = 5;
 pub struct SpendCap {
     /// Whose.
     pub organisation_id: Uuid,
+    /// What they are called, where they are known by a name.
+    pub organisation: Option<String>,
     /// In which currency.
     pub currency: String,
     /// On one order.
@@ -160,14 +162,15 @@ const TURN_TAKE: &str =
 const SET_CAP: &str = "INSERT INTO spend_caps (organisation_id, currency, order_cents, month_cents)
     VALUES ($1, $2, $3, $4) ON CONFLICT (organisation_id) DO UPDATE SET currency = excluded.currency,
         order_cents = excluded.order_cents, month_cents = excluded.month_cents, updated_at = {now}";
-/// An order that was given up before it was confirmed, or cancelled, costs nothing. That of job `$2` is left out.
-const CAPS: &str = "SELECT c.organisation_id, c.currency, c.order_cents, c.month_cents,
+/// What may have been confirmed counts for a month from then; what is under way counts however long it has been, and one
+/// that was given up or cancelled costs nothing. The order of job `$2` is left out.
+const CAPS: &str = "SELECT c.organisation_id, w.name AS organisation, c.currency, c.order_cents, c.month_cents,
         CAST((SELECT coalesce(sum(coalesce(o.cost_cents, o.cost_max_cents)), 0) FROM print_orders o
-            WHERE o.organisation_id = c.organisation_id AND o.created_at > {after $1}
-                AND o.job_id IS DISTINCT FROM $2
-                AND (o.phase IN ('confirm_sent', 'confirmed') OR o.attention IS NULL)
-                AND coalesce(o.provider_status, '') <> 'canceled') AS bigint) AS spent
-    FROM spend_caps c";
+            WHERE o.organisation_id = c.organisation_id AND o.job_id IS DISTINCT FROM $2
+                AND CASE WHEN o.phase IN ('confirm_sent', 'confirmed') THEN
+                    coalesce(o.placed_at, o.updated_at) > {after $1} AND coalesce(o.provider_status, '') <> 'canceled'
+                ELSE EXISTS (SELECT 1 FROM job_live l WHERE l.id = o.job_id) END) AS bigint) AS spent
+    FROM spend_caps c LEFT JOIN owner w ON w.id = c.organisation_id ORDER BY w.name, c.organisation_id";
 /// Holds the row: of two who ask at once, the second sees what the first was granted.
 const HOLD_CAP: &str =
     "UPDATE spend_caps SET updated_at = {now} WHERE organisation_id = $1 RETURNING organisation_id";
@@ -185,12 +188,11 @@ const WILL_ORDER: &str = "UPDATE job_live SET advance = TRUE, updated_at = {now}
 const RAISE: &str = "UPDATE print_orders SET cost_max_cents = $2, attention = NULL, attention_message = NULL,
         attention_at = NULL, updated_at = {now}
     WHERE job_id = $1 AND phase NOT IN ('confirm_sent', 'confirmed') RETURNING job_id";
-/// As [`CAPS`] counts it. One that may be confirmed is counted whatever comes.
-const UNCONFIRMED: &str =
-    "SELECT organisation_id, coalesce(cost_cents, cost_max_cents) AS cost FROM print_orders
+/// One that may be confirmed is counted whatever comes.
+const UNCONFIRMED: &str = "SELECT organisation_id, cost_cents, cost_max_cents FROM print_orders
     WHERE job_id = $1 AND phase NOT IN ('confirm_sent', 'confirmed')";
-const RENEW: &str = "UPDATE print_orders SET attention = NULL, attention_message = NULL, attention_at = NULL,
-        updated_at = {now} WHERE job_id = $1";
+const RENEW: &str = "UPDATE print_orders SET cost_max_cents = $2, attention = NULL, attention_message = NULL,
+        attention_at = NULL, updated_at = {now} WHERE job_id = $1";
 macro_rules! records {
     ($rest:literal) => {
         concat!(
@@ -321,7 +323,7 @@ impl Store {
     }
 
     /// Refuses the order of a map that is not printed yet as [`Store::print_map`] would.
-    pub async fn check_first_order(&self, map: &FrozenMap, order: &PaidOrder) -> Result<(), Error> {
+    pub(crate) async fn check_first_order(&self, map: &FrozenMap, order: &PaidOrder) -> Result<(), Error> {
         let PaidOrder { organisation, ask } = order;
         ask.check().map_err(Error::Order)?;
         check_page(ask.variant_id, &map.page()?).map_err(Error::Order)?;
@@ -353,18 +355,13 @@ impl Store {
     /// Lets an order that is not confirmed cost this much. What people were to look at is settled by it.
     pub async fn raise_cost(&self, job: JobId, cost_max: Money) -> Result<(), Error> {
         let mut tx = self.db().begin().await?;
-        let rows = tx.run(ASKED, params![job]).await?;
-        let row = rows.first().ok_or_else(|| Error::NotFound(job.to_string()))?;
-        let cap = held_cap(&mut tx, row.uuid("organisation_id")?, job).await?;
-        if cost_max > cap.order {
-            let limit = format!("This organisation may spend {} {} on one order.", cap.order, cap.currency);
-            return Err(Error::SpendCap(limit));
-        }
-        check_month(&cap, cost_max)?;
-        if tx.run(RAISE, params![job, cost_max.0]).await?.is_empty() {
-            return Err(Error::Order("This order is confirmed already, at the cost it had.".into()));
-        }
+        raise(&mut tx, job, cost_max).await?;
         tx.commit().await
+    }
+
+    /// Refuses a higher cost as [`Store::raise_cost`] would, and changes nothing.
+    pub async fn check_raise(&self, job: JobId, cost_max: Money) -> Result<(), Error> {
+        raise(&mut self.db().begin().await?, job, cost_max).await
     }
 
     /// The order of a job, if one was asked for.
@@ -377,8 +374,7 @@ impl Store {
         if jobs.is_empty() {
             return Ok(HashMap::new());
         }
-        let keys = Param::rows(jobs.iter().map(|id| json!({ "key": id })));
-        let rows = self.db().read(OF_JOBS, &[keys]).await?;
+        let rows = self.db().read(OF_JOBS, &[job_rows(jobs)]).await?;
         rows.iter().map(record).map(|order| order.map(|order| (order.job_id, order))).collect()
     }
 
@@ -500,8 +496,26 @@ pub(crate) async fn renew(tx: &mut Tx, job: JobId) -> Result<(), Error> {
     let rows = tx.run(UNCONFIRMED, params![job]).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     let cap = held_cap(tx, row.uuid("organisation_id")?, job).await?;
-    check_month(&cap, Money(row.int("cost")?))?;
-    tx.run(RENEW, params![job]).await.map(drop)
+    let cost = row.opt_int("cost_cents")?.map(Money);
+    // The limit of one order may have been lowered since it was asked for.
+    let cost_max = Money(row.int("cost_max_cents")?).min(cap.order);
+    if let Some(cost) = cost {
+        check_one(&cap, cost)?;
+    }
+    check_month(&cap, cost.unwrap_or(cost_max))?;
+    tx.run(RENEW, params![job, cost_max.0]).await.map(drop)
+}
+
+async fn raise(tx: &mut Tx, job: JobId, cost_max: Money) -> Result<(), Error> {
+    let rows = tx.run(ASKED, params![job]).await?;
+    let row = rows.first().ok_or_else(|| Error::NotFound(job.to_string()))?;
+    let cap = held_cap(tx, row.uuid("organisation_id")?, job).await?;
+    check_one(&cap, cost_max)?;
+    check_month(&cap, cost_max)?;
+    if tx.run(RAISE, params![job, cost_max.0]).await?.is_empty() {
+        return Err(Error::Order("This order is confirmed already, at the cost it had.".into()));
+    }
+    Ok(())
 }
 
 /// What an organisation may spend, and has on other orders than this job's. Until the transaction ends, nobody else is
@@ -514,6 +528,16 @@ async fn held_cap(tx: &mut Tx, organisation: Uuid, job: JobId) -> Result<SpendCa
     let caps = tx.run(CAPS, params![-micros(MONTH), job]).await?;
     let caps = caps.iter().map(cap).collect::<Result<Vec<_>, _>>()?;
     caps.into_iter().find(|cap| cap.organisation_id == organisation).ok_or_else(none)
+}
+
+fn check_one(cap: &SpendCap, cost: Money) -> Result<(), Error> {
+    if cost <= cap.order {
+        return Ok(());
+    }
+    let SpendCap { order, currency, .. } = cap;
+    Err(Error::SpendCap(format!(
+        "This organisation may spend {order} {currency} on one order, and this one may cost {cost}."
+    )))
 }
 
 fn check_month(cap: &SpendCap, cost_max: Money) -> Result<(), Error> {
@@ -632,6 +656,7 @@ fn record(row: &Row) -> Result<OrderRecord, Error> {
 fn cap(row: &Row) -> Result<SpendCap, Error> {
     Ok(SpendCap {
         organisation_id: row.uuid("organisation_id")?,
+        organisation: row.opt_text("organisation")?,
         currency: row.text("currency")?,
         order: Money(row.int("order_cents")?),
         month: Money(row.int("month_cents")?),

@@ -19,10 +19,19 @@ pub trait DrawMaps: Debug + Send + Sync {
         &self,
         spec: Bytes,
         features: Option<(String, String)>,
-    ) -> BoxFuture<'_, Result<String, Undrawn>>;
+    ) -> BoxFuture<'_, Result<Frozen, Undrawn>>;
 
     /// Draws a specification as a PNG of this width.
     fn preview(&self, spec: Bytes, width: u32) -> BoxFuture<'_, Result<Bytes, Undrawn>>;
+}
+
+/// A specification that can be drawn.
+#[derive(Debug, Clone)]
+pub struct Frozen {
+    /// In canonical form.
+    pub text: String,
+    /// What whoever made it should know, in sentences.
+    pub warnings: Vec<String>,
 }
 
 /// Why nothing was drawn.

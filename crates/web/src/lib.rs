@@ -36,7 +36,7 @@ mod values;
 mod view;
 mod watch;
 
-pub use drawing::{DrawMaps, Undrawn};
+pub use drawing::{DrawMaps, Frozen, Undrawn};
 pub use exports::ExportLinks;
 pub use gateway::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, Shadow, serve_gateway};
 pub use limits::WebLimits;

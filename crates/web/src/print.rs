@@ -3,6 +3,7 @@
 use crate::App;
 use crate::caller::Caller;
 use crate::download::{Sent, attachment, respond};
+use crate::drawing::Frozen;
 use crate::jobs::{find, forget};
 use crate::maps::{PreviewQuery, arrived, map_id, read};
 use crate::orders::{OrderView, payer};
@@ -22,6 +23,7 @@ use ode_store::{Enqueued, FrozenMap, ListFilter, OrderRecord, PaidOrder, Printin
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+use std::collections::HashMap;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -50,7 +52,7 @@ const PLAIN_MAP: &str = "{\"schema\": 1}";
 
 /// A map that is about to be frozen.
 struct Draft {
-    text: String,
+    frozen: Frozen,
     made_of: Option<(Uuid, i64)>,
     order: Option<OrderAsk>,
 }
@@ -73,8 +75,8 @@ async fn draft(app: &App, caller: &Caller, body: Body) -> Result<Draft, Problem>
     let made_of = kept.as_ref().map(|map| (map.id, map.version));
     let features = kept.map(|map| (map.name, map.data.unwrap_or_default()));
     let spec = Bytes::copy_from_slice(data.map_or(PLAIN_MAP, RawValue::get).as_bytes());
-    let text = app.drawer()?.freeze(spec, features).await?;
-    Ok(Draft { text, made_of, order })
+    let frozen = app.drawer()?.freeze(spec, features).await?;
+    Ok(Draft { frozen, made_of, order })
 }
 
 /// What was made of a request to print.
@@ -87,6 +89,9 @@ pub(crate) struct Exported {
     /// The job that prints it.
     #[schema(value_type = String, format = "uuid")]
     print_job_id: JobId,
+    /// What you should know about the map, such as features that are not on it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// Freezes a map and makes the job that exports it as a PNG for print, both or neither.
@@ -108,14 +113,15 @@ pub(crate) async fn export(
     app.check_disk()?;
     app.limits.upload(&caller).await?;
     let key = idempotency_key(&headers)?;
-    let Draft { text, made_of, order } = draft(&app, &caller, body).await?;
+    let Draft { frozen, made_of, order } = draft(&app, &caller, body).await?;
     let order = match order {
         Some(ask) => Some(PaidOrder { organisation: payer(&caller)?, ask }),
         None => None,
     };
-    let printing = print(&app, &caller, FrozenMap::new(text, made_of), key, order).await?;
+    let printing = print(&app, &caller, FrozenMap::new(frozen.text, made_of), key, order).await?;
     let status = if printing.is_known { StatusCode::OK } else { StatusCode::CREATED };
-    answer(status, Exported { printable_map_id: printing.map, print_job_id: printing.job })
+    let (printable_map_id, print_job_id) = (printing.map, printing.job);
+    answer(status, Exported { printable_map_id, print_job_id, warnings: frozen.warnings })
 }
 
 /// Freezes a map and makes its job.
@@ -157,9 +163,9 @@ pub(crate) async fn preview(
     body: Body,
 ) -> Result<Response, Problem> {
     let width = PreviewQuery::read(&uri)?;
-    let Draft { text, .. } = draft(&app, &caller, body).await?;
-    let sha256 = crate::session::hex(&Sha256::digest(text.as_bytes()));
-    let png = app.preview(&sha256, text, width).await?;
+    let Draft { frozen, .. } = draft(&app, &caller, body).await?;
+    let sha256 = crate::session::hex(&Sha256::digest(frozen.text.as_bytes()));
+    let png = app.preview(&sha256, frozen.text, width).await?;
     Ok(([(header::CONTENT_TYPE, "image/png")], png).into_response())
 }
 
@@ -186,6 +192,8 @@ pub(crate) struct PrintJobView {
     progress: ProgressView,
     /// Its picture, once it is there.
     export: Option<ExportView>,
+    /// What you should know about the picture, such as features that are not on it.
+    warnings: Vec<String>,
     /// Its order, if one was asked for.
     order: Option<OrderView>,
     /// Why it failed.
@@ -220,8 +228,25 @@ pub(crate) struct ExportView {
     url: String,
 }
 
+/// What is known of prints beside their jobs.
+struct Known {
+    exports: HashMap<JobId, Artifact>,
+    warnings: HashMap<JobId, Vec<String>>,
+    orders: HashMap<JobId, OrderRecord>,
+}
+
+impl Known {
+    async fn of(app: &App, jobs: &[JobId]) -> Result<Self, Problem> {
+        Ok(Known {
+            exports: app.store.exports(jobs).await?,
+            warnings: app.store.export_warnings(jobs).await?,
+            orders: app.store.orders_of(jobs).await?,
+        })
+    }
+}
+
 impl PrintJobView {
-    fn new(app: &App, job: &JobRecord, export: Option<&Artifact>, order: Option<OrderRecord>) -> Self {
+    fn new(app: &App, job: &JobRecord, known: &mut Known) -> Self {
         let url = |sha256: &str| app.export_links().url(sha256, app.settings.link_ttl);
         PrintJobView {
             id: job.id,
@@ -230,12 +255,13 @@ impl PrintJobView {
             state: job.state,
             phase: job.phase,
             progress: ProgressView { percent: job.progress.percent, message: job.progress.message.clone() },
-            export: export.map(|file| ExportView {
+            export: known.exports.get(&job.id).map(|file| ExportView {
                 sha256: file.sha256.clone(),
                 bytes: file.bytes,
                 url: url(&file.sha256),
             }),
-            order: order.map(OrderView::from),
+            warnings: known.warnings.remove(&job.id).unwrap_or_default(),
+            order: known.orders.remove(&job.id).map(OrderView::from),
             error: error(job),
             attempt_count: job.attempt_count,
             retry_count: job.retry_count,
@@ -295,8 +321,8 @@ pub(crate) async fn list(
     };
     let page = app.store.jobs(&filter).await?;
     let ids: Vec<JobId> = page.jobs.iter().map(|job| job.id).collect();
-    let (exports, mut orders) = (app.store.exports(&ids).await?, app.store.orders_of(&ids).await?);
-    let view = |job: &JobRecord| PrintJobView::new(&app, job, exports.get(&job.id), orders.remove(&job.id));
+    let mut known = Known::of(&app, &ids).await?;
+    let view = |job: &JobRecord| PrintJobView::new(&app, job, &mut known);
     Ok(Json(PrintJobList { print_jobs: page.jobs.iter().map(view).collect(), next_cursor: page.next_cursor }))
 }
 
@@ -320,8 +346,7 @@ pub(crate) async fn find_print(app: &App, caller: &Caller, id: &str) -> Result<J
 }
 
 async fn shown(app: &App, job: &JobRecord) -> Result<PrintJobView, Problem> {
-    let (exports, order) = (app.store.exports(&[job.id]).await?, app.store.order_of(job.id).await?);
-    Ok(PrintJobView::new(app, job, exports.get(&job.id), order))
+    Ok(PrintJobView::new(app, job, &mut Known::of(app, &[job.id]).await?))
 }
 
 /// The picture of one of your print jobs, as a file.
@@ -440,5 +465,5 @@ async fn printed_again(
         Enqueued::New(_) => StatusCode::CREATED,
         Enqueued::Existing(_) => StatusCode::OK,
     };
-    answer(status, Exported { printable_map_id: map, print_job_id: enqueued.id() })
+    answer(status, Exported { printable_map_id: map, print_job_id: enqueued.id(), warnings: Vec::new() })
 }

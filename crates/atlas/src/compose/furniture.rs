@@ -5,7 +5,7 @@ use super::sheet::{NOTE, SUBTITLE, Sheet, TITLE};
 use super::view::View;
 use super::{Area, Canvas, markers};
 use crate::draw::{Brush, Path, Pixel};
-use crate::lettering::{Face, Hand, capitals};
+use crate::lettering::{Face, Hand, Line, capitals};
 use crate::spec::geojson::Geometry;
 use crate::spec::{Color, Layer, Spec};
 use crate::sphere::vector;
@@ -19,6 +19,8 @@ const SAMPLE: f32 = 3.0;
 /// The height of the scale bar with its figures, and its greatest length.
 const BAR: f32 = 3.2;
 const BAR_SHARE: f32 = 0.28;
+/// How much of the map's height the legend may take.
+const LEGEND_SHARE: f32 = 0.4;
 
 pub(super) fn draw(canvas: &mut Canvas<'_>, spec: &Spec, sheet: &Sheet, view: &View) {
     if let Some(area) = sheet.title {
@@ -94,13 +96,18 @@ fn legend_width(spec: &Spec, width: f32) -> f32 {
     if spec.furniture.scale_bar { width * (1.0 - BAR_SHARE - 0.08) } else { width }
 }
 
+/// What an entry of a legend of this width says.
+fn entry_line(canvas: &mut Canvas<'_>, entry: &Entry<'_>, unit: f32, width: f32) -> Line {
+    let hand = Hand { face: Face::Plain(canvas.look.font), size: LEGEND_TYPE * unit, spacing: 0.01 };
+    canvas.lettering.set_within(entry.text, hand, width - (SAMPLE + 0.9) * unit)
+}
+
 /// Where each entry of the legend begins: rows that are filled from left to right.
 fn places(canvas: &mut Canvas<'_>, entries: &[Entry<'_>], unit: f32, width: f32) -> Vec<Pixel> {
-    let hand = Hand { face: Face::Plain(canvas.look.font), size: LEGEND_TYPE * unit, spacing: 0.01 };
     let (mut x, mut y) = (0.0, 0.0);
     let mut places = Vec::new();
     for entry in entries {
-        let own = (SAMPLE + 0.9) * unit + canvas.lettering.set(entry.text, hand).width;
+        let own = (SAMPLE + 0.9) * unit + entry_line(canvas, entry, unit, width).width;
         if x > 0.0 && x + own > width {
             (x, y) = (0.0, y + ROW * unit);
         }
@@ -111,25 +118,36 @@ fn places(canvas: &mut Canvas<'_>, entries: &[Entry<'_>], unit: f32, width: f32)
 }
 
 /// The height of what stands below the map.
-pub(super) fn strip_height(canvas: &mut Canvas<'_>, spec: &Spec, unit: f32, width: f32) -> f32 {
+pub(super) fn strip_height(canvas: &mut Canvas<'_>, spec: &Spec, unit: f32, map: Area) -> f32 {
     let mut height: f32 = if spec.furniture.scale_bar { BAR * unit } else { 0.0 };
     if spec.furniture.legend {
         let entries = entries(spec, canvas.look.accent);
-        let places = places(canvas, &entries, unit, legend_width(spec, width));
-        height = height.max(places.last().map_or(0.0, |[_, y]| y + ROW * unit));
+        let places = places(canvas, &entries, unit, legend_width(spec, map.width()));
+        let rows_max = (map.height() * LEGEND_SHARE / (ROW * unit)).floor().max(1.0);
+        let needed = places.last().map_or(0.0, |[_, y]| y + ROW * unit);
+        height = height.max(needed.min(rows_max * ROW * unit));
     }
     height
 }
 
 fn legend(canvas: &mut Canvas<'_>, spec: &Spec, area: Area, unit: f32) {
     let entries = entries(spec, canvas.look.accent);
-    let places = places(canvas, &entries, unit, legend_width(spec, area.width()));
-    let hand = Hand { face: Face::Plain(canvas.look.font), size: LEGEND_TYPE * unit, spacing: 0.01 };
+    let width = legend_width(spec, area.width());
+    let places = places(canvas, &entries, unit, width);
+    // Half a row of grace for what adding up rounds.
+    let has_room = |[_, y]: &Pixel| y + 0.5 * ROW * unit < area.height();
+    let left_out = places.iter().filter(|place| !has_room(place)).count();
+    if left_out > 0 {
+        canvas.warnings.push(format!(
+            "The legend has no room for {left_out} of its {} entries. Use fewer colours or layers, or a larger page.",
+            entries.len()
+        ));
+    }
     let mut text = Path::default();
-    for (entry, [x, y]) in entries.iter().zip(places) {
+    for (entry, [x, y]) in entries.iter().zip(places.into_iter().filter(has_room)) {
         let at = [area.left + x, area.top + y + ROW / 2.0 * unit];
         sample(canvas, entry, at, unit);
-        let line = canvas.lettering.set(entry.text, hand);
+        let line = entry_line(canvas, entry, unit, width);
         let start = [at[0] + (SAMPLE + 0.9) * unit, at[1] + 0.33 * LEGEND_TYPE * unit];
         canvas.lettering.draw(&line, start, &mut text);
     }

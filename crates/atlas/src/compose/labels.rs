@@ -39,9 +39,7 @@ struct Placed {
 }
 
 impl Labels {
-    pub(super) fn new(window: Window) -> Self {
-        let Window { left, top, right, bottom } = window;
-        let window = Area { left: left as f32, top: top as f32, right: right as f32, bottom: bottom as f32 };
+    pub(super) fn new(window: Area) -> Self {
         Self { window, taken: Crowd::new(window), lines: Crowd::new(window), placed: Vec::new(), left_out: 0 }
     }
 
@@ -83,8 +81,7 @@ impl Labels {
     /// Writes a line beside a spot, where there is room: to the right first, then around it. What is not on the map needs
     /// no label.
     pub(super) fn beside(&mut self, line: Line, (at, reach): (Pixel, f32), size: f32, color: Color) {
-        let spot = Area { left: at[0], top: at[1], right: at[0], bottom: at[1] };
-        if !spot.overlaps(&self.window) {
+        if !Area::at(at).overlaps(&self.window) {
             return;
         }
         let gap = reach + 0.3 * size;
@@ -151,8 +148,9 @@ impl Labels {
             canvas.add(&path, Brush::Fill, group[0].color, window);
         }
         if self.left_out > 0 {
+            let (labels, were) = if self.left_out == 1 { ("label", "was") } else { ("labels", "were") };
             canvas.warnings.push(format!(
-                "{} labels found no free place and were left out. Use smaller writing, a larger page or fewer labels.",
+                "{} {labels} found no free place and {were} left out. Use smaller writing, a larger page or fewer labels.",
                 self.left_out
             ));
         }
@@ -172,7 +170,7 @@ fn along(path: &Path, step: f32, mut is_more_wanted: impl FnMut(Area) -> bool) {
             for piece in 0..=pieces as usize {
                 let t = piece as f32 / pieces;
                 let at = [from[0] + (x - from[0]) * t, from[1] + (y - from[1]) * t];
-                if !is_more_wanted(Area { left: at[0], top: at[1], right: at[0], bottom: at[1] }) {
+                if !is_more_wanted(Area::at(at)) {
                     return;
                 }
             }

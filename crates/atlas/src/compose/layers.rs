@@ -38,10 +38,10 @@ pub(super) fn color_of(style: &LayerStyle, feature: &Feature, accent: Color) -> 
 
 /// The paths of all features of a layer that have one colour.
 #[derive(Default)]
-struct Paths {
-    inside: Path,
-    outline: Path,
-    lines: Path,
+pub(super) struct Paths {
+    pub(super) inside: Path,
+    pub(super) outline: Path,
+    pub(super) lines: Path,
     markers: Path,
 }
 
@@ -61,10 +61,7 @@ fn draw_layer(canvas: &mut Canvas<'_>, layer: &Layer, view: &View, labels: &mut 
         each_point(geometry, view, |at| {
             markers::add(style.marker, at, size, &mut colors[index].1.markers);
             let (offset, reach) = markers::reach(style.marker, size);
-            labels.block(
-                Area { left: at[0], top: at[1] + offset[1], right: at[0], bottom: at[1] + offset[1] }
-                    .grown(reach),
-            );
+            labels.block(Area::at([at[0], at[1] + offset[1]]).grown(reach));
         });
     }
     for (color, paths) in colors {
@@ -106,7 +103,7 @@ fn each_point(geometry: &Geometry, view: &View, mut each: impl FnMut(Pixel)) {
     points.iter().filter_map(|position| view.chart.locate(place(*position))).for_each(&mut each);
 }
 
-fn add_geometry(geometry: &Geometry, style: &LayerStyle, view: &View, paths: &mut Paths) {
+pub(super) fn add_geometry(geometry: &Geometry, style: &LayerStyle, view: &View, paths: &mut Paths) {
     match geometry {
         Geometry::Point(_) | Geometry::MultiPoint(_) => {}
         Geometry::LineString(line) => add_line(line, style, view, paths),
@@ -126,9 +123,8 @@ fn add_line(line: &[Position], style: &LayerStyle, view: &View, paths: &mut Path
 
 /// A polygon's inside, and its outline without what only cuts it in two at the antimeridian or goes along a pole.
 fn add_polygon(rings: &[Vec<Position>], view: &View, paths: &mut Paths) {
-    let mut inside: Vec<Vec<Place>> =
-        rings.iter().map(|ring| sphere::densify(&unwrapped(ring), STEP)).collect();
-    for ring in &inside {
+    let rings: Vec<Vec<Place>> = rings.iter().map(|ring| unwrapped(ring)).collect();
+    for ring in rings.iter().map(|ring| sphere::densify(ring, STEP)) {
         let is_cut = |pair: &[Place]| {
             pair.iter().all(|place| (place.lon.abs() - PI).abs() < 1e-9)
                 || pair.iter().all(|place| (place.lat.abs() - FRAC_PI_2).abs() < 1e-9)
@@ -143,12 +139,15 @@ fn add_polygon(rings: &[Vec<Position>], view: &View, paths: &mut Paths) {
         }
         view.chart.add_line(&line, &mut paths.outline);
     }
-    inside.iter_mut().for_each(sphere::close_by);
-    sphere::wind(&mut inside);
-    view.chart.add_polygon(&inside, &mut paths.inside);
+    for strip in sphere::strips(rings) {
+        let mut inside: Vec<Vec<Place>> = strip.iter().map(|ring| sphere::densify(ring, STEP)).collect();
+        inside.iter_mut().for_each(sphere::close_by);
+        sphere::wind(&mut inside);
+        view.chart.add_polygon(&inside, &mut paths.inside);
+    }
 }
 
-fn place(Position(lon, lat): Position) -> Place {
+pub(super) fn place(Position(lon, lat): Position) -> Place {
     Place::from_degrees(lon, lat)
 }
 

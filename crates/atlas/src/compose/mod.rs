@@ -8,10 +8,11 @@ mod layers;
 mod markers;
 mod oceans;
 mod sheet;
+mod sight;
 mod view;
 
 use crate::base::BaseMap;
-use crate::draw::{Brush, Color, Path, Picture, Shape, Window};
+use crate::draw::{Brush, Color, Path, Picture, Pixel, Shape, Window};
 use crate::lettering::Lettering;
 use crate::spec::{Page, Spec};
 use crate::theme::Look;
@@ -31,12 +32,13 @@ pub(crate) fn compose(spec: &Spec, page: &Page) -> Composed {
     let look = Look::new(&spec.style);
     let mut canvas = Canvas::new(page, &look);
     let sheet = sheet::Sheet::new(spec, page, &mut canvas);
-    let view = view::View::new(spec, &sheet, &canvas);
+    let view = view::View::new(spec, &sheet, &mut canvas);
     let base = BaseMap::load(view.detail);
     base_map::draw(&mut canvas, spec, &view, &base);
-    let mut labels = labels::Labels::new(view.window);
+    let mut labels = labels::Labels::new(view.window_area());
     labels.bar(&frame::rim(&view), frame::overhang(&canvas) + RIM_ROOM_MM * canvas.mm);
     layers::draw(&mut canvas, spec, &view, &mut labels);
+    sight::tell(&mut canvas, spec, &view);
     labels::name_places(&mut canvas, spec, &view, &base, labels);
     drop(base);
     frame::draw(&mut canvas, &view);
@@ -101,6 +103,16 @@ pub(crate) struct Area {
 }
 
 impl Area {
+    /// One spot.
+    fn at([x, y]: Pixel) -> Self {
+        Self { left: x, top: y, right: x, bottom: y }
+    }
+
+    /// What two spots span.
+    fn between(a: Pixel, b: Pixel) -> Self {
+        Self { left: a[0].min(b[0]), top: a[1].min(b[1]), right: a[0].max(b[0]), bottom: a[1].max(b[1]) }
+    }
+
     fn width(&self) -> f32 {
         self.right - self.left
     }

@@ -54,7 +54,7 @@ impl Sheet {
                 area
             }
         });
-        let strip_height = furniture::strip_height(canvas, spec, unit, map.width());
+        let strip_height = furniture::strip_height(canvas, spec, unit, map);
         let strip = (strip_height > 0.0).then(|| {
             let area = Area { top: map.bottom - strip_height, ..map };
             map.bottom = area.top - 0.8 * GAP * unit;

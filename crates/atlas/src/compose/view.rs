@@ -18,6 +18,10 @@ const PADDING: f64 = 0.06;
 /// Points on each side of the grid that finds out how large a region is on the map.
 const GRID: usize = 32;
 
+/// What is told where nothing of the extent is on the side of the globe that the projection shows.
+const HIDDEN: &str = "Nothing of the extent is on the map: seen from `projection.center`, it is on the far side of the globe. \
+     Move that centre, or leave it out so that it follows the extent.";
+
 /// The map on the page.
 pub(super) struct View {
     pub(super) chart: Chart,
@@ -31,7 +35,7 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(spec: &Spec, sheet: &Sheet, canvas: &super::Canvas<'_>) -> Self {
+    pub(super) fn new(spec: &Spec, sheet: &Sheet, canvas: &mut super::Canvas<'_>) -> Self {
         let is_world = spec.extent.show == Show::World;
         let area = sheet.map.grown(-frame::overhang(canvas));
         let chart = fit(spec, area, canvas);
@@ -54,10 +58,16 @@ impl View {
         };
         Self { chart, area, window, is_world, detail }
     }
+
+    /// The window as other parts of the page are measured.
+    pub(super) fn window_area(&self) -> Area {
+        let Window { left, top, right, bottom } = self.window;
+        Area { left: left as f32, top: top as f32, right: right as f32, bottom: bottom as f32 }
+    }
 }
 
 /// Turns the globe and scales the map so that what is to be shown fills the area.
-fn fit(spec: &Spec, area: Area, canvas: &super::Canvas<'_>) -> Chart {
+fn fit(spec: &Spec, area: Area, canvas: &mut super::Canvas<'_>) -> Chart {
     let region = region(spec);
     let projection = projection(spec, &region);
     let center = spec.projection.center.map(|[lon, lat]| Place::from_degrees(lon, lat));
@@ -81,6 +91,9 @@ fn fit(spec: &Spec, area: Area, canvas: &super::Canvas<'_>) -> Chart {
         outline.lines().flat_map(|line| line.points).for_each(|point| include(*point));
     }
     let [left, top, right, bottom] = bounds;
+    if left > right {
+        canvas.warnings.push(HIDDEN.into());
+    }
     let (width, height) = ((right - left).max(1e-6), (bottom - top).max(1e-6));
     let room = match spec.extent.show {
         Show::World | Show::Bbox => 1.0,

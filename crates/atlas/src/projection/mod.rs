@@ -78,6 +78,13 @@ pub enum Name {
     Gnomonic,
 }
 
+impl Name {
+    /// Whether it is made by unrolling a cone.
+    pub fn is_conic(self) -> bool {
+        matches!(self, Name::Albers | Name::LambertConformal | Name::EquidistantConic)
+    }
+}
+
 /// All of them, in the order of the documentation.
 pub const NAMES: [Name; 26] = [
     Name::Equirectangular,
@@ -176,11 +183,6 @@ impl Projection {
     /// Whether the middle of the map is a place rather than a line, so that turning the globe there is natural.
     pub fn is_azimuthal(&self) -> bool {
         matches!(self.edge(), Edge::Circle(_))
-    }
-
-    /// Whether it is made by unrolling a cone.
-    pub fn is_conic(&self) -> bool {
-        matches!(self.name, Name::Albers | Name::LambertConformal | Name::EquidistantConic)
     }
 
     /// Where a place comes to lie. Places beyond the edge give spots that mean nothing.

@@ -3,7 +3,8 @@
 use super::geojson::{Collection, Feature, Geometry, Position, turn_of};
 use super::{Layer, Page, SCHEMA, Show, Spec};
 use crate::Error;
-use crate::projection::Projection;
+use crate::projection::NAMES;
+use serde_json::json;
 use std::ops::RangeInclusive;
 
 /// Wider or higher pictures are refused by printers, and take long to draw.
@@ -19,6 +20,8 @@ const ROUNDS_MAX: f64 = 10_000.0;
 /// A marker is drawn with many corners.
 const POINTS_MAX: usize = 50_000;
 const TEXT_CHARS_MAX: usize = 200;
+/// Twice as much as the globe has: lines across the antimeridian may go on counting.
+const LON_MAX: f64 = 360.0;
 /// A cone whose parallels lie opposite each other, or nearly so, is a cylinder.
 const CONE_MIN: f64 = 1e-3;
 
@@ -98,12 +101,17 @@ fn view(spec: &Spec) -> Result<(), Error> {
     }
     range("projection.roll", view.roll, -180.0..=180.0)?;
     let Some(parallels) = view.parallels else { return Ok(()) };
+    if !view.name.is_conic() {
+        let conic: Vec<String> =
+            NAMES.iter().filter(|name| name.is_conic()).map(|name| json!(name).to_string()).collect();
+        let message =
+            format!("{} has no parallels. Take them out, or use {}.", json!(view.name), conic.join(" or "));
+        return Err(Error::spec("projection.parallels", message));
+    }
     for parallel in parallels {
         range("projection.parallels", parallel, -89.0..=89.0)?;
     }
-    if Projection::new(view.name, parallels.map(f64::to_radians)).is_conic()
-        && (parallels[0] + parallels[1]).abs() < CONE_MIN.to_degrees()
-    {
+    if (parallels[0] + parallels[1]).abs() < CONE_MIN.to_degrees() {
         let message = "Parallels as far south as north make a cylinder of the cone. Move one, or choose a cylindrical projection.";
         return Err(Error::spec("projection.parallels", message));
     }
@@ -250,14 +258,21 @@ fn feature_positions(path: &str, feature: &Feature) -> Result<usize, Error> {
     let mut wrong = None;
     geometry.each_position(&mut |Position(lon, lat)| {
         count += 1;
-        if !(lon.abs() <= 360.0 && lat.abs() <= 90.0) {
+        if !(lon.abs() <= LON_MAX && lat.abs() <= 90.0) {
             wrong.get_or_insert([lon, lat]);
         }
     });
     if let Some([lon, lat]) = wrong {
+        let range = if lat.abs() <= 90.0 {
+            format!(
+                "longitudes go from -{LON_MAX} to {LON_MAX}, for lines across the antimeridian beyond 180"
+            )
+        } else {
+            "latitudes go from -90 to 90".to_owned()
+        };
         let message = format!(
-            "[{lon}, {lat}] is not a position: it is [longitude, latitude] in degrees, and latitudes go from -90 to 90. Mend \
-             it, or bring the data to WGS 84."
+            "[{lon}, {lat}] is not a position: it is [longitude, latitude] in degrees, and {range}. Mend it, or bring the \
+             data to WGS 84."
         );
         return Err(Error::spec(&format!("{path}.geometry.coordinates"), message));
     }
@@ -286,7 +301,7 @@ fn range(path: &str, value: f64, range: RangeInclusive<f64>) -> Result<(), Error
 }
 
 fn lon_lat(path: &str, [lon, lat]: [f64; 2]) -> Result<(), Error> {
-    range(path, lon, -360.0..=360.0)?;
+    range(path, lon, -LON_MAX..=LON_MAX)?;
     range(path, lat, -90.0..=90.0)
 }
 

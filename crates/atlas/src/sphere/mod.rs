@@ -10,6 +10,7 @@ mod contains;
 mod ring;
 mod rotation;
 mod seam;
+mod strips;
 pub(crate) mod vector;
 
 pub(crate) use contains::polygon_contains;
@@ -17,6 +18,7 @@ pub(crate) use contains::polygon_contains;
 pub(crate) use ring::area;
 pub(crate) use ring::{close_by, densify, middle, wind};
 pub use rotation::Rotation;
+pub(crate) use strips::strips;
 
 use crate::projection::{Edge, Place};
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use ode_child::Sandbox;
 use ode_pipelines::print::{Drawer, DrawerOptions, Undrawn as Refusal};
-use ode_web::{DrawMaps, Undrawn};
+use ode_web::{DrawMaps, Frozen, Undrawn};
 
 /// A drawer, ready to work; `at_once` maps at a time, or one for each processor.
 pub(super) fn drawer(at_once: Option<usize>, sandbox: Sandbox) -> Result<Drawer, ode_child::Error> {
@@ -25,10 +25,11 @@ impl DrawMaps for Drawing {
         &self,
         spec: Bytes,
         features: Option<(String, String)>,
-    ) -> BoxFuture<'_, Result<String, Undrawn>> {
+    ) -> BoxFuture<'_, Result<Frozen, Undrawn>> {
         Box::pin(async move {
             let features = features.as_ref().map(|(name, features)| (name.as_str(), features.as_str()));
-            Ok(self.0.freeze(spec, features).await.map_err(told)?.text)
+            let frozen = self.0.freeze(spec, features).await.map_err(told)?;
+            Ok(Frozen { text: frozen.text, warnings: frozen.warnings })
         })
     }
 

@@ -95,6 +95,8 @@ pub struct Frozen {
     pub width: u32,
     /// Height of the page in pixels.
     pub height: u32,
+    /// What whoever made the map should know, in sentences.
+    pub warnings: Vec<String>,
 }
 
 /// A map that was drawn.
@@ -159,7 +161,9 @@ impl Drawer {
             }
         };
         match self.run(&Task::Freeze { with }, input, |_| ()).await? {
-            (Made::Frozen { width, height }, bytes) => Ok(Frozen { text: text(bytes)?, width, height }),
+            (Made::Frozen { width, height, warnings }, bytes) => {
+                Ok(Frozen { text: text(bytes)?, width, height, warnings })
+            }
             (made, _) => Err(broken(format!("the child made {made:?}")).into()),
         }
     }

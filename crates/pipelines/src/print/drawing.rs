@@ -55,7 +55,7 @@ pub(super) enum Answer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Made {
     Features { count: usize },
-    Frozen { width: u32, height: u32 },
+    Frozen { width: u32, height: u32, warnings: Vec<String> },
     Drawn { width: u32, height: u32, dpi: f64, warnings: Vec<String> },
 }
 
@@ -99,7 +99,8 @@ fn freeze(input: &[u8], with: Option<&Appended>) -> Result<(Made, Vec<u8>), Erro
         }
     };
     let [width, height] = spec.page.pixels();
-    Ok((Made::Frozen { width, height }, spec.frozen()?.into_bytes()))
+    let warnings = ode_atlas::warnings(&spec)?;
+    Ok((Made::Frozen { width, height, warnings }, spec.frozen()?.into_bytes()))
 }
 
 fn draw(input: &[u8], preview_width: Option<u32>, reporter: &mut Reporter) -> Result<(Made, Vec<u8>), Error> {

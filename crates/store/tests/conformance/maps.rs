@@ -146,10 +146,10 @@ async fn a_map_is_ordered_only_as_a_product_of_its_size(store: Store) {
     assert_eq!(store.order_of(wrong).await.unwrap(), None);
     let order = || Some(PaidOrder { organisation: payer, ask: ask.clone() });
     assert!(store.print_map(owner, &map("A2"), None, order()).await.is_err());
-    assert!(store.check_first_order(&map("A2"), &order().unwrap()).await.is_err());
-    store.check_first_order(&map("18x24"), &order().unwrap()).await.unwrap();
+    assert!(store.check_print(owner, &map("A2"), None, order()).await.is_err());
+    assert_eq!(store.check_print(owner, &map("18x24"), None, order()).await.unwrap(), None);
     let poor = PaidOrder { organisation: Uuid::new_v4(), ask: ask.clone() };
-    let refused = store.check_first_order(&map("18x24"), &poor).await;
+    let refused = store.check_print(owner, &map("18x24"), None, Some(poor)).await;
     assert!(matches!(refused, Err(Error::SpendCap(_))), "{refused:?}");
     assert_eq!(store.printable_maps(owner, None, 10).await.unwrap().maps.len(), 1);
     store.print_map(owner, &map("18x24"), None, order()).await.unwrap();

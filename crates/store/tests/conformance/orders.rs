@@ -5,9 +5,9 @@ use crate::harness::{
     spender, worker,
 };
 use jiff::Timestamp;
-use ode_job::order::{Attention, Money, OrderPhase};
+use ode_job::order::{Attention, Money, OrderAsk, OrderPhase};
 use ode_job::{Claimed, Ended, ErrorCode, Failure, JobId, Lane, Lease, OrderStep, Pipeline, State};
-use ode_store::{Asked, Config, Error, Seen, Store};
+use ode_store::{Asked, Config, Error, OwnerKind, Seen, Store};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -24,6 +24,8 @@ on_both!(
     a_print_goes_the_way_of_the_seed,
     a_failed_order_is_tried_again_under_the_same_name,
     an_order_that_is_tried_again_stays_within_the_limit,
+    a_lowered_limit_holds_for_an_order_that_is_tried_again,
+    limits_are_listed_by_the_names_of_organisations,
 );
 on_both!(sqlite_file, postgres_database:
     a_job_is_ordered_only_with_the_providers_number,
@@ -32,6 +34,7 @@ on_both!(sqlite_file, postgres_database:
     the_queries_of_the_seed_can_be_asked,
     ten_who_order_at_once_stay_within_the_limit,
     a_raised_cost_is_within_what_the_other_orders_leave,
+    an_old_order_counts_while_it_is_under_way_and_from_when_it_is_placed,
     turns_are_shared_by_all_processes,
 );
 
@@ -121,6 +124,10 @@ async fn an_order_that_was_too_dear_is_tried_again_with_a_higher_limit(store: St
     finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::CostAboveCap))).await;
     assert_eq!(store.orders_to_look_at(10).await.unwrap().len(), 1);
     assert_eq!(code(&store.raise_cost(id, Money(100_000)).await.unwrap_err()), ErrorCode::SpendCap);
+    let before = store.order_of(id).await.unwrap();
+    assert_eq!(code(&store.check_raise(id, Money(100_000)).await.unwrap_err()), ErrorCode::SpendCap);
+    store.check_raise(id, Money(90_00)).await.unwrap();
+    assert_eq!(store.order_of(id).await.unwrap(), before, "asking whether it could be changes nothing");
     store.raise_cost(id, Money(90_00)).await.unwrap();
     store.retry(id).await.unwrap();
     let order = store.order_of(id).await.unwrap().unwrap();
@@ -260,14 +267,62 @@ async fn an_order_that_is_tried_again_stays_within_the_limit(store: Store) {
     assert_eq!(spent().await, Money(0), "what failed costs nothing");
     let mut other = order_ask();
     let too_much = Money(10_000 - set_aside.0 + 1);
-    store.set_spend_cap(organisation, "USD", too_much, Money(10_000)).await.unwrap();
     other.cost_max = Some(too_much);
     store.ask_order(exported(&store).await, organisation, &other).await.unwrap();
     assert_eq!(code(&store.retry(id).await.unwrap_err()), ErrorCode::SpendCap);
     assert_eq!(record(&store, id).await.state, State::OrderFailed);
-    store.set_spend_cap(organisation, "USD", too_much, Money(10_001)).await.unwrap();
+    store.set_spend_cap(organisation, "USD", Money(60_00), Money(10_001)).await.unwrap();
     store.retry(id).await.unwrap();
     assert_eq!(spent().await, Money(10_001), "it counts from then on");
+}
+
+/// Ends the order of a print with a failure that people were told of.
+async fn fail_order(store: &Store, claimed: Claimed, steps: &[OrderStep]) {
+    for step in steps {
+        store.record_order(&claimed.lease, step).await.unwrap();
+    }
+    let attention = OrderStep::Attention { reason: Attention::Refused, message: "it was refused".into() };
+    store.record_order(&claimed.lease, &attention).await.unwrap();
+    finish(store, claimed, Ended::Failed(Failure::from(ErrorCode::OrderRefused))).await;
+}
+
+async fn a_lowered_limit_holds_for_an_order_that_is_tried_again(store: Store) {
+    let organisation = Uuid::new_v4();
+    let limit = async |cents| {
+        store.set_spend_cap(organisation, "USD", Money(cents), Money(100_000)).await.unwrap();
+    };
+    limit(60_00).await;
+    let mut failed = Vec::new();
+    for step_count in [0, 3] {
+        let id = exported(&store).await;
+        store.ask_order(id, organisation, &order_ask()).await.unwrap();
+        let claimed = claim_one(&store, Lane::PrintOrder, worker(&store).await).await;
+        fail_order(&store, claimed, &order_steps(id)[..step_count]).await;
+        failed.push(id);
+    }
+    let [unknown, known] = failed[..] else { panic!("{failed:?}") };
+    let cost = store.order_of(known).await.unwrap().unwrap().cost.unwrap();
+    limit(cost.0 - 1).await;
+    let refused = store.retry(known).await.unwrap_err();
+    assert_eq!(code(&refused), ErrorCode::SpendCap, "{refused}");
+    assert_eq!(record(&store, known).await.state, State::OrderFailed);
+    // What it costs is not known yet: it may cost as much as one that is asked for now.
+    store.retry(unknown).await.unwrap();
+    assert_eq!(store.order_of(unknown).await.unwrap().unwrap().cost_max, Money(cost.0 - 1));
+    limit(cost.0).await;
+    store.retry(known).await.unwrap();
+    assert_eq!(store.order_of(known).await.unwrap().unwrap().cost_max, cost);
+}
+
+async fn limits_are_listed_by_the_names_of_organisations(store: Store) {
+    for name in ["zeta", "acme"] {
+        store.create_key(OwnerKind::Organisation, name, "").await.unwrap();
+        let id = store.organisation(name).await.unwrap().unwrap();
+        store.set_spend_cap(id, "USD", Money(1), Money(2)).await.unwrap();
+    }
+    let caps = store.spend_caps().await.unwrap();
+    let names: Vec<&str> = caps.iter().filter_map(|cap| cap.organisation.as_deref()).collect();
+    assert_eq!(names, ["acme", "zeta"]);
 }
 
 /// Tries each statement on the job, and expects a refusal that names what it breaks.
@@ -480,25 +535,47 @@ async fn ten_who_order_at_once_stay_within_the_limit(database: Database) {
     assert_eq!(granted, 3);
 }
 
-async fn a_raised_cost_is_within_what_the_other_orders_leave(mut database: Database) {
+async fn a_raised_cost_is_within_what_the_other_orders_leave(database: Database) {
     let store = &database.store;
     let organisation = Uuid::new_v4();
     store.set_spend_cap(organisation, "USD", Money(10_000), Money(15_000)).await.unwrap();
-    let old = exported(store).await;
-    store.ask_order(old, organisation, &order_ask()).await.unwrap();
-    let age = match database.sql {
-        Sql::Sqlite(_) => "UPDATE print_orders SET created_at = created_at - 3456000000000 WHERE job_id = $1",
-        Sql::Postgres(_) => {
-            "UPDATE print_orders SET created_at = created_at - interval '40 days' WHERE job_id = $1"
-        }
-    };
-    database.sql.run(age, &[old.0]).await.unwrap();
-    let young = exported(store).await;
-    store.ask_order(young, organisation, &order_ask()).await.unwrap();
-    let refused = store.raise_cost(old, Money(50_01)).await.unwrap_err();
+    let first = exported(store).await;
+    let cheap = OrderAsk { cost_max: Some(Money(10_00)), ..order_ask() };
+    store.ask_order(first, organisation, &cheap).await.unwrap();
+    let second = exported(store).await;
+    store.ask_order(second, organisation, &order_ask()).await.unwrap();
+    let refused = store.raise_cost(first, Money(50_01)).await.unwrap_err();
     assert_eq!(code(&refused), ErrorCode::SpendCap, "{refused}");
-    store.raise_cost(old, Money(50_00)).await.unwrap();
-    store.raise_cost(young, Money(10_000)).await.unwrap();
+    store.raise_cost(first, Money(50_00)).await.unwrap();
+    store.raise_cost(second, Money(10_000)).await.unwrap();
+}
+
+async fn an_old_order_counts_while_it_is_under_way_and_from_when_it_is_placed(mut database: Database) {
+    let Database { store, sql, .. } = &mut database;
+    let organisation = Uuid::new_v4();
+    store.set_spend_cap(organisation, "USD", Money(10_000), Money(100_000)).await.unwrap();
+    let spent = async |store: &Store| store.spend_caps().await.unwrap().remove(0).spent;
+    let by = if matches!(sql, Sql::Sqlite(_)) { "3456000000000" } else { "interval '40 days'" };
+    let age = format!(
+        "UPDATE print_orders SET created_at = created_at - {by}, updated_at = updated_at - {by}, placed_at = placed_at - {by}
+        WHERE job_id = $1"
+    );
+    let id = exported(store).await;
+    store.ask_order(id, organisation, &order_ask()).await.unwrap();
+    sql.run(&age, &[id.0]).await.unwrap();
+    assert_eq!(spent(store).await, Money(10_000), "it may still be placed");
+    let claimed = claim_one(store, Lane::PrintOrder, worker(store).await).await;
+    fail_order(store, claimed, &[]).await;
+    assert_eq!(spent(store).await, Money(0), "it was given up");
+    store.retry(id).await.unwrap();
+    sql.run(&age, &[id.0]).await.unwrap();
+    assert_eq!(spent(store).await, Money(10_000), "it is tried again");
+    let claimed = claim_one(store, Lane::PrintOrder, worker(store).await).await;
+    finish(store, claimed, Ended::Succeeded).await;
+    let cost = store.order_of(id).await.unwrap().unwrap().cost.unwrap();
+    assert_eq!(spent(store).await, cost, "it is placed now, whenever it was asked for");
+    sql.run(&age, &[id.0]).await.unwrap();
+    assert_eq!(spent(store).await, Money(0), "it was placed more than 30 days ago");
 }
 
 async fn turns_are_shared_by_all_processes(database: Database) {

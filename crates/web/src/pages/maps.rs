@@ -67,6 +67,8 @@ struct Print {
     told: Option<String>,
     retry_at: Option<(String, String)>,
     why: Option<String>,
+    /// What its maker should know about the picture.
+    warnings: Vec<String>,
     order: Option<String>,
     attention: Option<String>,
     created_at: String,
@@ -119,6 +121,7 @@ struct Known {
     is_payer: bool,
     jobs: HashMap<JobId, JobRecord>,
     exports: HashMap<JobId, Artifact>,
+    warnings: HashMap<JobId, Vec<String>>,
     orders: HashMap<JobId, OrderRecord>,
 }
 
@@ -130,6 +133,7 @@ impl Known {
             is_payer: matches!(owner, Owner::Organisation(_)),
             jobs: jobs.into_iter().map(|job| (job.record.id, job.record)).collect(),
             exports: app.store.exports(&ids).await?,
+            warnings: app.store.export_warnings(&ids).await?,
             orders: app.store.orders_of(&ids).await?,
         })
     }
@@ -138,7 +142,8 @@ impl Known {
     fn print(&mut self, id: JobId) -> Option<Print> {
         let job = self.jobs.remove(&id)?;
         let print = Print::new(&job, self.exports.get(&id), self.orders.get(&id));
-        Some(Print { can_order: print.can_order && self.is_payer, ..print })
+        let warnings = self.warnings.remove(&id).unwrap_or_default();
+        Some(Print { can_order: print.can_order && self.is_payer, warnings, ..print })
     }
 }
 
@@ -198,6 +203,7 @@ impl Print {
             }),
             retry_at: retry_at.map(|at| (at.to_string(), words::moment(at))),
             why: job.error_message.clone(),
+            warnings: Vec::new(),
             order: order.map(order_told),
             attention: order.and_then(|order| order.attention_message.clone()),
             created_at: job.created_at.to_string(),
@@ -271,14 +277,14 @@ pub(super) async fn add(
     app.limits.upload(&caller).await?;
     let (name, file) = file_of(request).await?;
     let drawer = app.drawer()?;
-    let text = if is_geojson(&file) {
+    let frozen = if is_geojson(&file) {
         let features = String::from_utf8(file.into()).map_err(|_| no_map())?;
         let spec = json!({ "schema": 1, "title": { "text": name } });
         drawer.freeze(spec.to_string().into(), Some((name, features))).await?
     } else {
         drawer.freeze(file, None).await?
     };
-    print::print(&app, &caller, FrozenMap::new(text, None), None, None).await?;
+    print::print(&app, &caller, FrozenMap::new(frozen.text, None), None, None).await?;
     Ok(Redirect::to("/maps"))
 }
 

@@ -7,6 +7,7 @@ use clap::Args;
 use ode_job::{JobRecord, JobRef, Phase, Pipeline, State};
 use ode_store::{OrderRecord, Store};
 use serde_json::json;
+use std::collections::HashMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -57,11 +58,14 @@ async fn tell(
 ) -> anyhow::Result<()> {
     let files = store.artifacts(job.id).await?;
     let export = files.iter().find(|file| file.role == "export");
+    let is_print = job.pipeline == Pipeline::Print;
+    let warnings = if is_print { store.export_warnings(&[job.id]).await? } else { HashMap::new() };
+    let warnings = warnings.into_values().next().unwrap_or_default();
     let status = json!({
         "id": job.id, "reference": job.reference, "state": job.state,
         "export_file_path": export.map(|file| &file.path),
         "printful_order_id": order.and_then(|order| order.provider_order_id),
-        "order": order, "error_code": job.error_code, "error_message": job.error_message,
+        "order": order, "warnings": warnings, "error_code": job.error_code, "error_message": job.error_message,
     });
     if args.json && args.watch {
         return output::line(status);
@@ -71,7 +75,9 @@ async fn tell(
     }
     if args.watch {
         let phase = order.map(|order| format!(", order {}", order.phase)).unwrap_or_default();
-        return output::line(format!("{}  {}{phase}", job.reference, job.state));
+        let attention = order.and_then(|order| order.attention_message.as_ref());
+        let why = job.error_message.as_ref().or(attention).map(|why| format!(": {why}")).unwrap_or_default();
+        return output::line(format!("{}  {}{phase}{why}", job.reference, job.state));
     }
     let mut table = Table::new(["job", &job.reference]);
     table.row(["state".into(), Cell::state(job.state.as_str(), job.phase)]);
@@ -81,12 +87,13 @@ async fn tell(
         }
     };
     line("export", export.map(|file| file.path.clone()));
+    warnings.into_iter().for_each(|warning| line("note", Some(warning)));
     line("order", order.and_then(|order| order.provider_order_id).map(|id| id.to_string()));
     line("order phase", order.map(|order| order.phase.to_string()));
     line("shipped", order.and_then(|order| order.shipped_at).map(output::moment));
     line("attention", order.and_then(|order| order.attention_message.clone()));
     line("error", job.error_message.clone());
-    if job.pipeline == Pipeline::Print && order.is_none() && job.state == State::ExportComplete {
+    if is_print && order.is_none() && job.state == State::ExportComplete {
         line("next", Some("order it with `ode print order`".into()));
     }
     table.print()

@@ -9,7 +9,7 @@ use clap::Args;
 use ode_child::Sandbox;
 use ode_job::{Failure, JobId, JobRef, Owner};
 use ode_store::{FrozenMap, PaidOrder, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -97,24 +97,31 @@ pub(crate) async fn export(store: &Store, args: Export) -> anyhow::Result<ExitCo
         None => Owner::Operator,
     };
     let ask = args.order.as_deref().map(read_order).transpose()?;
-    let map = frozen(store, owner, &args).await?;
+    let (map, warnings) = frozen(store, owner, &args).await?;
+    warnings.iter().for_each(|warning| output::tell(format!("note: {warning}")));
     let order = match (owner, ask) {
         (Owner::Organisation(organisation), Some(ask)) => Some(PaidOrder { organisation, ask }),
         _ => None,
     };
     if args.how.dry_run {
-        if let Some(order) = &order {
-            store.check_first_order(&map, order).await?;
-        }
-        output::tell("The map can be printed. Nothing was made.");
-        return Ok(ExitCode::SUCCESS);
+        return tried(store.check_print(owner, &map, args.how.key, order).await?);
     }
     let printing = store.print_map(owner, &map, args.how.key, order).await?;
-    tell(printing.map, printing.job, args.how.json)
+    let made = json!({ "printableMapId": printing.map, "printJobId": printing.job, "warnings": warnings });
+    tell(printing.job, made, args.how.json)
 }
 
-/// The map that is asked for, checked and ready to be kept.
-async fn frozen(store: &Store, owner: Owner, args: &Export) -> anyhow::Result<FrozenMap> {
+/// Tells what would be made.
+fn tried(known: Option<JobId>) -> anyhow::Result<ExitCode> {
+    output::tell(match known {
+        None => "The map can be printed. Nothing was made.".to_owned(),
+        Some(job) => format!("This request has made {} before, and makes nothing new.", job.reference()),
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The map that is asked for, checked and ready to be kept, and what its maker should know about it.
+async fn frozen(store: &Store, owner: Owner, args: &Export) -> anyhow::Result<(FrozenMap, Vec<String>)> {
     let spec = match &args.spec {
         Some(path) => read_text(path)?,
         None => PLAIN_MAP.to_vec(),
@@ -126,26 +133,25 @@ async fn frozen(store: &Store, owner: Owner, args: &Export) -> anyhow::Result<Fr
     let features = kept.as_ref().map(|map| (map.name.as_str(), map.data.as_deref().unwrap_or_default()));
     let frozen = drawer(Some(1), Sandbox::BestEffort)?.freeze(spec.into(), features).await;
     let frozen = frozen.map_err(|undrawn| anyhow::anyhow!(Failure::from(undrawn).message))?;
-    Ok(FrozenMap::new(frozen.text, kept.map(|map| (map.id, map.version))))
+    Ok((FrozenMap::new(frozen.text, kept.map(|map| (map.id, map.version))), frozen.warnings))
 }
 
 pub(crate) async fn reprint(store: &Store, args: Reprint) -> anyhow::Result<ExitCode> {
     let map = args.map.id(store).await?;
     if args.how.dry_run {
-        store.printable_map(Owner::Operator, map).await?;
-        output::tell("The map can be printed again. Nothing was made.");
-        return Ok(ExitCode::SUCCESS);
+        return tried(store.check_reprint(Owner::Operator, map, args.how.key).await?);
     }
     let job = store.reprint(Owner::Operator, map, args.how.key).await;
     let job = job.with_context(|| format!("Map {map} was not printed again"))?.id();
-    tell(map, job, args.how.json)
+    tell(job, json!({ "printableMapId": map, "printJobId": job }), args.how.json)
 }
 
-fn tell(map: Uuid, job: JobId, is_json: bool) -> anyhow::Result<ExitCode> {
+fn tell(job: JobId, made: Value, is_json: bool) -> anyhow::Result<ExitCode> {
     if is_json {
-        output::json(&json!({ "printableMapId": map, "printJobId": job }))?;
+        output::json(&made)?;
     } else {
         output::line(job.reference())?;
+        let map = made["printableMapId"].as_str().unwrap_or_default();
         output::tell(format!("It prints map {map}. `ode export:queue --watch` shows how far it is."));
     }
     Ok(ExitCode::SUCCESS)

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use ode_job::order::{Money, OrderAsk};
 use ode_job::product::check_area;
-use ode_job::{JobId, JobRef};
+use ode_job::{JobId, JobRef, State};
 use ode_pipelines::print::order::{Outcome, Pace};
 use ode_store::{Asked, OrderRecord, SpendCap, Store};
 use serde_json::{Value, json};
@@ -96,11 +96,7 @@ pub(crate) async fn order(store: &Store, args: Order) -> anyhow::Result<ExitCode
     let job = store.resolve(args.job.job).await?;
     let Some(organisation) = &args.organisation else {
         let cost_max = args.cost_max.context("Say which organisation pays, with --organisation.")?;
-        order_of(store, job).await?;
-        store.raise_cost(job, cost_max).await?;
-        let state = store.retry(job).await?;
-        output::line(format!("{}  {state}, may cost {cost_max}", job.reference()))?;
-        return Ok(ExitCode::SUCCESS);
+        return raise(store, job, cost_max, args.dry_run).await;
     };
     let organisation = paying_for(store, job, organisation).await?;
     let path = args.order.as_ref().context("Say what to order, with --order FILE.")?;
@@ -113,6 +109,25 @@ pub(crate) async fn order(store: &Store, args: Order) -> anyhow::Result<ExitCode
     let asked = store.ask_order(job, organisation, &ask).await?;
     let word = if asked == Asked::New { "will be ordered" } else { "was asked for before; nothing changed" };
     output::line(format!("{}  {word}", job.reference()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lets an order that failed cost more, and tries it again.
+async fn raise(store: &Store, job: JobId, cost_max: Money, is_dry: bool) -> anyhow::Result<ExitCode> {
+    let OrderRecord { state, .. } = order_of(store, job).await?;
+    let reference = job.reference();
+    anyhow::ensure!(
+        state == State::OrderFailed,
+        "{reference} is {state}. Only an order that failed is tried again; `ode print status {reference}` shows how it stands."
+    );
+    if is_dry {
+        store.check_raise(job, cost_max).await?;
+        output::line(format!("{reference}  could cost {cost_max} and be tried again. Nothing was changed."))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    store.raise_cost(job, cost_max).await?;
+    let state = store.retry(job).await?;
+    output::line(format!("{reference}  {state}, may cost {cost_max}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -268,8 +283,9 @@ async fn one(store: &Store, name: &Name, is_json: bool) -> anyhow::Result<ExitCo
     line("shipped", order.shipped_at.map(output::moment));
     line("delivered", order.delivered_at.map(output::moment));
     for step in &steps {
-        let details = step.details.as_ref().map(ToString::to_string).unwrap_or_default();
-        line("step", Some(format!("{}  {} {details}", output::moment(step.at), step.step)));
+        let details = step.details.as_ref().map(|details| format!(" {details}")).unwrap_or_default();
+        let fence = step.fence.map(|fence| format!(" (fence {fence})")).unwrap_or_default();
+        line("step", Some(format!("{}  {}{fence}{details}", output::moment(step.at), step.step)));
     }
     table.print()?;
     Ok(ExitCode::SUCCESS)
@@ -296,10 +312,10 @@ pub(crate) async fn cap(store: &Store, args: &Cap) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(["ORGANISATION", "ONE ORDER", "30 DAYS", "SPENT"]);
-    for SpendCap { organisation_id, currency, order, month, spent } in &caps {
+    for SpendCap { organisation_id, organisation, currency, order, month, spent } in &caps {
         let amount = |money: &Money| format!("{money} {currency}");
         table.row([
-            organisation_id.to_string().into(),
+            organisation.clone().unwrap_or_else(|| organisation_id.to_string()).into(),
             amount(order).into(),
             amount(month).into(),
             amount(spent).into(),

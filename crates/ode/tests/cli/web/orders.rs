@@ -3,9 +3,11 @@
 use super::client::{Client, until};
 use crate::harness::{Ode, bare, on_both};
 use crate::serve::{Answer, Serving};
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use ode_job::{Artifact, Ended, JobId, Lane, NewJob, Pipeline, WorkerId};
 use ode_store::{ClaimRequest, Finish};
 use serde_json::{Value, json};
+use sha2::Sha256;
 use std::net::TcpListener;
 use std::process::Command;
 use std::time::Duration;
@@ -20,6 +22,9 @@ on_both!(
     the_page_of_maps_tells_an_organisation_how_its_orders_stand,
     an_order_that_is_not_what_was_asked_for_is_never_confirmed,
     an_order_that_was_too_dear_goes_on_with_a_higher_limit,
+    a_print_of_somebody_else_is_ordered_by_nobody_else,
+    events_come_in_by_one_door_and_under_one_key,
+    a_map_that_shows_nothing_of_its_features_says_so,
     a_map_is_ordered_only_as_what_the_provider_prints_from_its_size,
     what_events_miss_is_found_by_asking,
     a_refused_token_makes_orders_wait_and_fails_none,
@@ -336,6 +341,13 @@ fn a_map_is_exported_and_ordered_in_one_command(ode: &Ode) {
         (first, second)
     });
     assert_eq!(first, second, "one request, twice at once");
+    let again = ode.run(export.iter().chain(&["--dry-run"]));
+    assert!(again.code == Some(0) && again.stderr.contains("has made JOB_"), "{again:?}");
+    let other = ode.path("other.json");
+    std::fs::write(&other, r#"{"schema": 1, "page": {"size": "18x24", "dpi": 72}}"#).unwrap();
+    let reused =
+        ["print", "export", other.to_str().unwrap(), "--organisation", "acme", "--key", "one", "--dry-run"];
+    ode.run(reused).assert_refused(&["was used for a different request"]);
     let job = JobId(first["printJobId"].as_str().unwrap().parse().unwrap());
     ode.ok(["print", "reprint", first["printableMapId"].as_str().unwrap(), "--dry-run"]);
     ode.ok(["print", "reprint", &job.reference(), "--dry-run"]);
@@ -397,6 +409,21 @@ fn an_order_that_was_too_dear_goes_on_with_a_higher_limit(ode: &Ode) {
     shop.order(job);
     shop.until(job, "order_failed");
     ode.run(["print", "order", &job.to_string(), "--cost-max", "2000"]).assert_refused(&["60.00"]);
+    // A dry run says the same, and changes nothing.
+    let dry = ["print", "order", &job.to_string(), "--dry-run", "--cost-max"];
+    ode.run(dry.iter().chain(&["2000"])).assert_refused(&["60.00"]);
+    assert!(ode.ok(dry.iter().chain(&["59"])).contains("Nothing was changed"));
+    let status = shop.status(job);
+    assert_eq!(
+        (&status["state"], &status["order"]["cost_max"]),
+        (&json!("order_failed"), &json!("60.00")),
+        "{status}"
+    );
+    let watched = ode.run(["job:status", &job.to_string(), "--watch"]);
+    assert!(
+        watched.code == Some(1) && watched.stdout.contains("order draft: The order costs"),
+        "{watched:?}"
+    );
     // Another order has some of the month's amount, so that both together are too much.
     shop.order(other);
     ode.ok(["print", "cap", "acme", "--order", "2000", "--month", "2000"]);
@@ -406,6 +433,97 @@ fn an_order_that_was_too_dear_goes_on_with_a_higher_limit(ode: &Ode) {
     ode.ok(["print", "order", &job.to_string(), "--cost-max", "2000"]);
     until("the order", || shop.status(job)["state"] == "ordered");
     assert_eq!((shop.told(job, "create"), shop.told(job, "charge")), (1, 1), "the same draft");
+    ode.run(dry.iter().chain(&["59"])).assert_refused(&["is ordered", "print status"]);
+    let steps = ode.run(["print", "status", &job.to_string()]).stdout;
+    assert!(steps.contains("create_sent (fence "), "{steps}");
+}
+
+fn a_print_of_somebody_else_is_ordered_by_nobody_else(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let web = super::client::web_with(ode, &["--uploads-a-minute", "1000"]);
+    let key = ode.json(["keys", "create", "--organisation", "other"])["key"].as_str().unwrap().to_owned();
+    ode.ok(["print", "cap", "other", "--order", "60", "--month", "600"]);
+    let other = Client::program(&web, &key);
+    let map = json!({ "data": ordered_map()["data"] });
+    let theirs = post(&other, "/api/export", &map).json()["printJobId"].as_str().unwrap().to_owned();
+    let session = post(&Client::browser(&web), "/api/export", &map).json();
+    let session = session["printJobId"].as_str().unwrap();
+    let key = ode.json(["keys", "create", "--organisation", "acme"])["key"].as_str().unwrap().to_owned();
+    let acme = Client::program(&web, &key);
+    let ask = ode.path("order.json");
+    std::fs::write(&ask, order().to_string()).unwrap();
+    for job in [theirs.as_str(), session] {
+        let path = format!("/api/print-jobs/{job}/order");
+        post(&acme, &path, &order()).assert_problem(404, "NOT_FOUND");
+        acme.get(&path).assert_problem(404, "NOT_FOUND");
+        for act in ["retry", "reprint"] {
+            acme.post(&format!("/api/print-jobs/{job}/{act}")).assert_problem(404, "NOT_FOUND");
+        }
+        for dry in [&[][..], &["--dry-run"]] {
+            let asked = ["print", "order", job, "--organisation", "acme", "--order", ask.to_str().unwrap()];
+            ode.run(asked.iter().chain(dry)).assert_refused(&["is not a print of acme"]);
+        }
+    }
+    assert_eq!(ode.json(["print", "status"]), json!([]), "nothing was ordered");
+    let caps = ode.run(["print", "cap"]).stdout;
+    assert!(caps.contains("acme") && caps.contains("other"), "{caps}");
+    drop(shop);
+}
+
+fn events_come_in_by_one_door_and_under_one_key(ode: &Ode) {
+    const HOOK: &str = "/webhooks/printful";
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let closed = super::client::web(ode);
+    Client::stranger(&closed).send("POST", HOOK, JSON, b"{}").assert_problem(404, "NOT_FOUND");
+    ode.run(["print", "webhook", "https://ode.example/webhooks/printful"])
+        .assert_refused(&["ODE_PRINTFUL_TOKEN"]);
+    let mut asked = shop.command(&["print", "webhook", "https://ode.example/webhooks/printful"]);
+    crate::harness::Ran::of(asked.env("ODE_PRINTFUL_URL", "http://127.0.0.1:9"))
+        .assert_refused(&["did not answer clearly", "Run it again"]);
+    let secret = "00ff".repeat(16);
+    let mut web = ode.command(["web", "--listen", "127.0.0.1:0"]);
+    let web = Serving::start(web.env("ODE_PRINTFUL_WEBHOOK_SECRET", &secret));
+    let provider = Client::stranger(&web);
+    let sent = |body: &[u8], signed: &[u8]| {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&[0, 255].repeat(16)).unwrap();
+        mac.update(signed);
+        let signature: String =
+            mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        provider.with("x-pf-webhook-signature", &signature).send("POST", HOOK, JSON, body)
+    };
+    let event = br#"{"type":"order_updated","occurred_at":"2026-01-01T00:00:00Z","data":{"order":{"id":1,"external_id":"x"}}}"#;
+    provider.send("POST", HOOK, JSON, event).assert_problem(401, "UNAUTHORIZED");
+    sent(event, b"another body").assert_problem(401, "UNAUTHORIZED");
+    // An event that was heard before, or is about nothing of ours, is no reason to have it sent again.
+    assert_eq!((sent(event, event).code(), sent(event, event).code()), (200, 200));
+    sent(b"no JSON", b"no JSON").assert_problem(400, "INVALID");
+    let large = vec![b' '; (1 << 20) + 1];
+    sent(&large, &large).assert_problem(413, "PAYLOAD_TOO_LARGE");
+    assert_eq!(provider.get(HOOK).code(), 405);
+}
+
+fn a_map_that_shows_nothing_of_its_features_says_so(ode: &Ode) {
+    let shop = Shop::open(ode, &["--no-fetch"]);
+    let web = super::client::web_with(ode, &["--uploads-a-minute", "1000"]);
+    let client = Client::browser(&web);
+    let spec = json!({ "schema": 1, "page": { "size": "A6", "dpi": 72 }, "base": { "detail": "110m" },
+        "projection": { "name": "orthographic", "center": [0, 0] },
+        "layers": [{ "data": { "type": "FeatureCollection", "features": [{ "type": "Feature", "properties": {},
+            "geometry": { "type": "Point", "coordinates": [179, 0] } }] } }] });
+    let words = "Nothing of the layers is on the map";
+    let says_so = |told: &Value| told["warnings"][0].as_str().is_some_and(|told| told.contains(words));
+    let made = post(&client, "/api/export", &json!({ "data": spec })).json();
+    assert!(says_so(&made), "{made}");
+    let map = ode.path("map.json");
+    std::fs::write(&map, spec.to_string()).unwrap();
+    let dry = ode.run(["print", "export", map.to_str().unwrap(), "--dry-run"]);
+    assert!(dry.code == Some(0) && dry.stderr.contains(words), "{dry:?}");
+    let _worker = shop.worker("http://127.0.0.1:9", &[]);
+    let id = made["printJobId"].as_str().unwrap();
+    until("the note", || says_so(&client.get(&format!("/api/print-jobs/{id}")).json()));
+    assert!(says_so(&client.get("/api/print-jobs").json()["print_jobs"][0]));
+    assert!(client.with("Accept", "text/html").get("/maps").body.contains(words));
+    assert!(says_so(&ode.json(["job:status", id])));
 }
 
 /// Of products that ODE does not know, the provider is asked before anything is sent.
