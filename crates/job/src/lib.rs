@@ -27,7 +27,7 @@ pub use lease::{Claimed, Lease};
 pub use new::{Invalid, NewJob};
 pub use order::{Effects, Order, OrderStep};
 pub use pipeline::{Context, Handler, Limits, Readiness, Registry};
-pub use record::{Artifact, EventRecord, JobRecord, LogLevel, LogLine, Progress, WorkerRecord};
+pub use record::{Artifact, EventRecord, JobRecord, LogLevel, LogLine, NewLogLine, Progress, WorkerRecord};
 pub use retry::RetryPolicy;
 pub use script::{ScriptRecord, Sealed, SecretPart};
 pub use settle::{Attempt, Ended, Settled, Step, Verdict, settle};
