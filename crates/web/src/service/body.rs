@@ -1,12 +1,10 @@
 //! Bodies of requests as JSON, with the path of what is wrong in them.
 
-mod names;
-
 use crate::problem::Problem;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
-use ode_job::ErrorCode;
+use ode_job::{ErrorCode, repeated_name};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _};
 use std::str::FromStr;
@@ -52,12 +50,21 @@ const EXPECTED: &str = "\", expected";
 /// Where the last of these goes on in words.
 const EXPECTED_AT: usize = "\", ".len();
 
-/// Types as our reader names them, and as people do.
-const TYPES: [(&str, &str); 7] = [
-    ("expected struct Request", "expected an object"),
+/// Before the name of a type of ours.
+const STRUCT: &str = "expected struct ";
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Types as our reader names them, and as people do. The one number that may be negative is a priority.
+const TYPES: [(&str, &str); 9] = [
     ("expected a map", "expected an object"),
-    ("expected i32", "expected a whole number from -2147483648 to 2147483647"),
+    ("expected i32", "expected a whole number from -1000 to 1000"),
     ("expected i64", "expected a whole number"),
+    ("expected u32", "expected a whole number from 0 on"),
+    ("expected a sequence", "expected a list"),
+    ("expected a boolean", "expected true or false"),
     ("expected u64", "expected a whole number from 0 on"),
     ("expected usize", "expected a whole number from 0 on"),
     ("expected f64", "expected a number"),
@@ -71,6 +78,12 @@ fn plainly(message: &str) -> String {
         None => message.to_owned(),
     };
     let plain = TYPES.iter().fold(said, |said, (ours, plain)| said.replace(ours, plain));
+    let plain = match plain.split_once(STRUCT) {
+        Some((before, named)) => {
+            format!("{before}expected an object{}", named.trim_start_matches(is_of_name))
+        }
+        None => plain,
+    };
     plain.trim_end_matches('.').to_owned()
 }
 
@@ -94,7 +107,7 @@ pub(crate) fn written<'de, T: FromStr, D: Deserializer<'de>>(
 
 /// Refuses JSON in which a name stands twice in an object, at any depth. `root` is what its path begins with.
 pub(crate) fn refuse_repeated(json: &[u8], root: &str) -> Result<(), Problem> {
-    let Some(path) = names::repeated(json, root) else { return Ok(()) };
+    let Some(path) = repeated_name(json, root) else { return Ok(()) };
     Err(Problem::invalid(format!("{path}: this name stands more than once. Keep one of them.")).at(path))
 }
 
@@ -147,8 +160,10 @@ mod tests {
 
     #[test]
     fn what_should_be_a_request_is_told_without_the_name_of_our_type() {
-        let detail = parse_outline::<super::super::request::Request>(b"5").unwrap_err().document().detail;
-        assert!(detail.ends_with("expected an object."), "{detail}");
+        for body in [&b"5"[..], b"null"] {
+            let detail = parse_outline::<Asked>(body).unwrap_err().document().detail;
+            assert!(detail.ends_with("expected an object."), "{detail}");
+        }
     }
 
     #[test]
@@ -166,7 +181,10 @@ mod tests {
     fn a_number_that_does_not_fit_is_told_in_words() {
         let problem = parse::<Asked>(br#"{ "priority": 99999999999 }"#).unwrap_err();
         let detail = problem.document().detail;
-        assert!(detail.starts_with("priority: ") && detail.contains("a whole number from"), "{detail}");
+        assert!(
+            detail.starts_with("priority: ") && detail.contains("a whole number from -1000 to 1000"),
+            "{detail}"
+        );
         assert!(!detail.contains("i32"), "{detail}");
     }
 }
