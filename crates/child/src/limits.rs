@@ -34,7 +34,7 @@ pub struct Limits {
     /// [`OutputTooLarge`](crate::Outcome::OutputTooLarge).
     pub output_bytes: u64,
     /// Bytes of stdout and stderr together that are passed on. Default 256 KiB; what follows is read, counted
-    /// and dropped, so that a chatty child neither blocks nor fills a log.
+    /// and dropped, so that a chatty child neither blocks nor fills a log. A line counts for at least 64.
     pub log_bytes: u64,
     /// Bytes of the end of a log that is longer than that, told when the program has ended. Default none.
     pub log_tail_bytes: u64,

@@ -1,18 +1,35 @@
 //! Hides secrets in whatever a program says, in every form that they are likely to take.
+//!
+//! A secret has few forms that must be searched for: itself, its bytes in other character sets, base64 and hexadecimal digits
+//! ([`forms`]). What programs do to text on top of that is undone rather than foreseen: each text is searched as it is, with
+//! its escapes read ([`escapes`]), and without what merely breaks digits up ([`gaps`]), in all combinations.
 
+mod escapes;
 mod forms;
+mod gaps;
+#[cfg(test)]
+mod tests;
+mod view;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::ops::{Bound, Range};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use view::View;
 
 /// What stands where a secret was. Nothing of it is left, not its length either.
 pub const HIDDEN: &str = "***";
 /// A shorter secret would be found everywhere, in words and numbers that have nothing to do with it.
 pub const SECRET_CHARS_MIN: usize = 4;
+/// How many times over escapes are read: an address within a string within another.
+const LAYERS_MAX: usize = 3;
+/// A long text is searched in pieces of this size.
+const PIECE_BYTES: usize = 64 * 1024;
+/// What was shown last is remembered so far: whether a line of digits goes on depends on its beginning.
+const CONTEXT_BYTES: usize = 256;
 
 /// Hides the secrets of one run. Cheap to clone; all clones know what is added to one.
 #[derive(Clone, Default)]
@@ -23,7 +40,24 @@ pub struct Redactor {
 #[derive(Default)]
 struct Shared {
     forms: BTreeSet<Vec<u8>>,
-    finder: Option<AhoCorasick>,
+    /// The length of the longest of them.
+    longest: usize,
+    /// The newest last, each for more forms than the next: one more secret does not build everything anew.
+    finders: Vec<Finder>,
+}
+
+/// Finds some of the forms.
+struct Finder {
+    forms: BTreeSet<Vec<u8>>,
+    automaton: AhoCorasick,
+}
+
+/// What was seen in a text.
+struct Look {
+    /// Where secrets are.
+    hidden: Vec<Range<usize>>,
+    /// From here on it may be the beginning of a secret.
+    sure: usize,
 }
 
 impl Redactor {
@@ -42,26 +76,24 @@ impl Redactor {
     /// Hides more from now on.
     pub fn add_all<'a>(&self, values: impl IntoIterator<Item = &'a Value>) {
         let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
-        values.into_iter().for_each(|value| forms::of_value(value, &mut shared.forms));
-        let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&shared.forms);
+        let mut forms = BTreeSet::new();
+        values.into_iter().for_each(|value| forms::of_value(value, &mut forms));
+        forms.retain(|form| shared.forms.insert(form.clone()));
+        shared.longest = shared.longest.max(forms.iter().map(Vec::len).max().unwrap_or(0));
+        while let Some(older) = shared.finders.pop_if(|older| older.forms.len() <= forms.len()) {
+            forms.extend(older.forms);
+        }
+        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms);
         // Only a set of more patterns than fit in memory is refused.
-        shared.finder = finder.ok().filter(|_| !shared.forms.is_empty());
+        shared.finders.extend(automaton.ok().map(|automaton| Finder { forms, automaton }));
     }
 
     /// Hides secrets in bytes that are all there.
     pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
-        match &shared.finder {
-            Some(finder) if finder.is_match(bytes) => {
-                let mut shown = Vec::with_capacity(bytes.len());
-                finder.replace_all_with_bytes(bytes, &mut shown, |_, _, shown| {
-                    shown.extend_from_slice(HIDDEN.as_bytes());
-                    true
-                });
-                shown.into()
-            }
-            Some(_) | None => bytes.into(),
-        }
+        let mut stream = Stream::new(self.clone());
+        let mut shown: Vec<u8> = bytes.chunks(PIECE_BYTES).flat_map(|piece| stream.push(piece)).collect();
+        shown.extend(stream.rest());
+        if stream.has_hidden { shown.into() } else { bytes.into() }
     }
 
     /// Hides secrets in a text that is all there.
@@ -92,23 +124,16 @@ impl Redactor {
 
     /// Whether there is nothing to hide.
     pub fn is_empty(&self) -> bool {
-        self.shared.read().unwrap_or_else(PoisonError::into_inner).forms.is_empty()
+        self.shared().forms.is_empty()
     }
 
     /// Whether a secret is in there.
     pub fn finds(&self, bytes: &[u8]) -> bool {
-        let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
-        shared.finder.as_ref().is_some_and(|finder| finder.is_match(bytes))
+        matches!(self.bytes(bytes), Cow::Owned(_))
     }
 
-    /// How many bytes at the end may be the beginning of a secret.
-    fn unsure(&self, bytes: &[u8]) -> usize {
-        let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
-        let longest = |form: &Vec<u8>| {
-            let room = bytes.len().min(form.len() - 1);
-            (1..=room).rev().find(|length| bytes.ends_with(&form[..*length])).unwrap_or(0)
-        };
-        shared.forms.iter().map(longest).max().unwrap_or(0)
+    fn shared(&self) -> RwLockReadGuard<'_, Shared> {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,148 +143,104 @@ impl fmt::Debug for Redactor {
     }
 }
 
+impl Shared {
+    /// Looks at a text in every way that may bring a secret to light; more may follow it unless it is all.
+    fn look(&self, bytes: &[u8], is_all: bool) -> Look {
+        let mut look = Look { hidden: Vec::new(), sure: bytes.len() };
+        let mut layer = Some(View::plain(bytes));
+        for _ in 0..=LAYERS_MAX {
+            let Some(view) = layer else { break };
+            self.search(&view, &mut look);
+            for gaps in [gaps::in_hex(&view.bytes, is_all), gaps::in_base64(&view.bytes, is_all)] {
+                if !gaps.is_empty() {
+                    self.search(&view.without(&gaps), &mut look);
+                }
+            }
+            layer = view.unescaped(is_all);
+        }
+        look
+    }
+
+    fn search(&self, view: &View<'_>, look: &mut Look) {
+        let found = self.finders.iter().flat_map(|finder| finder.automaton.find_iter(&*view.bytes));
+        look.hidden.extend(found.map(|found| view.place(found.range())));
+        let mut tails = view.bytes.len().saturating_sub(self.longest)..view.bytes.len();
+        let unsure = tails.find(|tail| self.is_beginning(&view.bytes[*tail..]));
+        look.sure = look.sure.min(unsure.map_or(view.end, |tail| view.place(tail..tail + 1).start));
+    }
+
+    /// Whether a form of a secret goes on after these bytes.
+    fn is_beginning(&self, bytes: &[u8]) -> bool {
+        let mut after = self.forms.range::<[u8], _>((Bound::Excluded(bytes), Bound::Unbounded));
+        after.next().is_some_and(|form| form.starts_with(bytes))
+    }
+}
+
 /// Hides secrets in bytes that come piece by piece, however the pieces cut them.
 #[derive(Debug)]
 pub(crate) struct Stream {
     redactor: Redactor,
-    /// What may be the beginning of a secret.
+    /// The last that was shown, then what may be the beginning of a secret.
     held: Vec<u8>,
+    /// How much of it was shown.
+    shown: usize,
+    has_hidden: bool,
 }
 
 impl Stream {
     /// A stream whose secrets are hidden.
     pub(crate) fn new(redactor: Redactor) -> Self {
-        Self { redactor, held: Vec::new() }
+        Self { redactor, held: Vec::new(), shown: 0, has_hidden: false }
     }
 
     /// Takes in a piece and gives out what may be shown by now.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.held.extend_from_slice(piece);
-        let sure = self.held.len() - self.redactor.unsure(&self.held);
-        let mut shown = Vec::with_capacity(sure);
-        let mut from = 0;
-        {
-            let shared = self.redactor.shared.read().unwrap_or_else(PoisonError::into_inner);
-            let found = shared.finder.iter().flat_map(|finder| finder.find_iter(&self.held));
-            for found in found.take_while(|found| found.start() < sure) {
-                shown.extend_from_slice(&self.held[from..found.start()]);
-                shown.extend_from_slice(HIDDEN.as_bytes());
-                from = found.end();
-            }
+        if self.redactor.is_empty() {
+            return piece.to_vec();
         }
-        // A secret that was found may reach into what could be the beginning of another.
-        let end = sure.max(from);
-        shown.extend_from_slice(&self.held[from..end]);
-        self.held.drain(..end);
-        shown
+        self.held.extend_from_slice(piece);
+        let look = self.redactor.shared().look(&self.held, false);
+        self.show(look.hidden, look.sure)
     }
 
     /// Gives out the rest. The beginning of a secret that was cut off is hidden, too.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        let held = std::mem::take(&mut self.held);
-        let mut shown = self.redactor.bytes(&held).into_owned();
-        if self.redactor.unsure(&shown) >= SECRET_CHARS_MIN {
-            shown.truncate(shown.len() - self.redactor.unsure(&shown));
-            shown.extend_from_slice(HIDDEN.as_bytes());
+        let Look { mut hidden, sure } = self.redactor.shared().look(&self.held, true);
+        let cut_off = sure.max(self.shown)..self.held.len();
+        if cut_off.len() >= SECRET_CHARS_MIN {
+            hidden.push(cut_off);
         }
-        shown
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use base64::Engine as _;
-    use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-    use serde_json::json;
-
-    const PASSWORD: &str = "p\"ä/ss <w>&rd'1+";
-
-    fn redactor() -> Redactor {
-        let key = json!({ "pin": 48_213, "lines": "-----BEGIN-----\nabcdefghij\nklmnopqrst" });
-        Redactor::new(&[json!(PASSWORD), key, json!("abc")])
+        self.show(hidden, self.held.len())
     }
 
-    fn check(text: &str) {
-        let shown = redactor().text(text).into_owned();
-        assert!(shown.contains(HIDDEN), "{text} was shown as {shown}");
-        assert!(!redactor().finds(shown.as_bytes()));
+    /// Gives out the rest, which ends here.
+    fn rest(&mut self) -> Vec<u8> {
+        let look = self.redactor.shared().look(&self.held, true);
+        self.show(look.hidden, self.held.len())
     }
 
-    #[test]
-    fn every_form_is_hidden() {
-        check(&format!("typed {PASSWORD}."));
-        check(&json!({ "password": PASSWORD }).to_string());
-        check(&json!(json!({ "password": PASSWORD }).to_string()).to_string());
-        check(r#"p\"\u00e4\/ss <w>&rd'1+"#);
-        check("?a=p%22%C3%A4%2Fss%20%3Cw%3E%26rd'1%2B");
-        check("?a=p%22%c3%a4%2fss%20%3cw%3e%26rd'1%2b");
-        check("a=p%22%C3%A4%2Fss+%3Cw%3E%26rd%271%2B");
-        check("<b>p&quot;ä/ss &lt;w&gt;&amp;rd&#39;1+</b>");
-        check("<b>p&#34;ä/ss &lt;w&gt;&amp;rd&#x27;1+</b>");
-        check(&PASSWORD.bytes().map(|byte| format!("{byte:02x}")).collect::<String>());
-        check(&PASSWORD.bytes().map(|byte| format!("{byte:02X}")).collect::<String>());
-        check("the pin is 48213");
-        check("read: abcdefghij");
-    }
-
-    #[test]
-    fn base64_is_hidden_wherever_the_secret_stands_in_it() {
-        for before in ["", "a", "ab", "user:"] {
-            for after in ["", "x", "xy"] {
-                let whole = format!("{before}{PASSWORD}{after}");
-                check(&STANDARD.encode(&whole));
-                check(&URL_SAFE_NO_PAD.encode(&whole));
+    /// Gives out what is held up to `sure`, and further where a secret that begins before it ends later.
+    fn show(&mut self, mut hidden: Vec<Range<usize>>, sure: usize) -> Vec<u8> {
+        hidden.sort_by_key(|range| range.start);
+        let mut shown = Vec::with_capacity(sure.saturating_sub(self.shown));
+        let mut end = self.shown;
+        for range in hidden.into_iter().filter(|range| range.start < sure) {
+            if range.end <= end {
+                continue;
             }
+            // Where two overlap, one mark stands for both.
+            if range.start >= end || end == self.shown {
+                shown.extend_from_slice(&self.held[end..range.start.max(end)]);
+                shown.extend_from_slice(HIDDEN.as_bytes());
+            }
+            end = range.end;
+            self.has_hidden = true;
         }
-    }
-
-    #[test]
-    fn short_secrets_and_other_words_are_left() {
-        assert_eq!(redactor().text("abc and the rest"), "abc and the rest");
-        assert_eq!(Redactor::default().text("anything"), "anything");
-    }
-
-    #[test]
-    fn values_are_hidden_in_texts_numbers_and_names() {
-        let value = json!({ PASSWORD: [PASSWORD, 48_213, 7, true, null] });
-        assert_eq!(redactor().value(value), json!({ "***": ["***", "***", 7, true, null] }));
-    }
-
-    #[test]
-    fn pieces_hide_nothing_from_the_redactor() {
-        let text = format!("one {PASSWORD} two {PASSWORD}{PASSWORD} p\"ä/s three\n");
-        let redactor = redactor();
-        for size in 1..text.len() {
-            let mut stream = Stream::new(redactor.clone());
-            let mut shown: Vec<u8> =
-                text.as_bytes().chunks(size).flat_map(|piece| stream.push(piece)).collect();
-            shown.extend(stream.finish());
-            assert_eq!(String::from_utf8(shown).unwrap(), "one *** two ****** p\"ä/s three\n", "{size}");
-        }
-    }
-
-    #[test]
-    fn a_stream_shows_what_cannot_be_a_secret_at_once() {
-        let mut stream = Stream::new(redactor());
-        assert_eq!(stream.push(b"ready\n"), b"ready\n");
-        assert_eq!(stream.push(b"ready p\""), b"ready ");
-        assert_eq!(stream.finish(), b"p\"");
-    }
-
-    #[test]
-    fn the_beginning_of_a_secret_that_was_cut_off_is_hidden() {
-        let mut stream = Stream::new(redactor());
-        assert_eq!(stream.push("typed p\"ä/ss".as_bytes()), b"typed ");
-        assert_eq!(stream.finish(), HIDDEN.as_bytes());
-    }
-
-    #[test]
-    fn a_secret_that_is_born_late_is_hidden_from_then_on() {
-        let redactor = redactor();
-        let mut stream = Stream::new(redactor.clone());
-        assert_eq!(stream.push(b"key-123456\n"), b"key-123456\n");
-        redactor.add(&json!("key-123456"));
-        assert_eq!(stream.push(b"key-123456\n"), b"***\n");
+        shown.extend_from_slice(&self.held[end..sure.max(end)]);
+        let end = sure.max(end);
+        let forgotten = end.saturating_sub(CONTEXT_BYTES);
+        self.held.drain(..forgotten);
+        self.shown = end - forgotten;
+        shown
     }
 }

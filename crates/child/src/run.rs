@@ -31,6 +31,8 @@ const DRAIN: Duration = Duration::from_millis(250);
 const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
 /// This many lines on the event channel may be no events before the child is given up.
 const GARBAGE_MAX: u32 = 100;
+/// A line of a log counts for at least this much: a flood of empty ones is one, too.
+const LINE_BYTES_MIN: u64 = 64;
 /// Read at once from a pipe, whose usual size is four times this.
 const CHUNK_BYTES: usize = 16 * 1024;
 /// A larger input is copied on a thread of its own.
@@ -435,7 +437,7 @@ impl<N: FnMut(Notice)> Heard<N> {
     }
 
     fn log(&mut self, line: LogLine, limits: &Limits) {
-        let bytes = line.text.len() as u64 + 1;
+        let bytes = cost(&line);
         if self.log_bytes + bytes <= limits.log_bytes && self.log_tail.is_empty() {
             self.log_bytes += bytes;
             return (self.notice)(Notice::Log(line));
@@ -444,9 +446,8 @@ impl<N: FnMut(Notice)> Heard<N> {
         self.log_tail.push_back(line);
         while self.log_tail_bytes > limits.log_tail_bytes {
             let Some(dropped) = self.log_tail.pop_front() else { break };
-            let bytes = dropped.text.len() as u64 + 1;
-            self.log_tail_bytes -= bytes;
-            self.log_bytes_dropped += bytes;
+            self.log_tail_bytes -= cost(&dropped);
+            self.log_bytes_dropped += dropped.text.len() as u64 + 1;
         }
     }
 
@@ -459,6 +460,11 @@ impl<N: FnMut(Notice)> Heard<N> {
         }
         tail.into_iter().for_each(|line| (self.notice)(Notice::Log(line)));
     }
+}
+
+/// What a line takes of what a log may have.
+fn cost(line: &LogLine) -> u64 {
+    (line.text.len() as u64 + 1).max(LINE_BYTES_MIN)
 }
 
 impl Channel {

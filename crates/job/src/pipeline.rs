@@ -107,6 +107,9 @@ pub trait Context: Send + Sync {
     /// A line for the job's log.
     fn log(&self, level: LogLevel, message: &str);
 
+    /// Waits until the lines so far are written: whoever then hears that the attempt is over finds them all.
+    async fn logged(&self) {}
+
     /// A particular for the history: it stands with the event that ends this attempt, however it ends.
     fn note(&self, name: &'static str, value: Value);
 
@@ -147,6 +150,9 @@ pub struct Source {
     /// The content.
     pub content: Bytes,
 }
+
+/// Files that are kept of an attempt that failed, too: they show why.
+pub const SHOWS_WHY: [&str; 2] = ["screenshot", "log"];
 
 /// A file an attempt made.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -169,6 +169,19 @@ pub struct LogLine {
     pub at: Timestamp,
 }
 
+/// A line for a log, which gets its place and its time when it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewLogLine {
+    /// Whose log.
+    pub job: JobId,
+    /// Which attempt says it.
+    pub attempt: u32,
+    /// How loud.
+    pub level: LogLevel,
+    /// What it says.
+    pub message: String,
+}
+
 /// A file that belongs to a job, stored as a blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Artifact {

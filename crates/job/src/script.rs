@@ -95,6 +95,8 @@ pub struct Run {
     pub steps: Vec<ScriptStep>,
     /// How far it is.
     pub progress: crate::Progress,
+    /// The script's own word for why it failed, once it has.
+    pub code: Option<String>,
 }
 
 /// What the attempt at a script may ask and record. Everything is fenced: under a lease that is lost nothing is given

@@ -94,11 +94,16 @@ fn is_old(path: &Path) -> bool {
 }
 
 fn remove(path: &Path) {
-    if let Err(error) = std::fs::remove_dir_all(path)
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
+    if let Err(error) = try_remove(path) {
         // The next sweep tries again.
         tracing::warn!(%error, path = %path.display(), "could not remove the directory of a script: {error}");
+    }
+}
+
+fn try_remove(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
@@ -155,14 +160,23 @@ impl Drop for Scratch {
             return;
         }
         let (path, run) = (self.path.clone(), self.run.take());
-        let Some(run) = run else { return remove(&path) };
-        // Its keeper is being let go of, and takes its time.
+        if run.is_none() && try_remove(&path).is_ok() {
+            return;
+        }
+        // Its keeper is being let go of, and takes its time. So does one that was only being started: what it started
+        // writes to the directory until it is ended.
         std::thread::spawn(move || {
             let deadline = std::time::Instant::now() + END_PATIENCE;
-            while run.is_alive() && std::time::Instant::now() < deadline {
+            let is_early = || std::time::Instant::now() < deadline;
+            if let Some(run) = run {
+                while run.is_alive() && is_early() {
+                    std::thread::sleep(LOOK_INTERVAL);
+                }
+                end_orphan(&run);
+            }
+            while try_remove(&path).is_err() && is_early() {
                 std::thread::sleep(LOOK_INTERVAL);
             }
-            end_orphan(&run);
             remove(&path);
         });
     }

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::mint::unless_taken;
 use crate::workers::fences;
 use jiff::Timestamp;
+use ode_job::pipeline::SHOWS_WHY;
 use ode_job::settle::Spent;
 use ode_job::{
     Artifact, Attempt, Check, Claimed, Ended, ErrorCode, Event, Failure, FailureKind, JobId, Pipeline,
@@ -436,9 +437,6 @@ fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
     let worker = Some(job.lease.worker());
     Ok(Change { result, artifacts, checks, meta, worker, ..Change::new(job.lease.job(), standing, settled) })
 }
-
-/// Roles of the files that show why an attempt failed.
-const SHOWS_WHY: [&str; 2] = ["screenshot", "log"];
 
 /// Whether a try that did not work was one all the same: after one that did not count, the next has its number.
 fn is_spent(ended: &Ended) -> bool {

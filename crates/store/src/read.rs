@@ -1,13 +1,14 @@
 //! Reading: one job, many jobs, their histories, logs and files. Every reading for somebody names them.
 
 use crate::Store;
-use crate::db::{Row, params, without_nul};
+use crate::db::{Param, Row, params, without_nul};
 use crate::enqueue::owner_columns;
 use crate::error::Error;
 use ode_job::{
-    Artifact, EventRecord, JobId, JobRecord, JobRef, Lease, LogLevel, LogLine, Owner, Phase, Pipeline,
-    Progress, State, WorkerId,
+    Artifact, EventRecord, JobId, JobRecord, JobRef, Lease, LogLevel, LogLine, NewLogLine, Owner, Phase,
+    Pipeline, Progress, State, WorkerId,
 };
+use serde_json::json;
 
 /// Which jobs to list.
 #[derive(Debug, Clone, Default)]
@@ -85,8 +86,10 @@ const COUNTS: &str =
     "SELECT pipeline, state, phase, count(*) AS jobs FROM jobs GROUP BY pipeline, state, phase
     ORDER BY pipeline, state, phase";
 const LIVE_COUNT: &str = "SELECT count(*) AS jobs FROM job_live";
-const ADD_LOG: &str = "INSERT INTO job_log (job_id, attempt, level, message)
-    SELECT id, $2, $3, $4 FROM jobs WHERE id = $1";
+const ADD_LOGS: &str = "INSERT INTO job_log (job_id, attempt, level, message)
+    SELECT r.job_id, r.attempt, r.level, r.message
+    FROM {rows $1: place int, job_id uuid, attempt int, level text, message text}
+    WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = r.job_id) ORDER BY r.place";
 
 impl Store {
     /// Finds a job by id or reference, for the operator.
@@ -160,8 +163,16 @@ impl Store {
 
     /// Adds a line to a job's log.
     pub async fn log(&self, job: JobId, attempt: u32, level: LogLevel, message: &str) -> Result<(), Error> {
-        let params = params![job, i64::from(attempt), level.as_str(), without_nul(message)];
-        self.db().write(ADD_LOG, params).await.map(drop)
+        self.log_all(&[NewLogLine { job, attempt, level, message: message.to_owned() }]).await
+    }
+
+    /// Adds lines to the logs of jobs, in this order. Those of a job that is gone are left out.
+    pub async fn log_all(&self, lines: &[NewLogLine]) -> Result<(), Error> {
+        let rows = lines.iter().enumerate().map(|(place, line)| {
+            json!({ "place": place, "job_id": line.job, "attempt": line.attempt, "level": line.level.as_str(),
+                "message": without_nul(&line.message) })
+        });
+        self.db().write(ADD_LOGS, &[Param::rows(rows)]).await.map(drop)
     }
 
     /// A job's files.

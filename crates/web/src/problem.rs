@@ -136,6 +136,12 @@ impl Problem {
         )
     }
 
+    /// The same in other words.
+    pub(crate) fn reworded(mut self, words: impl FnOnce(&str) -> String) -> Self {
+        self.detail = words(&self.detail);
+        self
+    }
+
     /// The same under another title.
     pub(crate) fn titled(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());

@@ -97,6 +97,10 @@ pub(crate) struct JobView {
     #[schema(value_type = Option<String>, format = "date-time")]
     #[serde(serialize_with = "moments")]
     pub(crate) retry_at: Option<Timestamp>,
+    /// When it begins, where it was asked for later.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    #[serde(serialize_with = "moments")]
+    pub(crate) starts_at: Option<Timestamp>,
     /// When it last changed.
     #[schema(value_type = String, format = "date-time")]
     #[serde(serialize_with = "moment")]
@@ -246,6 +250,8 @@ impl JobView {
         let is_page = record.pipeline == Pipeline::Html;
         let pages = document["pages"].as_i64().or_else(|| record.result.as_ref()?["pages"].as_i64());
         let ended_in = |phase| record.finished_at.filter(|_| record.phase == phase);
+        // An attempt that found what it needs away does not count, and is told of all the same.
+        let was_tried = record.attempt_count > 0 || job.setback.is_some();
         let failed_at = ended_in(Phase::Failed).or_else(|| ended_in(Phase::Cancelled));
         JobView {
             id: record.id,
@@ -272,7 +278,7 @@ impl JobView {
                 .map(|setback| ErrorView { code: setback.code.clone(), message: setback.message.clone() }),
             result: record.result.clone(),
             is_downloadable: record.phase == Phase::Done && (has_result || is_page),
-            is_expired: record.phase == Phase::Done && !has_result && !is_page,
+            is_expired: record.phase == Phase::Done && !has_result && record.pipeline == Pipeline::Xml,
             download_count: known.map_or(0, |known| known.download_count),
             first_downloaded_at: known.and_then(|known| known.first_downloaded_at),
             expires_at: known.and_then(|known| known.expires_at),
@@ -283,7 +289,8 @@ impl JobView {
             started_at: record.started_at,
             completed_at: ended_in(Phase::Done),
             failed_at,
-            retry_at: record.run_at,
+            retry_at: record.run_at.filter(|_| was_tried),
+            starts_at: record.run_at.filter(|_| !was_tried),
             updated_at: record.updated_at,
             links: links(job),
         }

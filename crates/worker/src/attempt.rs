@@ -2,6 +2,7 @@
 
 use crate::Shared;
 use crate::lane::{Interrupt, LaneState};
+use crate::log::Log;
 use crate::report::{self, Over};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -9,8 +10,8 @@ use ode_job::order::{Effects, Order, OrderStep};
 use ode_job::pipeline::{File, Source};
 use ode_job::script::Run;
 use ode_job::{
-    Artifact, Check, Claimed, Context, Ended, ErrorCode, Event, Failure, JobId, Lease, Limits, LogLevel,
-    Owner, Progress, ScriptRecord, Sealed,
+    Artifact, Check, Claimed, Context, Ended, ErrorCode, Event, Failure, Lease, Limits, LogLevel, Owner,
+    Progress, ScriptRecord, Sealed,
 };
 use ode_store::{Blobs, Destination, Finish, Places, SealSide, Store, crash};
 use serde_json::{Map, Value};
@@ -18,10 +19,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
-
-/// A log message longer than this is cut: a log is for reading.
-const LINE_CHARS_MAX: usize = 8_000;
+use tokio::sync::watch;
 
 /// The last thing an attempt said about how far it is.
 #[derive(Debug, Default)]
@@ -35,24 +33,14 @@ impl Told {
     }
 }
 
-/// A line for a job's log.
-#[derive(Debug)]
-pub(crate) struct Line {
-    job: JobId,
-    attempt: u32,
-    level: LogLevel,
-    message: String,
-}
-
 struct Telling<'a> {
     lease: &'a Lease,
-    attempt: u32,
     owner: Owner,
     store: &'a Store,
     blobs: Option<&'a Blobs>,
     places: &'a Places,
     told: &'a Told,
-    logs: &'a mpsc::Sender<Line>,
+    log: Log,
     interrupt: watch::Receiver<Option<Interrupt>>,
     gathered: Mutex<Gathered>,
 }
@@ -137,12 +125,11 @@ impl Context for Telling<'_> {
     }
 
     fn log(&self, level: LogLevel, message: &str) {
-        let message = message.chars().filter(|c| *c != '\0').take(LINE_CHARS_MAX).collect();
-        let job = self.lease.job();
-        let line = Line { job, attempt: self.attempt, level, message };
-        if self.logs.try_send(line).is_err() {
-            tracing::warn!(job.id = %job, "a log line of job {job} was dropped: too many at once");
-        }
+        self.log.add(level, message);
+    }
+
+    async fn logged(&self) {
+        self.log.written().await;
     }
 
     async fn keep(&self, file: File) -> Result<Artifact, Failure> {
@@ -278,13 +265,12 @@ pub(crate) async fn run(
     report::started(&job, is_brisk);
     let context = Telling {
         lease: &job.lease,
-        attempt: job.attempt,
         owner: job.owner,
         store: &shared.store,
         blobs: shared.blobs.as_ref(),
         places: &shared.config.places,
         told: &told,
-        logs: &shared.logs,
+        log: shared.logs.of(job.lease.job(), job.attempt),
         interrupt: interrupt.clone(),
         gathered: Mutex::default(),
     };
@@ -295,6 +281,7 @@ pub(crate) async fn run(
     let attempt = tokio::time::timeout(limit + end_within, guarded(lane, &job, &context));
     let ended = unless_interrupted(attempt, &mut interrupt, end_within).await;
     crash::point_of("after-run", [id]);
+    context.log.close();
     let shown = context.gathered.into_inner().expect("no code panics while holding this lock");
     let (ended, result) = match ended {
         Err(Interrupt::Stop) => (Ended::Stopped, None),
@@ -378,15 +365,6 @@ async fn interrupted(interrupt: &mut watch::Receiver<Option<Interrupt>>) -> Inte
         if interrupt.changed().await.is_err() {
             // Nobody can interrupt any more.
             return std::future::pending().await;
-        }
-    }
-}
-
-/// Writes log lines until nobody can send more.
-pub(crate) async fn write_logs(store: Store, mut lines: mpsc::Receiver<Line>) {
-    while let Some(line) = lines.recv().await {
-        if let Err(error) = store.log(line.job, line.attempt, line.level, &line.message).await {
-            tracing::warn!(%error, job.id = %line.job, "a log line could not be written");
         }
     }
 }

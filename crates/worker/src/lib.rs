@@ -8,6 +8,7 @@ mod attempt;
 mod chores;
 mod finisher;
 mod lane;
+mod log;
 mod pulse;
 mod report;
 
@@ -77,7 +78,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) lanes: Lanes,
     pub(crate) ended: mpsc::Sender<report::Over>,
-    pub(crate) logs: mpsc::Sender<attempt::Line>,
+    pub(crate) logs: log::Logs,
     pub(crate) is_stopping: AtomicBool,
     /// When the answer to a claim was lost: jobs may be leased to us that we do not know of.
     strays_since: Mutex<Option<Instant>>,
@@ -114,8 +115,6 @@ impl Shared {
 
 /// Ended attempts that wait to be written. Handlers wait when it is full.
 const ENDED_MAX: usize = 4_000;
-/// Log lines that wait to be written; beyond it they are dropped and counted, rather than slowing a handler.
-const LINES_MAX: usize = 1_000;
 
 impl Worker {
     /// Registers a worker and starts its tasks.
@@ -128,7 +127,7 @@ impl Worker {
         let id = WorkerId(Uuid::new_v4());
         store.register(id, &config.host, env!("CARGO_PKG_VERSION")).await?;
         let (ended, ended_receiver) = mpsc::channel(ENDED_MAX);
-        let (logs, log_receiver) = mpsc::channel(LINES_MAX);
+        let (logs, lines) = log::channel();
         let lanes = registry
             .lanes()
             .filter_map(|lane| Some((lane, LaneState::new(lane, registry.get(lane)?.clone()))));
@@ -148,7 +147,7 @@ impl Worker {
         store.offer_slots(Arc::new(lane::Reservations::new(&shared)));
         let writers = [
             tokio::spawn(finisher::run(store.clone(), Arc::downgrade(&shared), ended_receiver)),
-            tokio::spawn(attempt::write_logs(store, log_receiver)),
+            tokio::spawn(log::write(store, lines)),
         ];
         let mut pulse =
             vec![tokio::spawn(pulse::beat(shared.clone())), tokio::spawn(pulse::listen(shared.clone()))];

@@ -1,6 +1,7 @@
-//! The forms that a secret takes on its way through programs.
+//! The forms of a secret that no other way of reading a text would bring to light.
 
 use super::SECRET_CHARS_MIN;
+use super::view::View;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
@@ -8,6 +9,8 @@ use std::collections::BTreeSet;
 
 /// A line of a longer secret is one by itself from here on.
 const LINE_CHARS_MIN: usize = 8;
+/// A secret that is longer, such as a file, has its usual forms only: all of them would take a hundred times its size.
+const LONG_BYTES: usize = 1024;
 
 /// Adds all forms of everything in a value.
 pub(super) fn of_value(value: &Value, forms: &mut BTreeSet<Vec<u8>>) {
@@ -23,79 +26,60 @@ pub(super) fn of_value(value: &Value, forms: &mut BTreeSet<Vec<u8>>) {
 fn of_text(text: &str, forms: &mut BTreeSet<Vec<u8>>) {
     let lines = text.lines().map(str::trim).filter(|line| line.chars().count() >= LINE_CHARS_MIN);
     for secret in lines.chain([text]).filter(|secret| secret.chars().count() >= SECRET_CHARS_MIN) {
-        let mut written = vec![secret.to_owned()];
-        written.extend(in_json(secret));
-        written.extend(in_address(secret));
-        written.extend(in_html(secret));
-        written.extend(in_hex(secret));
-        written.extend(in_base64(secret));
-        forms.extend(in_utf16(secret));
-        forms.extend(
-            written.into_iter().filter(|form| form.len() >= SECRET_CHARS_MIN).map(String::into_bytes),
-        );
-    }
-}
-
-/// As the inside of a JSON string, and of one that is itself inside another.
-fn in_json(secret: &str) -> Vec<String> {
-    let escaped = |text: &str| {
-        let quoted = Value::from(text).to_string();
-        quoted[1..quoted.len() - 1].to_owned()
-    };
-    let plain = escaped(secret);
-    let slashes = plain.replace('/', "\\/");
-    let ascii = |text: &str, is_upper: bool| -> String {
-        text.chars().map(|c| if c.is_ascii() { c.to_string() } else { units(c, is_upper) }).collect()
-    };
-    let once = [&plain, &slashes].map(|text| [text.clone(), ascii(text, false), ascii(text, true)]).concat();
-    let twice: Vec<String> = once.iter().map(|text| escaped(text)).collect();
-    [once, twice].concat()
-}
-
-/// `\u00e4`
-fn units(character: char, is_upper: bool) -> String {
-    let mut room = [0; 2];
-    let units = character.encode_utf16(&mut room).iter();
-    units.map(|unit| if is_upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") }).collect()
-}
-
-/// As a part of an address or of a form that is sent.
-fn in_address(secret: &str) -> Vec<String> {
-    // What `encodeURIComponent`, RFC 3986, `encodeURI` and HTML forms leave as it is, and what they make of a space.
-    let kinds = [("-_.!~*'()", "%20"), ("-_.~", "%20"), ("-_.!~*'();,/?:@&=+$#", "%20"), ("*-._", "+")];
-    let mut written = Vec::new();
-    for (kept, space) in kinds {
-        for is_upper in [true, false] {
-            let encode = |byte: u8| match byte {
-                b' ' => space.to_owned(),
-                byte if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte) => {
-                    char::from(byte).to_string()
-                }
-                byte if is_upper => format!("%{byte:02X}"),
-                byte => format!("%{byte:02x}"),
-            };
-            written.push(secret.bytes().map(encode).collect());
+        let digits = [in_hex(secret.as_bytes()).to_vec(), in_base64(secret.as_bytes())].concat();
+        if secret.len() > LONG_BYTES {
+            forms.extend(digits.into_iter().chain([secret.as_bytes().to_vec()]));
+            continue;
         }
+        let all = [as_text(secret), escaped(secret), in_utf16(secret).to_vec(), digits].concat();
+        // What it was made into may be packed in digits as a whole.
+        forms.extend(all.iter().flat_map(|form| [in_base64(form), in_hex(form).to_vec()].concat()));
+        forms.extend(all);
     }
+    forms.retain(|form| form.len() >= SECRET_CHARS_MIN);
+}
+
+/// As it is, and as it may read among other text.
+fn as_text(secret: &str) -> Vec<Vec<u8>> {
+    let list = |separator| secret.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(separator);
+    let mut written = vec![
+        secret.as_bytes().to_vec(),
+        // In a form that is sent, within quotes of a shell, and as a list of bytes.
+        secret.replace(' ', "+").into_bytes(),
+        secret.replace('\'', r"'\''").into_bytes(),
+        secret.replace('\'', r#"'"'"'"#).into_bytes(),
+        list(",").into_bytes(),
+        list(", ").into_bytes(),
+    ];
+    // In a mail, which writes `=C3=A4`; read everywhere, these would hide what stands after an equals sign.
+    let quoted = |byte: u8| {
+        if byte.is_ascii() && byte != b'=' { char::from(byte).to_string() } else { format!("={byte:02X}") }
+    };
+    written.push(secret.bytes().map(quoted).collect::<String>().into_bytes());
+    // One that looks as if it had escapes in it loses them with all others.
+    written.extend(View::plain(secret.as_bytes()).unescaped(true).map(|view| view.bytes.into_owned()));
+    let latin: Result<Vec<u8>, _> = secret.chars().map(u8::try_from).collect();
+    written.extend(latin);
     written
 }
 
-/// As text or an attribute of a page.
-fn in_html(secret: &str) -> Vec<String> {
-    let escape = |quote: &str, apostrophe: &str| {
-        let text = secret.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        text.replace('"', quote).replace('\'', apostrophe)
-    };
-    let pairs =
-        [("\"", "'"), ("&quot;", "'"), ("&quot;", "&#39;"), ("&quot;", "&#x27;"), ("&quot;", "&apos;")];
-    let more = [("&#34;", "&#39;"), ("&#34;", "&#x27;"), ("&#x22;", "&#x27;")];
-    pairs.into_iter().chain(more).map(|(quote, apostrophe)| escape(quote, apostrophe)).collect()
+/// As the inside of a JSON string, whole or in ASCII, and as a part of an address.
+fn escaped(secret: &str) -> Vec<Vec<u8>> {
+    let quoted = Value::from(secret).to_string();
+    let json = &quoted[1..quoted.len() - 1];
+    let unit = |unit: &mut u16| format!("\\u{unit:04x}");
+    let units = |c: char| c.encode_utf16(&mut [0; 2]).iter_mut().map(unit).collect::<String>();
+    let ascii = |c: char| if c.is_ascii() { c.to_string() } else { units(c) };
+    let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte);
+    let percent =
+        |byte: u8| if is_kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    let address: String = secret.bytes().map(percent).collect();
+    [json.to_owned(), json.chars().map(ascii).collect(), address].map(String::into_bytes).to_vec()
 }
 
-fn in_hex(secret: &str) -> [String; 2] {
-    let lower: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let upper = lower.to_uppercase();
-    [lower, upper]
+fn in_hex(bytes: &[u8]) -> [Vec<u8>; 2] {
+    let lower: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [lower.to_uppercase(), lower].map(String::into_bytes)
 }
 
 /// As files of other systems have text, the lower byte first and the higher byte first.
@@ -105,14 +89,14 @@ fn in_utf16(secret: &str) -> [Vec<u8>; 2] {
 }
 
 /// As a part of something longer in base64, wherever it stands in there: the digits that depend on nothing else.
-fn in_base64(secret: &str) -> Vec<String> {
+fn in_base64(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut written = Vec::new();
     for before in 0..3 {
-        let bytes = [&[0; 2][..before], secret.as_bytes()].concat();
+        let bytes = [&[0; 2][..before], bytes].concat();
         let digits = (before * 8).div_ceil(6)..bytes.len() * 8 / 6;
         written.extend(
             [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)]
-                .map(|text| text[digits.clone()].to_owned()),
+                .map(|text| text.as_bytes()[digits.clone()].to_vec()),
         );
     }
     written

@@ -58,7 +58,7 @@ async fn a_secret_that_was_masked_first_is_never_shown() {
 async fn of_a_long_log_the_beginning_and_the_end_are_told() {
     let text =
         r#"i=1000; while [ $i -lt 2000 ]; do echo "line $i"; i=$((i+1)); done; echo '{"t":"result"}' >&3"#;
-    let limits = Limits { log_bytes: 100, log_tail_bytes: 100, ..Limits::program() };
+    let limits = Limits { log_bytes: 640, log_tail_bytes: 640, ..Limits::program() };
     let (report, said) = run_aloud(&Spec { limits, ..script(text) }, &Act::Panic).await;
     let lines: Vec<String> = logs(&said).into_iter().map(|line| line.text).collect();
     let gap = format!("({} bytes of the log were left out here)", report.log_bytes_dropped);

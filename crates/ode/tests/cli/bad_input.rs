@@ -89,7 +89,10 @@ fn what_was_mistyped_is_named_with_what_may_be_typed() {
     check(&["jobs", "add", "xml", "a", "--input", &"[".repeat(1000)], &["--input is not JSON: "]);
     check(&["jobs", "add", "xml", "a", "--run-at", "soon"], &["\"soon\" is not a moment. Write it like"]);
     check(&["jobs", "add", "xml", "a", "--priority", "high"], &["--priority"]);
-    fails(&["jobs", "add", "xml", "a", "--input-file", path], &[path, "cannot be opened", "No such file"]);
+    check(&["jobs", "add", "xml", "a", "--input-file", path], &[path, "cannot be opened", "No such file"]);
+    let twice = r#"{"a": [{"b": 1, "b": 2}]}"#;
+    check(&["jobs", "add", "xml", "a", "--input", twice], &["--input has a[0].b more than once"]);
+    check(&["jobs", "add", "xml", "a", "--config", twice], &["--config has a[0].b more than once"]);
     std::fs::write(&file, "{\n").unwrap();
     check(&["jobs", "add", "xml", "a", "--input-file", path], &[path, "is not JSON", "line 2 column 0"]);
     std::fs::write(&file, [0xff, 0xfe]).unwrap();

@@ -2,7 +2,7 @@
 
 use super::told::Told;
 use async_trait::async_trait;
-use ode_job::pipeline::File;
+use ode_job::pipeline::{File, SHOWS_WHY};
 use ode_job::script::{Run, SCRIPT_CODE, ScriptStep, StepState};
 use ode_job::{
     Claimed, Context, ErrorCode, Failure, Handler, Limits, LogLevel, RetryPolicy, ScriptRecord, SecretPart,
@@ -110,7 +110,9 @@ impl Handler for ScriptHandler {
         let told = Told::new(context, started(&script));
         let run = self.runner.run(order, |news| told.hear(news), context.asked_to_end());
         let report = told.during(record, run).await.map_err(|error| unstarted(&error))?;
-        finish(job, &script, context, report).await
+        let ended = finish(job, &script, context, report).await;
+        context.logged().await;
+        ended
     }
 }
 
@@ -142,8 +144,15 @@ async fn finish(
         let line = format!("{log_bytes_dropped} bytes of the log were left out: there were too many");
         context.log(LogLevel::Warn, &line);
     }
+    let is_done = matches!(outcome, Outcome::Done(_));
     for artifact in artifacts {
-        context.keep(file(job.attempt, artifact)).await?;
+        let file = file(job.attempt, artifact);
+        if is_done || SHOWS_WHY.contains(&file.role.as_str()) {
+            context.keep(file).await?;
+        } else {
+            let line = format!("The file {} was not kept, because this attempt did not succeed", file.name);
+            context.log(LogLevel::Info, &line);
+        }
     }
     match outcome {
         Outcome::Done(done) => result(job, context, done, duration).await,

@@ -3,7 +3,7 @@
 
 use ode_job::script::{Process, Run, ScriptStep, StepState};
 use ode_job::{Context, LogLevel, Progress, ScriptRecord};
-use ode_script::{Level, News};
+use ode_script::{Error, Level, News, Outcome, Report};
 use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -58,7 +58,11 @@ impl<'a> Told<'a> {
     }
 
     /// Writes down what is told while something runs, and at its end what was not yet.
-    pub(super) async fn during<T>(&self, record: &dyn ScriptRecord, run: impl Future<Output = T>) -> T {
+    pub(super) async fn during(
+        &self,
+        record: &dyn ScriptRecord,
+        run: impl Future<Output = Result<Report, Error>>,
+    ) -> Result<Report, Error> {
         let mut run = std::pin::pin!(run);
         let ended = loop {
             tokio::select! {
@@ -66,7 +70,7 @@ impl<'a> Told<'a> {
                 () = self.news.notified() => self.write(record).await,
             }
         };
-        self.inside().is_changed = true;
+        self.inside().end(&ended);
         self.write(record).await;
         ended
     }
@@ -93,6 +97,13 @@ impl<'a> Told<'a> {
 }
 
 impl Inside {
+    fn end(&mut self, ended: &Result<Report, Error>) {
+        self.is_changed = true;
+        if let Ok(Report { outcome: Outcome::Failed(failed), .. }) = ended {
+            self.run.code = Some(failed.code.clone());
+        }
+    }
+
     fn take_in(&mut self, news: News) {
         self.is_changed = true;
         match news {

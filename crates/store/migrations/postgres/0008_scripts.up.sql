@@ -84,17 +84,20 @@ CREATE TABLE script_run (
     progress_message text,
     current_step     ode_number NOT NULL DEFAULT 0,
     total_steps      ode_number NOT NULL DEFAULT 0,
+    error_code       text,
     created_at       timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (job_id, attempt)
 );
 
--- What a script waits for beside its moment: its place in a batch, and a turn that one job at a time has.
+-- What a script waits for: its moment, its place in a batch, and a turn that one job at a time has.
 CREATE TABLE script_order (
     job_id uuid PRIMARY KEY,
     owner  uuid NOT NULL,
     turn   text CHECK (length(turn) BETWEEN 1 AND 255),
     batch  uuid,
-    place  integer NOT NULL DEFAULT 0
+    place  integer NOT NULL DEFAULT 0,
+    -- When it was asked to begin, whatever it waited for since.
+    run_at timestamptz
 );
 CREATE INDEX script_order_turn ON script_order (owner, turn) WHERE turn IS NOT NULL;
 CREATE INDEX script_order_batch ON script_order (batch, place) WHERE batch IS NOT NULL;
@@ -180,7 +183,8 @@ CREATE INDEX job_past_script_updated ON job_past (greatest(created_at, updated_a
 
 CREATE VIEW script_jobs WITH (security_invoker) AS
 SELECT j.id, j.reference AS job_id, j.type AS job_type, j.state AS status, j.input AS input_payload, j.result,
-    j.error_message, j.error_code, j.error_detail AS error_stack, j.retry_count, j.max_retries,
+    j.error_message, CASE WHEN j.error_code IS NOT NULL THEN coalesce(r.error_code, j.error_code) END AS error_code,
+    j.error_detail AS error_stack, j.retry_count, j.max_retries,
     coalesce((SELECT t.retry_delay_ms FROM script_type t WHERE t.name = j.type), 5000) AS retry_delay_ms,
     CASE WHEN j.state = 'pending' AND j.retry_count > 0 THEN j.run_at END AS next_retry_at,
     CASE WHEN j.phase IN ('failed', 'cancelled') THEN coalesce(r.progress_percent, 0)::smallint

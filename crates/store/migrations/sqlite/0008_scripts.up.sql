@@ -69,6 +69,7 @@ CREATE TABLE script_run (
     progress_message TEXT,
     current_step     INTEGER NOT NULL DEFAULT 0 CHECK (current_step >= 0),
     total_steps      INTEGER NOT NULL DEFAULT 0 CHECK (total_steps >= 0),
+    error_code       TEXT,
     created_at       INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
     PRIMARY KEY (job_id, attempt)
 ) STRICT, WITHOUT ROWID;
@@ -78,7 +79,8 @@ CREATE TABLE script_order (
     owner  BLOB NOT NULL,
     turn   TEXT CHECK (length(turn) BETWEEN 1 AND 255),
     batch  BLOB,
-    place  INTEGER NOT NULL DEFAULT 0
+    place  INTEGER NOT NULL DEFAULT 0,
+    run_at INTEGER
 ) STRICT;
 CREATE INDEX script_order_turn ON script_order (owner, turn) WHERE turn IS NOT NULL;
 CREATE INDEX script_order_batch ON script_order (batch, place) WHERE batch IS NOT NULL;

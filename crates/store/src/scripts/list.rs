@@ -5,7 +5,8 @@ use crate::db::{Param, Row, params};
 use crate::error::Error;
 use crate::owned::{ByOwner, OwnedFilter, by_owner};
 use crate::read::{LIST_MAX, Page, job_columns};
-use ode_job::script::{SCRIPT_CODE, ScriptStep};
+use jiff::Timestamp;
+use ode_job::script::ScriptStep;
 use ode_job::{JobId, JobRecord, Phase, State};
 use serde_json::json;
 use std::collections::HashMap;
@@ -49,8 +50,10 @@ pub struct ScriptFacts {
     pub message: Option<String>,
     /// Why it was called off.
     pub reason: Option<String>,
-    /// The script's own word for why it failed.
+    /// The script's own word for why its last attempt failed.
     pub code: Option<String>,
+    /// When it was asked to begin.
+    pub run_at: Option<Timestamp>,
 }
 
 macro_rules! list {
@@ -70,18 +73,20 @@ macro_rules! list {
 }
 
 const LIST: ByOwner<&str> = by_owner!(list);
-const ORDERS: &str = "SELECT o.job_id, o.batch, CASE WHEN t.holder <> o.job_id THEN 1 ELSE 0 END AS waits
+const ORDERS: &str =
+    "SELECT o.job_id, o.batch, o.run_at, CASE WHEN t.holder <> o.job_id THEN 1 ELSE 0 END AS waits
     FROM {rows $1: id uuid} JOIN script_order o ON o.job_id = r.id
         LEFT JOIN script_turn t ON t.owner = o.owner AND t.turn = o.turn";
 const NEEDS: &str = "SELECT n.job_id, n.needs FROM {rows $1: id uuid} JOIN script_need n ON n.job_id = r.id
     ORDER BY n.job_id, n.needs";
 const SECRETS: &str = "SELECT s.job_id, s.part, CASE WHEN s.shredded_at IS NULL THEN 0 ELSE 1 END AS gone
     FROM {rows $1: id uuid} JOIN script_secret s ON s.job_id = r.id";
-const RUNS: &str = "SELECT s.job_id, s.version, s.pid, s.steps, s.progress_percent, s.progress_message
+const RUNS: &str =
+    "SELECT s.job_id, s.version, s.pid, s.steps, s.progress_percent, s.progress_message, s.error_code
     FROM {rows $1: id uuid, attempt int} JOIN script_run s ON s.job_id = r.id AND s.attempt = r.attempt";
-/// The last entry in the history of jobs that were called off, or failed.
-const REASONS: &str = "SELECT p.id, p.state, e.details -> r.name AS meta FROM {rows $1: id uuid, name text}
-    JOIN job_past p ON p.id = r.id AND p.state IN ('cancelled', 'failed') JOIN job_journal e ON e.seq = {last p.history}";
+/// The last entry in the history of jobs that were called off.
+const REASONS: &str = "SELECT p.id, e.details -> r.name AS meta FROM {rows $1: id uuid, name text}
+    JOIN job_past p ON p.id = r.id AND p.state = 'cancelled' JOIN job_journal e ON e.seq = {last p.history}";
 
 impl Store {
     /// Lists an owner's scripts, newest first.
@@ -137,6 +142,7 @@ type Reader = fn(&mut ScriptFacts, &Row) -> Result<(), Error>;
 impl ScriptFacts {
     fn read_order(&mut self, row: &Row) -> Result<(), Error> {
         self.batch = row.opt_uuid("batch")?;
+        self.run_at = row.opt_moment("run_at")?;
         self.waits_for_turn = row.int("waits")? == 1;
         Ok(())
     }
@@ -161,32 +167,13 @@ impl ScriptFacts {
         self.steps = serde_json::from_value(row.json("steps")?).unwrap_or_default();
         self.percent = u8::try_from(row.int("progress_percent")?).unwrap_or(100);
         self.message = row.opt_text("progress_message")?;
+        self.code = row.opt_text("error_code")?;
         Ok(())
     }
 
     fn read_reason(&mut self, row: &Row) -> Result<(), Error> {
         let meta = row.opt_json("meta")?.unwrap_or_default();
-        let told = |name: &str| meta[name].as_str().map(str::to_owned);
-        match row.name("state")? {
-            State::Cancelled => self.reason = told("message"),
-            State::Failed => self.code = told(SCRIPT_CODE),
-            State::Uploaded
-            | State::Queued
-            | State::Processing
-            | State::Complete
-            | State::Pending
-            | State::Completed
-            | State::PendingExport
-            | State::Exporting
-            | State::ExportFailed
-            | State::ExportComplete
-            | State::Ordering
-            | State::OrderFailed
-            | State::Ordered
-            | State::Fulfilled
-            | State::InProgress
-            | State::TimedOut => {}
-        }
+        self.reason = meta["message"].as_str().map(str::to_owned);
         Ok(())
     }
 }

@@ -76,7 +76,7 @@ pub struct OrderedScripts {
 const TAKE_TURN: &str = "INSERT INTO script_turn (owner, turn, holder) VALUES ($1, $2, $3)
     ON CONFLICT DO NOTHING RETURNING holder";
 const ADD_ORDER: &str =
-    "INSERT INTO script_order (job_id, owner, turn, batch, place) VALUES ($1, $2, $3, $4, $5)";
+    "INSERT INTO script_order (job_id, owner, turn, batch, place, run_at) VALUES ($1, $2, $3, $4, $5, $6)";
 const ADD_NEED: &str = "INSERT INTO script_need (job_id, needs) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const OF_BATCH: &str = "SELECT o.job_id, o.batch, j.state
     FROM script_order k JOIN script_order o ON o.batch = k.batch JOIN jobs j ON j.id = o.job_id
@@ -157,10 +157,11 @@ impl NewScript {
     /// Keeps what belongs to the job beside its row.
     async fn keep(&self, tx: &mut Tx, order: &ScriptOrder, ids: &[JobId], place: usize) -> Result<(), Error> {
         let id = ids[place];
-        if self.turn.is_some() || order.batch.is_some() || !self.needs.is_empty() {
+        let run_at = self.job.run_at;
+        if self.turn.is_some() || order.batch.is_some() || run_at.is_some() || !self.needs.is_empty() {
             let number = i64::try_from(place).unwrap_or(i64::MAX);
             let owner = order.owner.key();
-            tx.run(ADD_ORDER, params![id, owner, self.turn.as_deref(), order.batch, number]).await?;
+            tx.run(ADD_ORDER, params![id, owner, self.turn.as_deref(), order.batch, number, run_at]).await?;
         }
         for need in &self.needs {
             let needed = match need {

@@ -35,15 +35,16 @@ pub struct ScriptType {
 const HOLD: &str =
     "UPDATE job_live SET updated_at = {now} WHERE id = $1 AND fence = $2 AND worker = $3 RETURNING id";
 const RECORD: &str = "INSERT INTO script_run (job_id, attempt, worker, host, version, digest, pid, start_ticks, boot_id,
-        timeout_at, steps, progress_percent, progress_message, current_step, total_steps)
-    SELECT l.id, l.attempts, l.worker, coalesce(w.host, ''), $2, $3, $4, $5, $6, l.timeout_at, {json $7}, $8, $9, $10, $11
+        timeout_at, steps, progress_percent, progress_message, current_step, total_steps, error_code)
+    SELECT l.id, l.attempts, l.worker, coalesce(w.host, ''), $2, $3, $4, $5, $6, l.timeout_at, {json $7}, $8, $9, $10, $11,
+        $12
     FROM job_live l LEFT JOIN worker w ON w.id = l.worker WHERE l.id = $1
     ON CONFLICT (job_id, attempt) DO UPDATE SET worker = excluded.worker, host = excluded.host,
         version = excluded.version, digest = excluded.digest, pid = excluded.pid,
         start_ticks = excluded.start_ticks, boot_id = excluded.boot_id, timeout_at = excluded.timeout_at,
         steps = excluded.steps, progress_percent = excluded.progress_percent,
         progress_message = excluded.progress_message, current_step = excluded.current_step,
-        total_steps = excluded.total_steps";
+        total_steps = excluded.total_steps, error_code = excluded.error_code";
 const RUNS_AS: &str = "UPDATE job_live SET process_pid = $2 WHERE id = $1";
 const CHECKPOINTS: &str = "SELECT c.key, c.data FROM script_checkpoint c JOIN job_live l ON l.id = c.job_id
     WHERE c.job_id = $1 AND l.fence = $2 AND l.worker = $3";
@@ -95,6 +96,7 @@ impl Store {
             progress.message.as_deref().map(without_nul),
             i64::from(progress.step),
             i64::from(progress.steps),
+            run.code.as_deref().map(without_nul),
         ];
         let mut tx = self.hold(lease).await?;
         tx.run(RECORD, params).await?;

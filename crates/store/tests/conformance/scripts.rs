@@ -3,6 +3,7 @@
 use crate::harness::{
     Database, claim, claim_one, ending, file, finish, history, job, on_both, organisation, record, worker,
 };
+use jiff::Timestamp;
 use ode_job::script::{Process, Run, ScriptStep, StepState};
 use ode_job::{
     Artifact, Ended, ErrorCode, Failure, JobId, JobRef, Lane, NewJob, Owner, Phase, Pipeline, Progress,
@@ -266,7 +267,11 @@ async fn seals_are_turned_to_a_new_key(store: Store) {
 
 async fn checkpoints_and_steps_outlive_their_attempt(store: Store) {
     let owner = organisation();
-    let ids = enqueue(&store, owner, vec![script(owner)]).await;
+    let mut asked = script(owner);
+    // To the microsecond, which both databases keep.
+    let moment = Timestamp::from_microsecond(1_700_000_000_123_456).unwrap();
+    asked.job.run_at = Some(moment);
+    let ids = enqueue(&store, owner, vec![asked]).await;
     let worker_id = worker(&store).await;
     let claimed = claim_one(&store, Lane::Script, worker_id).await;
     store.checkpoint(&claimed.lease, "uploaded", json!({ "rows": 3 })).await.unwrap();
@@ -279,6 +284,7 @@ async fn checkpoints_and_steps_outlive_their_attempt(store: Store) {
         process: Some(Process { pid: 4711, start_ticks: 99, boot_id: "b".into() }),
         steps: steps.clone(),
         progress: Progress { percent: 40, message: Some("Row 4".into()), step: 2, steps: 2 },
+        code: Some("login_rejected".into()),
     };
     store.record_run(&claimed.lease, &run).await.unwrap();
     store.record_run(&claimed.lease, &run).await.unwrap();
@@ -286,7 +292,9 @@ async fn checkpoints_and_steps_outlive_their_attempt(store: Store) {
     let facts = store.script_facts(&[record(&store, ids[0]).await]).await.unwrap();
     let facts = &facts[&ids[0]];
     assert_eq!((&facts.steps, facts.percent, facts.process_pid), (&steps, 40, Some(4711)));
+    assert_eq!((facts.code.as_deref(), facts.run_at), (Some("login_rejected"), Some(moment)));
     store.retry(ids[0]).await.unwrap();
+    promote(&store).await;
     let claimed = claim_one(&store, Lane::Script, worker_id).await;
     assert_eq!(store.checkpoints(&claimed.lease).await.unwrap()["uploaded"], json!({ "rows": 4 }));
 }
@@ -347,6 +355,7 @@ async fn what_shows_why_an_attempt_failed_is_kept(store: Store) {
             1 => claim_one(&store, Lane::Script, worker).await,
             _ => {
                 store.retry(ids[0]).await.unwrap();
+                promote(&store).await;
                 claim_one(&store, Lane::Script, worker).await
             }
         };

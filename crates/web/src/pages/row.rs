@@ -2,6 +2,7 @@
 
 use super::words;
 use crate::view::JobView;
+use jiff::Timestamp;
 use ode_job::{ErrorCode, Phase};
 
 /// What a line shows.
@@ -21,6 +22,8 @@ pub(super) struct Row {
     pub(super) setback: Option<String>,
     /// When it will be tried again: for programs, and for people.
     pub(super) retry_at: Option<(String, String)>,
+    /// When it begins, for both.
+    pub(super) starts_at: Option<(String, String)>,
     /// How many findings want to be looked at.
     pub(super) findings: Option<String>,
     pub(super) why: Option<String>,
@@ -64,7 +67,8 @@ impl Row {
             percent: (job.phase == Phase::Running).then_some(job.progress.percent),
             told: told(job),
             setback: job.last_error.as_ref().map(|error| error.message.clone()),
-            retry_at: retry_at(job),
+            retry_at: while_it_waits(job, job.retry_at),
+            starts_at: while_it_waits(job, job.starts_at),
             findings: findings(job),
             why: why(job),
             view: job.page().map(str::to_owned),
@@ -84,7 +88,7 @@ fn told(job: &JobView) -> Option<String> {
     let overdue = job.is_overdue.then(|| "taking longer than usual".to_owned());
     let left = job.seconds_left.map(words::left).or(overdue);
     match job.phase {
-        Phase::Held | Phase::Ready => left.filter(|_| job.retry_at.is_none()),
+        Phase::Held | Phase::Ready => left.filter(|_| job.retry_at.or(job.starts_at).is_none()),
         Phase::Running => match (job.progress.message.clone(), left) {
             (Some(message), Some(left)) => Some(format!("{message}, {left}")),
             (message, left) => message.or(left),
@@ -94,8 +98,8 @@ fn told(job: &JobView) -> Option<String> {
     }
 }
 
-fn retry_at(job: &JobView) -> Option<(String, String)> {
-    let at = job.retry_at.filter(|_| matches!(job.phase, Phase::Held | Phase::Ready))?;
+fn while_it_waits(job: &JobView, moment: Option<Timestamp>) -> Option<(String, String)> {
+    let at = moment.filter(|_| matches!(job.phase, Phase::Held | Phase::Ready))?;
     Some((at.to_string(), words::moment(at)))
 }
 

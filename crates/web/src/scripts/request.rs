@@ -118,7 +118,11 @@ impl BatchRequest {
         let none = || Problem::invalid("type is missing: it names the script.").at("type");
         let kind = text("type")?.ok_or_else(none)?;
         let name = text("name")?;
-        let request = body::parse(Value::Object(fields).to_string().as_bytes())?;
+        let request = body::parse(Value::Object(fields).to_string().as_bytes());
+        // Read by then, these two are not among the fields that are listed.
+        let request = request.map_err(|problem: Problem| {
+            problem.reworded(|detail| detail.replacen("there are: ", "there are: type, name, ", 1))
+        })?;
         Ok(BatchRequest { kind, name, request })
     }
 }

@@ -62,7 +62,7 @@ pub(crate) struct ScriptJob {
     #[schema(value_type = Option<String>, format = "date-time")]
     #[serde(serialize_with = "moments")]
     next_retry_at: Option<Timestamp>,
-    /// Not before then.
+    /// Not before then, as it was asked for.
     #[schema(value_type = Option<String>, format = "date-time")]
     #[serde(serialize_with = "moments")]
     run_at: Option<Timestamp>,
@@ -203,10 +203,11 @@ impl ScriptJob {
             let now = &job.progress;
             (now.percent, now.message.clone(), now.step, now.steps)
         };
+        let waits_for = waits_for(&job, &facts);
         ScriptJob {
             id: job.id,
             status: job.state.as_str(),
-            waits_for: waits_for(&job, &facts),
+            waits_for,
             priority: job.priority,
             error: ScriptError::of(&job, &facts),
             reason: facts.reason.clone(),
@@ -218,7 +219,7 @@ impl ScriptJob {
             retry_count: job.retry_count,
             max_retries: job.max_retries,
             next_retry_at: job.run_at.filter(|_| job.state == State::Pending && job.retry_count > 0),
-            run_at: job.run_at,
+            run_at: facts.run_at.or(job.run_at.filter(|_| waits_for == Some(SCHEDULE))),
             restaurant_id: restaurant(&job.metadata),
             organisation_id: job.organisation_id,
             created_by: job.created_by,
@@ -249,6 +250,8 @@ impl From<ScriptStep> for StepView {
     }
 }
 
+const SCHEDULE: &str = "schedule";
+
 /// What keeps a pending job from getting in line.
 fn waits_for(job: &JobRecord, facts: &ScriptFacts) -> Option<&'static str> {
     if job.state != State::Pending {
@@ -257,7 +260,7 @@ fn waits_for(job: &JobRecord, facts: &ScriptFacts) -> Option<&'static str> {
     let is_later = job.run_at.is_some_and(|at| at > Timestamp::now());
     Some(match (is_later, facts.waits_for_turn) {
         (true, _) if job.retry_count > 0 => "retry",
-        (true, _) => "schedule",
+        (true, _) => SCHEDULE,
         (false, true) => "turn",
         (false, false) if facts.needs.is_empty() => "turn",
         (false, false) => "needs",

@@ -1,12 +1,10 @@
 //! Bodies of requests as JSON, with the path of what is wrong in them.
 
-mod names;
-
 use crate::problem::Problem;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
-use ode_job::ErrorCode;
+use ode_job::{ErrorCode, repeated_name};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _};
 use std::str::FromStr;
@@ -51,13 +49,13 @@ const WANTED: &str = ", expected ";
 const UNKNOWN_FIELD: &str = "unknown field ";
 const MISSING_FIELD: &str = "missing field `";
 
-/// Types as our reader names them, and as people do.
+/// Types as our reader names them, and as people do. The one number that may be negative is a priority.
 const TYPES: [(&str, &str); 11] = [
     ("a map", "an object"),
     ("a sequence", "a list"),
     ("a string", "a text"),
     ("a boolean", "true or false"),
-    ("i32", "a whole number such as 10"),
+    ("i32", "a whole number from -1000 to 1000"),
     ("i64", "a whole number such as 10"),
     ("u16", "a whole number from 0 to 65535"),
     ("u32", "a whole number from 0 to 4294967295"),
@@ -129,7 +127,7 @@ pub(crate) fn written<'de, T: FromStr, D: Deserializer<'de>>(
 
 /// Refuses JSON in which a name stands twice in an object, at any depth. `root` is what its path begins with.
 pub(crate) fn refuse_repeated(json: &[u8], root: &str) -> Result<(), Problem> {
-    let Some(path) = names::repeated(json, root) else { return Ok(()) };
+    let Some(path) = repeated_name(json, root) else { return Ok(()) };
     Err(Problem::invalid(format!("{path}: this name stands more than once. Keep one of them.")).at(path))
 }
 
@@ -191,7 +189,11 @@ mod tests {
         check("5", None, "write an object");
         check("{}", Some("external_id"), "external_id is missing");
         check(r#"{"external_id":7}"#, Some("external_id"), "write a text");
-        check(r#"{"external_id":"a","priority":99999999999}"#, Some("priority"), "a whole number such as 10");
+        check(
+            r#"{"external_id":"a","priority":99999999999}"#,
+            Some("priority"),
+            "a whole number from -1000 to 1000",
+        );
         check(
             r#"{"external_id":"a","urgent":1}"#,
             Some("urgent"),

@@ -1,7 +1,7 @@
 //! What a worker does with jobs that succeed, fail, take too long, or are ended by a person.
 
 use crate::harness::{PATIENCE, Site, add, job, on_both, wait_for};
-use ode_job::{JobRef, NewJob, Phase, Pipeline, State};
+use ode_job::{JobRef, LogLine, NewJob, Phase, Pipeline, State};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ on_both!(
     an_attempt_that_takes_too_long_is_ended,
     a_person_can_stop_a_running_job,
     progress_and_logs_are_seen_while_it_runs,
+    a_flood_of_lines_is_all_there_when_the_job_has_ended,
     a_job_enqueued_where_a_worker_is_idle_is_born_claimed,
     a_scheduled_job_starts_when_its_time_has_come,
     no_more_run_at_a_time_than_there_are_slots,
@@ -102,6 +103,24 @@ async fn a_person_can_stop_a_running_job(site: Site) {
     other.stop(id).await.unwrap();
     let job = wait_for(&store, id, |job| job.phase == Phase::Failed).await;
     assert_eq!(job.error_code.as_deref(), Some("STOPPED"));
+    worker.stop().await.unwrap();
+}
+
+async fn a_flood_of_lines_is_all_there_when_the_job_has_ended(site: Site) {
+    let store = site.store().await;
+    let worker = site.worker(&store).await;
+    let id = add(&store, json!({ "log": 3_000 })).await;
+    wait_for(&store, id, |job| job.phase == Phase::Done).await;
+    let mut lines = Vec::new();
+    loop {
+        let page = store.logs(id, lines.last().map_or(0, |line: &LogLine| line.id), 1_000).await.unwrap();
+        if page.is_empty() {
+            break;
+        }
+        lines.extend(page);
+    }
+    let messages: Vec<_> = lines.into_iter().map(|line| line.message).collect();
+    assert_eq!(messages, (0..3_000).map(|number| format!("line {number}")).collect::<Vec<_>>());
     worker.stop().await.unwrap();
 }
 

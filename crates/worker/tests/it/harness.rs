@@ -101,7 +101,7 @@ pub(crate) fn registry() -> Registry {
     Registry::new().with(Lane::Html, Obedient).with(Lane::Xml, Obedient).with(Lane::Script, Obedient)
 }
 
-/// Does as the input says: `ms` to take, `fail`, `reject` or `panic`, `keep` a file, tell `progress`.
+/// Does as the input says: `ms` to take, `fail`, `reject` or `panic`, `keep` a file, tell `progress`, `log` many lines.
 struct Obedient;
 
 #[async_trait]
@@ -126,6 +126,10 @@ impl Handler for Obedient {
                 steps: 2,
             });
             context.log(LogLevel::Warn, "this is taking a while");
+        }
+        if let Some(lines) = input["log"].as_u64() {
+            (0..lines).for_each(|number| context.log(LogLevel::Info, &format!("line {number}")));
+            context.logged().await;
         }
         if let Some(content) = input["keep"].as_str() {
             let content = content.as_bytes().to_vec();

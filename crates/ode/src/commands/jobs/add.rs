@@ -2,9 +2,9 @@
 
 use crate::names::named;
 use crate::output::{self, WrongUse};
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, bail};
 use clap::Args;
-use ode_job::{Invalid, JobRef, NewJob, Pipeline};
+use ode_job::{Invalid, JobRef, NewJob, Pipeline, repeated_name};
 use ode_store::Store;
 use serde_json::Value;
 use std::io::Read;
@@ -72,6 +72,9 @@ impl Add {
 
 /// The text itself is not repeated: it may be long, and hold what is nobody's business.
 fn parse(name: &str, text: &str) -> anyhow::Result<Value> {
+    if let Some(path) = repeated_name(text.as_bytes(), "") {
+        bail!(WrongUse(format!("{name} has {path} more than once. Keep one of them.")));
+    }
     serde_json::from_str(text)
         .map_err(|error| WrongUse(format!("{name} is not JSON: {error}. Correct it and try again.")).into())
 }
@@ -91,7 +94,9 @@ pub(in crate::commands) fn read_document(path: &Path) -> anyhow::Result<Value> {
     let mut source: Box<dyn Read> = match path.to_str() {
         Some("-") => Box::new(std::io::stdin()),
         _ => Box::new(std::fs::File::open(path).map_err(|error| {
-            anyhow!("{name} cannot be opened: {error}. Give a file that is there, or - for standard input.")
+            WrongUse(format!(
+                "{name} cannot be opened: {error}. Give a file that is there, or - for standard input."
+            ))
         })?),
     };
     let mut bytes = Vec::new();

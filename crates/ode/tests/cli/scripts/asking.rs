@@ -40,6 +40,10 @@ fn a_script_is_taken_at_once_and_shown_without_its_secrets(ode: &Ode) {
     let later = json!({ "input": input("well"), "run_at": "2099-01-01T00:00:00Z" });
     let later = site.client.script(&site.client.asked_script(&later));
     assert_eq!((&later["status"], &later["waits_for"]), (&json!("pending"), &json!("schedule")), "{later}");
+    assert_eq!(later["run_at"], "2099-01-01T00:00:00.000Z", "{later}");
+    let on_the_page = site.client.get(&format!("/api/jobs/{}", later["id"].as_str().unwrap())).json();
+    assert_eq!(on_the_page["starts_at"], "2099-01-01T00:00:00.000Z", "{on_the_page}");
+    assert!(on_the_page["retry_at"].is_null(), "{on_the_page}");
 }
 
 fn what_is_wrong_is_told_with_its_place_and_without_its_secret(ode: &Ode) {
@@ -63,7 +67,9 @@ fn what_is_wrong_is_told_with_its_place_and_without_its_secret(ode: &Ode) {
     check(json!({ "input": {} }), "email");
     check(json!({}), "input");
     check(json!([input("well"), 5]), "object");
+    check(Value::Null, "write an object");
     assert_eq!(check(json!({ "input": "hunter" }), "write an object"), "input");
+    assert_eq!(check(with(json!({ "priority": 99_999_999_999_u64 })), "from -1000 to 1000"), "priority");
     assert_eq!(check(with(json!({ "priority": 1001 })), "1000"), "priority");
     assert_eq!(check(with(json!({ "run_at": "tomorrow" })), "must be a moment"), "run_at");
     assert_eq!(check(with(json!({ "restaurant_id": "here" })), "must be a UUID"), "restaurant_id");
@@ -120,6 +126,9 @@ fn a_sequence_waits_for_its_first_job_and_goes_with_it(ode: &Ode) {
     let refused = site.client.post_json("/v1/scripts/batch", &circle).json();
     assert_eq!(refused["path"], "jobs[0].depends_on[0]", "{refused}");
     assert!(refused["detail"].as_str().unwrap().contains(r#""a" needs "b" needs "a""#), "{refused}");
+    let other = json!({ "jobs": [{ "type": "greet", "input": input("well"), "urgent": true }] });
+    let refused = site.client.post_json("/v1/scripts/batch", &other).json();
+    assert!(refused["detail"].as_str().unwrap().contains("Those there are: type, name, input"), "{refused}");
     for wrong in [json!({ "jobs": [] }), json!({ "jobs": [{ "input": {} }] }), json!({ "jobs": [1] })] {
         site.client.post_json("/v1/scripts/batch", &wrong).assert_problem(400, "INVALID");
     }

@@ -27,6 +27,8 @@ case "$payload" in
 *'"how":"wait"'*) exec sleep 60 ;;
 *'"how":"refuse"'*)
     printf 'not a picture' > "$ODE_ARTIFACTS/failure.png"
+    printf 'half of it' > "$ODE_ARTIFACTS/draft.csv"
+    say '{"t":"artifact","name":"draft.csv","path":"draft.csv"}'
     say '{"t":"step","id":"greet","state":"started"}'
     say '{"t":"artifact","name":"failure.png","kind":"screenshot","path":"failure.png"}'
     say '{"t":"result","success":false,"message":"The password was refused","error":{"code":"login_rejected","stack":"run.sh: line 7"}}'

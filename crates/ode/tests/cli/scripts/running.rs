@@ -23,6 +23,8 @@ fn a_script_runs_and_its_secret_is_shown_once(ode: &Ode) {
     assert_eq!((&job["progress_percent"], &job["total_steps"]), (&json!(100), &json!(2)), "{job}");
     assert_eq!(job["steps"][0], json!({ "id": "login", "title": "Sign in", "state": "done" }));
     assert_eq!((&job["script_version"], job["process_pid"].is_i64()), (&json!("1"), true), "{job}");
+    let on_the_page = site.client.get(&format!("/api/jobs/{id}")).json();
+    assert_eq!(on_the_page["is_expired"], false, "{on_the_page}");
     let secrets = job["links"]["secrets"].as_str().unwrap();
     let shown = site.client.post(secrets);
     assert_eq!(shown.json(), json!({ "secrets": { "apiKey": "made-4711-key" } }), "{shown:?}");
@@ -53,6 +55,9 @@ fn a_script_that_fails_says_why_and_is_tried_again_with_other_secrets(ode: &Ode)
     );
     let picture = site.client.get(files["artifacts"][0]["url"].as_str().unwrap());
     assert_eq!((picture.code(), picture.body.as_str()), (200, "not a picture"));
+    assert_eq!(files["artifacts"].as_array().unwrap().len(), 1, "{files}");
+    let log = site.client.get(&format!("/v1/scripts/jobs/{id}/logs")).json();
+    assert!(log.to_string().contains("The file 1/draft.csv was not kept"), "{log}");
     let retry = format!("/v1/scripts/jobs/{id}/retry");
     let refused = |secrets: Value, path: &str, words: &str| {
         let answer = site.client.post_json(&retry, &json!({ "secrets": secrets }));

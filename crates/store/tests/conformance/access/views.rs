@@ -116,6 +116,7 @@ async fn an_ended_script_shows_what_it_ran_as_and_how_far_it_came() {
     let run = Run {
         process: Some(Process { pid: 4711, start_ticks: 1, boot_id: "b".into() }),
         progress: Progress { percent: 40, message: Some("Row 4".into()), step: 2, steps: 5 },
+        code: Some("login_rejected".into()),
         ..Run::default()
     };
     store.record_run(&claimed.lease, &run).await.unwrap();
@@ -123,7 +124,7 @@ async fn an_ended_script_shows_what_it_ran_as_and_how_far_it_came() {
     let shown = "SELECT count(*) FROM script_jobs WHERE id = $1 AND status = 'failed' AND worker_id = $2::text
         AND process_pid = 4711 AND progress_percent = 40 AND progress_message = 'Row 4' AND current_step = 2
         AND total_steps = 5 AND timeout_at > started_at AND completed_at >= started_at AND cancelled_at IS NULL
-        AND max_retries = 3 AND retry_delay_ms = 5000";
+        AND max_retries = 3 AND retry_delay_ms = 5000 AND error_code = 'login_rejected'";
     assert_eq!(number(owner(&mut database), shown, &[id.0, worker]).await, 1);
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// The path of the first name that stands in its object already. Nothing if there is none, and of what is not JSON, which is
 /// told by whoever reads it.
-pub(super) fn repeated(json: &[u8], root: &str) -> Option<String> {
+pub fn repeated_name(json: &[u8], root: &str) -> Option<String> {
     let found = RefCell::new(None);
     let mut reader = serde_json::Deserializer::from_slice(json);
     let looked = Look { place: &Place::Root(root), found: &found }.deserialize(&mut reader);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_name_that_stands_twice_in_an_object_is_found_with_its_path() {
         fn check(json: &str, expected: Option<&str>) {
-            assert_eq!(repeated(json.as_bytes(), "").as_deref(), expected, "{json}");
+            assert_eq!(repeated_name(json.as_bytes(), "").as_deref(), expected, "{json}");
         }
         check(r#"{"a":1,"b":{"a":2},"c":[{"a":1},{"a":null}]}"#, None);
         check(r#"{"a":1,"a":1}"#, Some("a"));
@@ -122,6 +122,6 @@ mod tests {
 
     #[test]
     fn a_path_begins_where_it_is_told_to() {
-        assert_eq!(repeated(br#"{"a":1,"a":2}"#, "config").as_deref(), Some("config.a"));
+        assert_eq!(repeated_name(br#"{"a":1,"a":2}"#, "config").as_deref(), Some("config.a"));
     }
 }
