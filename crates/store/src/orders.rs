@@ -163,14 +163,18 @@ const SET_CAP: &str = "INSERT INTO spend_caps (organisation_id, currency, order_
     VALUES ($1, $2, $3, $4) ON CONFLICT (organisation_id) DO UPDATE SET currency = excluded.currency,
         order_cents = excluded.order_cents, month_cents = excluded.month_cents, updated_at = {now}";
 /// What may have been confirmed counts for a month from then; what is under way counts however long it has been, and one
-/// that was given up or cancelled costs nothing. The order of job `$2` is left out.
+/// that was given up or cancelled costs nothing. The order of job `$2` is left out, and all but organisation `$3`, if any.
 const CAPS: &str = "SELECT c.organisation_id, w.name AS organisation, c.currency, c.order_cents, c.month_cents,
         CAST((SELECT coalesce(sum(coalesce(o.cost_cents, o.cost_max_cents)), 0) FROM print_orders o
             WHERE o.organisation_id = c.organisation_id AND o.job_id IS DISTINCT FROM $2
-                AND CASE WHEN o.phase IN ('confirm_sent', 'confirmed') THEN
-                    coalesce(o.placed_at, o.updated_at) > {after $1} AND coalesce(o.provider_status, '') <> 'canceled'
-                ELSE EXISTS (SELECT 1 FROM job_live l WHERE l.id = o.job_id) END) AS bigint) AS spent
-    FROM spend_caps c LEFT JOIN owner w ON w.id = c.organisation_id ORDER BY w.name, c.organisation_id";
+                AND o.phase IN ('confirm_sent', 'confirmed')
+                AND coalesce(o.placed_at, o.updated_at) > {after $1} AND coalesce(o.provider_status, '') <> 'canceled')
+        + (SELECT coalesce(sum(coalesce(o.cost_cents, o.cost_max_cents)), 0) FROM print_orders o
+            WHERE o.organisation_id = c.organisation_id AND o.job_id IS DISTINCT FROM $2
+                AND o.phase NOT IN ('confirm_sent', 'confirmed')
+                AND EXISTS (SELECT 1 FROM job_live l WHERE l.id = o.job_id)) AS bigint) AS spent
+    FROM spend_caps c LEFT JOIN owner w ON w.id = c.organisation_id
+    WHERE c.organisation_id = coalesce($3, c.organisation_id)";
 /// Holds the row: of two who ask at once, the second sees what the first was granted.
 const HOLD_CAP: &str =
     "UPDATE spend_caps SET updated_at = {now} WHERE organisation_id = $1 RETURNING organisation_id";
@@ -297,7 +301,10 @@ impl Store {
 
     /// What organisations may spend, and have.
     pub async fn spend_caps(&self) -> Result<Vec<SpendCap>, Error> {
-        self.db().read(CAPS, params![-micros(MONTH), None::<Uuid>]).await?.iter().map(cap).collect()
+        let caps = self.db().read(CAPS, params![-micros(MONTH), None::<Uuid>, None::<Uuid>]).await?;
+        let mut caps = caps.iter().map(cap).collect::<Result<Vec<_>, _>>()?;
+        caps.sort_by(|a, b| (&a.organisation, a.organisation_id).cmp(&(&b.organisation, b.organisation_id)));
+        Ok(caps)
     }
 
     /// Asks for the order of a print job, to be paid by this organisation. Asking for the same again changes nothing.
@@ -525,9 +532,7 @@ async fn held_cap(tx: &mut Tx, organisation: Uuid, job: JobId) -> Result<SpendCa
     if tx.run(HOLD_CAP, params![organisation]).await?.is_empty() {
         return Err(none());
     }
-    let caps = tx.run(CAPS, params![-micros(MONTH), job]).await?;
-    let caps = caps.iter().map(cap).collect::<Result<Vec<_>, _>>()?;
-    caps.into_iter().find(|cap| cap.organisation_id == organisation).ok_or_else(none)
+    tx.run(CAPS, params![-micros(MONTH), job, organisation]).await?.first().map(cap).ok_or_else(none)?
 }
 
 fn check_one(cap: &SpendCap, cost: Money) -> Result<(), Error> {

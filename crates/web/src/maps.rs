@@ -4,6 +4,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::problem::{Acting, Problem, Reading, Sending};
 use crate::query::{PAGE_MAX, limit, query};
+use crate::service::body;
 use crate::view::moment;
 use axum::Json;
 use axum::body::Body;
@@ -65,8 +66,7 @@ async fn gathered<E>(pieces: impl Stream<Item = Result<Bytes, E>>) -> Result<Byt
 
 /// Reads a body as JSON of this form.
 pub(crate) fn read<'a, T: Deserialize<'a>>(body: &'a [u8], form: &str) -> Result<T, Problem> {
-    serde_json::from_slice(body)
-        .map_err(|error| Problem::invalid(format!("The body is not understood: {error}. Send {form}.")))
+    body::parse_outline(body).map_err(|problem| problem.reworded(|detail| format!("{detail} Send {form}.")))
 }
 
 pub(crate) fn map_id(text: &str) -> Result<Uuid, Problem> {

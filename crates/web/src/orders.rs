@@ -4,8 +4,9 @@ use crate::App;
 use crate::caller::Caller;
 use crate::jobs::{find, forget};
 use crate::problem::{Problem, ProblemDocument, Reading, Sending};
+use crate::service::body;
 use crate::session::hex;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
@@ -134,10 +135,7 @@ pub(crate) async fn order(
 ) -> Result<(StatusCode, Json<OrderView>), Problem> {
     let job = find(&app, &caller, &id).await?;
     payer(&caller)?;
-    let body =
-        to_bytes(body, ORDER_BYTES_MAX).await.map_err(|_| Problem::from(ErrorCode::PayloadTooLarge))?;
-    let wanted: OrderAsk = serde_json::from_slice(&body)
-        .map_err(|error| Problem::invalid(format!("The order cannot be read: {error}.")))?;
+    let wanted: OrderAsk = body::parse(&body::whole(body, ORDER_BYTES_MAX).await?)?;
     let asked = ask(&app, &caller, &job, &wanted).await?;
     let order = app.store.order_of(job.id).await?.ok_or_else(Problem::our_fault)?;
     let status = if asked == Asked::New { StatusCode::CREATED } else { StatusCode::OK };
@@ -176,8 +174,7 @@ pub(crate) async fn show(
 /// Takes note of an event. Nothing that it says is believed: the order that it names is looked at, soon.
 async fn hook(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Result<StatusCode, Problem> {
     let Some(secret) = &app.settings.printful_hook_secret else { return Err(Problem::not_found()) };
-    let body =
-        to_bytes(body, EVENT_BYTES_MAX).await.map_err(|_| Problem::from(ErrorCode::PayloadTooLarge))?;
+    let body = body::whole(body, EVENT_BYTES_MAX).await?;
     if !is_signed(secret, &headers, &body) {
         tracing::warn!("an event came to /webhooks/printful under a signature that is not Printful's");
         let detail = "The signature is not that of this body. Check the secret that it is signed with.";

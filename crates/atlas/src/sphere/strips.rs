@@ -7,14 +7,17 @@ use std::f64::consts::{PI, TAU};
 /// How wide a strip is.
 const WIDTH: f64 = PI / 3.0;
 
-/// A polygon in strips, as rings that are closed; in one piece if it is narrow, or if its outer ring goes around a pole.
-/// Longitudes must not jump at the antimeridian.
+/// What goes around more often is no polygon that anybody meant, and would make a strip for every part of every round.
+const EXTENT_MAX: f64 = 2.0 * TAU;
+
+/// A polygon in strips, as rings that are closed; in one piece if it is narrow, if it goes around again and again, or if
+/// its outer ring goes around a pole. Longitudes must not jump at the antimeridian.
 pub(crate) fn strips(rings: Vec<Vec<Place>>) -> Vec<Vec<Vec<Place>>> {
     let Some(outer) = rings.first() else { return Vec::new() };
     let lons = || outer.iter().map(|place| place.lon);
     let (west, east) = (lons().fold(f64::MAX, f64::min), lons().fold(f64::MIN, f64::max));
     let is_closed = outer.first() == outer.last();
-    if east - west <= PI || !is_closed {
+    if !(PI..=EXTENT_MAX).contains(&(east - west)) || !is_closed {
         return vec![rings];
     }
     let (first, last) = ((west / WIDTH).floor() as i32, (east / WIDTH).ceil() as i32);
@@ -53,4 +56,22 @@ fn half(ring: &[Place], lon: f64, side: f64) -> Vec<Place> {
         from = to;
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_reaches_around_the_globe_a_few_times_is_cut() {
+        fn check(width: f64, pieces: usize) {
+            let corners = [(0.0, 0.0), (width, 0.0), (width, 0.5), (0.0, 0.5), (0.0, 0.0)];
+            let ring = corners.map(|(lon, lat)| Place { lon, lat }).to_vec();
+            assert_eq!(strips(vec![ring]).len(), pieces, "{width} wide");
+        }
+        check(1.0, 1);
+        check(TAU, 6);
+        check(3.0 * TAU, 1);
+        check(10_000.0 * TAU, 1);
+    }
 }

@@ -79,7 +79,7 @@ mod orphans {
     #[test]
     fn a_kept_tree_dies_with_its_supervisor() {
         let (mut supervisor, record) = supervisor("kept");
-        assert!(alive(&record) >= 4, "the keeper, the script and two others");
+        wait_until("the keeper, the script and two others", || alive(&record) >= 4);
         kill(&mut supervisor);
         wait_until("the end of an orphaned tree", || alive(&record) == 0);
     }
@@ -88,7 +88,7 @@ mod orphans {
     fn orphans_are_found_and_ended_by_their_record() {
         let (mut supervisor, record) = supervisor("open");
         kill(&mut supervisor);
-        assert_eq!(alive(&record), 3, "nobody watches over them");
+        wait_until("all three, whom nobody watches over", || alive(&record) == 3);
         assert_eq!(end_orphan(&record), Orphans::Ended(3));
         wait_until("that init reaps them", || alive(&record) == 0);
         assert_eq!(end_orphan(&record), Orphans::None);

@@ -34,7 +34,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   ode webhooks add --organisation acme https://acme.example/hooks/ode
   ode webhooks secret --organisation acme              what the receiver checks signatures with
-  ode webhooks rotate --organisation acme --keep-hours 48   a new one, and two days to tell the receiver
+  ode webhooks rotate --organisation acme              a new one; the old one holds for a day
   ode webhooks list --status failed
   ode webhooks replay msg_0198c0de7a317c529d2e5b1f4d0a9e77   a message, or all messages of a job";
 

@@ -50,7 +50,9 @@ CREATE TABLE print_orders (
     CONSTRAINT print_orders_placed_is_confirmed CHECK ((phase = 'confirmed') = (placed_at IS NOT NULL)),
     CONSTRAINT print_orders_delivered_is_placed CHECK (delivered_at IS NULL OR placed_at IS NOT NULL)
 );
-CREATE INDEX print_orders_spent ON print_orders (organisation_id, created_at);
+CREATE INDEX print_orders_spent ON print_orders (organisation_id, coalesce(placed_at, updated_at))
+    WHERE phase IN ('confirm_sent', 'confirmed');
+CREATE INDEX print_orders_under_way ON print_orders (organisation_id) WHERE phase NOT IN ('confirm_sent', 'confirmed');
 CREATE INDEX print_orders_look ON print_orders (look_at) WHERE look_at IS NOT NULL;
 CREATE INDEX print_orders_attention ON print_orders (attention_at) WHERE attention IS NOT NULL;
 CREATE CONSTRAINT TRIGGER print_orders_belongs AFTER INSERT ON print_orders DEFERRABLE INITIALLY DEFERRED

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use ode_job::{ErrorCode, repeated_name};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, Error as _};
+use serde::de::{Deserializer, Error as _};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -132,13 +132,13 @@ pub(crate) fn refuse_repeated(json: &[u8], root: &str) -> Result<(), Problem> {
 }
 
 /// Reads a JSON object. What does not fit is told with its path.
-pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
     refuse_repeated(json, "")?;
     parse_outline(json)
 }
 
 /// The same where parts of it are looked at one by one later, and each is refused by itself.
-pub(crate) fn parse_outline<T: DeserializeOwned>(json: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse_outline<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
     // Fields without their names would be taken in their order.
     if json.trim_ascii_start().starts_with(b"[") {
         return Err(Problem::invalid(
@@ -154,6 +154,7 @@ pub(crate) fn parse_outline<T: DeserializeOwned>(json: &[u8]) -> Result<T, Probl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde::de::DeserializeOwned;
 
     #[derive(Debug, Deserialize)]
     struct Asked {

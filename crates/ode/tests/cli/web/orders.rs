@@ -221,6 +221,20 @@ fn only_an_organisation_orders_and_only_within_its_limit(ode: &Ode) {
     post(&user, &of(&user), &order()).assert_problem(403, "FORBIDDEN");
     post(&poor, &of(&poor), &order()).assert_problem(403, "SPEND_CAP");
     post(&rich, &of(&poor), &order()).assert_problem(404, "NOT_FOUND");
+    let wrong = |field: &str, value: Value| {
+        let mut wrong = order();
+        wrong[field] = value;
+        post(&rich, &of(&rich), &wrong).json()
+    };
+    for (refused, path, says) in [
+        (post(&rich, &of(&rich), &json!([])).json(), json!(null), "Send a JSON object"),
+        (wrong("quantity", json!("two")), json!("quantity"), "quantity: write a whole number from 0"),
+        (wrong("cost_max", json!("lots")), json!("cost_max"), "is not an amount. Write it like 12.50."),
+        (wrong("colour", json!("red")), json!("colour"), "colour: there is no such field."),
+    ] {
+        assert_eq!(refused["path"], path, "{refused}");
+        assert!(refused["detail"].as_str().unwrap().contains(says), "{refused}");
+    }
     post(&rich, &of(&rich), &json!({ "variant_id": 1 })).assert_problem(400, "INVALID");
     ode.ok(["print", "cap", "poor", "--order", "20.00", "--month", "30.00"]);
     assert_eq!(post(&poor, &of(&poor), &order()).code(), 201);
