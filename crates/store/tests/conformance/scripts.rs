@@ -293,8 +293,7 @@ async fn checkpoints_and_steps_outlive_their_attempt(store: Store) {
     let facts = &facts[&ids[0]];
     assert_eq!((&facts.steps, facts.percent, facts.process_pid), (&steps, 40, Some(4711)));
     assert_eq!((facts.code.as_deref(), facts.run_at), (Some("login_rejected"), Some(moment)));
-    store.retry(ids[0]).await.unwrap();
-    promote(&store).await;
+    assert_eq!(store.retry(ids[0]).await.unwrap(), State::Queued, "it waits for nobody");
     let claimed = claim_one(&store, Lane::Script, worker_id).await;
     assert_eq!(store.checkpoints(&claimed.lease).await.unwrap()["uploaded"], json!({ "rows": 4 }));
 }
@@ -355,7 +354,6 @@ async fn what_shows_why_an_attempt_failed_is_kept(store: Store) {
             1 => claim_one(&store, Lane::Script, worker).await,
             _ => {
                 store.retry(ids[0]).await.unwrap();
-                promote(&store).await;
                 claim_one(&store, Lane::Script, worker).await
             }
         };
