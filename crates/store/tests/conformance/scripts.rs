@@ -271,7 +271,8 @@ async fn checkpoints_and_steps_outlive_their_attempt(store: Store) {
     // To the microsecond, which both databases keep.
     let moment = Timestamp::from_microsecond(1_700_000_000_123_456).unwrap();
     asked.job.run_at = Some(moment);
-    let ids = enqueue(&store, owner, vec![asked]).await;
+    let batch = Some(Uuid::now_v7());
+    let ids = store.enqueue_scripts(&ScriptOrder { batch, ..order(owner, vec![asked]) }).await.unwrap().ids;
     let worker_id = worker(&store).await;
     let claimed = claim_one(&store, Lane::Script, worker_id).await;
     store.checkpoint(&claimed.lease, "uploaded", json!({ "rows": 3 })).await.unwrap();
