@@ -64,6 +64,9 @@ pub enum Violation {
     /// There were more lines than [`events`](crate::Limits::events).
     #[error("the child sent too many events")]
     ManyEvents,
+    /// It masked more than a [`Redactor`](crate::Redactor) can search for.
+    #[error("the child masked more secrets than can be hidden")]
+    ManySecrets,
     /// Too many lines were not events.
     #[error("the child sent lines that are no events")]
     Garbage,

@@ -7,16 +7,16 @@
 mod escapes;
 mod forms;
 mod gaps;
+mod known;
 #[cfg(test)]
 mod tests;
 mod view;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use known::Known;
 use serde_json::Value;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::fmt;
-use std::ops::{Bound, Range};
+use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use view::View;
 
@@ -32,24 +32,11 @@ const PIECE_BYTES: usize = 64 * 1024;
 const CONTEXT_BYTES: usize = 256;
 
 /// Hides the secrets of one run. Cheap to clone; all clones know what is added to one.
+///
+/// Once there is more to hide than it can search for, it hides everything.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    shared: Arc<RwLock<Shared>>,
-}
-
-#[derive(Default)]
-struct Shared {
-    forms: BTreeSet<Vec<u8>>,
-    /// The length of the longest of them.
-    longest: usize,
-    /// The newest last, each for more forms than the next: one more secret does not build everything anew.
-    finders: Vec<Finder>,
-}
-
-/// Finds some of the forms.
-struct Finder {
-    forms: BTreeSet<Vec<u8>>,
-    automaton: AhoCorasick,
+    known: Arc<RwLock<Known>>,
 }
 
 /// What was seen in a text.
@@ -68,6 +55,12 @@ impl Redactor {
         redactor
     }
 
+    /// One that can search for no more than this.
+    #[cfg(test)]
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        Self { known: Arc::new(RwLock::new(Known::with_room(bytes))) }
+    }
+
     /// Hides one more from now on: text, or everything in a value.
     pub fn add(&self, value: &Value) {
         self.add_all([value]);
@@ -75,17 +68,8 @@ impl Redactor {
 
     /// Hides more from now on.
     pub fn add_all<'a>(&self, values: impl IntoIterator<Item = &'a Value>) {
-        let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
-        let mut forms = BTreeSet::new();
-        values.into_iter().for_each(|value| forms::of_value(value, &mut forms));
-        forms.retain(|form| shared.forms.insert(form.clone()));
-        shared.longest = shared.longest.max(forms.iter().map(Vec::len).max().unwrap_or(0));
-        while let Some(older) = shared.finders.pop_if(|older| older.forms.len() <= forms.len()) {
-            forms.extend(older.forms);
-        }
-        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms);
-        // Only a set of more patterns than fit in memory is refused.
-        shared.finders.extend(automaton.ok().map(|automaton| Finder { forms, automaton }));
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        values.into_iter().for_each(|value| forms::of_value(value, &mut known));
     }
 
     /// Hides secrets in bytes that are all there.
@@ -124,7 +108,12 @@ impl Redactor {
 
     /// Whether there is nothing to hide.
     pub fn is_empty(&self) -> bool {
-        self.shared().forms.is_empty()
+        self.known().is_empty()
+    }
+
+    /// Whether there is more to hide than can be searched for.
+    pub fn is_overfull(&self) -> bool {
+        self.known().is_overfull()
     }
 
     /// Whether a secret is in there.
@@ -132,8 +121,8 @@ impl Redactor {
         matches!(self.bytes(bytes), Cow::Owned(_))
     }
 
-    fn shared(&self) -> RwLockReadGuard<'_, Shared> {
-        self.shared.read().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -143,10 +132,14 @@ impl fmt::Debug for Redactor {
     }
 }
 
-impl Shared {
+impl Known {
     /// Looks at a text in every way that may bring a secret to light; more may follow it unless it is all.
     fn look(&self, bytes: &[u8], is_all: bool) -> Look {
         let mut look = Look { hidden: Vec::new(), sure: bytes.len() };
+        if self.is_overfull() {
+            look.hidden.push(0..bytes.len());
+            return look;
+        }
         let mut layer = Some(View::plain(bytes));
         for _ in 0..=LAYERS_MAX {
             let Some(view) = layer else { break };
@@ -162,17 +155,10 @@ impl Shared {
     }
 
     fn search(&self, view: &View<'_>, look: &mut Look) {
-        let found = self.finders.iter().flat_map(|finder| finder.automaton.find_iter(&*view.bytes));
-        look.hidden.extend(found.map(|found| view.place(found.range())));
-        let mut tails = view.bytes.len().saturating_sub(self.longest)..view.bytes.len();
+        look.hidden.extend(self.find_in(&view.bytes).map(|found| view.place(found)));
+        let mut tails = view.bytes.len().saturating_sub(self.longest())..view.bytes.len();
         let unsure = tails.find(|tail| self.is_beginning(&view.bytes[*tail..]));
         look.sure = look.sure.min(unsure.map_or(view.end, |tail| view.place(tail..tail + 1).start));
-    }
-
-    /// Whether a form of a secret goes on after these bytes.
-    fn is_beginning(&self, bytes: &[u8]) -> bool {
-        let mut after = self.forms.range::<[u8], _>((Bound::Excluded(bytes), Bound::Unbounded));
-        after.next().is_some_and(|form| form.starts_with(bytes))
     }
 }
 
@@ -199,13 +185,13 @@ impl Stream {
             return piece.to_vec();
         }
         self.held.extend_from_slice(piece);
-        let look = self.redactor.shared().look(&self.held, false);
+        let look = self.redactor.known().look(&self.held, false);
         self.show(look.hidden, look.sure)
     }
 
     /// Gives out the rest. The beginning of a secret that was cut off is hidden, too.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        let Look { mut hidden, sure } = self.redactor.shared().look(&self.held, true);
+        let Look { mut hidden, sure } = self.redactor.known().look(&self.held, true);
         let cut_off = sure.max(self.shown)..self.held.len();
         if cut_off.len() >= SECRET_CHARS_MIN {
             hidden.push(cut_off);
@@ -215,7 +201,7 @@ impl Stream {
 
     /// Gives out the rest, which ends here.
     fn rest(&mut self) -> Vec<u8> {
-        let look = self.redactor.shared().look(&self.held, true);
+        let look = self.redactor.known().look(&self.held, true);
         self.show(look.hidden, self.held.len())
     }
 

@@ -401,7 +401,12 @@ impl<N: FnMut(Notice)> Heard<N> {
             Event::Plan(steps) => (self.notice)(Notice::Plan(steps)),
             Event::Step(id, state) => (self.notice)(Notice::Step(id, state)),
             Event::Checkpoint(key, data) => (self.notice)(Notice::Checkpoint { key, data }),
-            Event::Mask(secret) => redactor.add(&secret),
+            Event::Mask(secret) => {
+                redactor.add(&secret);
+                if redactor.is_overfull() {
+                    return Err(Violation::ManySecrets);
+                }
+            }
             Event::Artifact(artifact) => self.artifacts.push(artifact),
             Event::Result(value, summary) => {
                 self.answer = Some(Ok(value));
@@ -546,5 +551,21 @@ async fn read<'a>(pipe: &pipe::Receiver, chunk: &'a mut [u8]) -> Option<&'a [u8]
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_masks_more_than_can_be_hidden_is_broken_off() {
+        let limits = Limits::program();
+        let ears = Ears::new(|_| (), &limits, Redactor::with_room(100_000));
+        let mask = |number: u32| ears.hear(format!(r#"{{"t":"mask","value":"token-{number}"}}"#).as_bytes());
+        mask(0);
+        assert_eq!(ears.heard().violation, None);
+        (1..1000).for_each(mask);
+        assert_eq!(ears.heard().violation, Some(Violation::ManySecrets));
     }
 }

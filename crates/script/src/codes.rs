@@ -38,6 +38,8 @@ codes! {
         "The message and the log say which line was wrong. docs/scripts.md lists the lines there are.";
     code::BAD_RESULT, final, "The result is not what the script's manifest promises",
         "Mend the script, or its result.json. The work itself was done: look at the site before it is run again.";
+    code::MANY_SECRETS, final, "There are more secrets than can be hidden in what the script tells",
+        "Send, mask and return fewer of them: a megabyte of keys or some ten thousand passwords at most.";
     code::NOT_INSTALLED, final, "A program that the script needs is not on the worker",
         "Install it there, or mend `command` in the manifest. Scripts with a browser need `ode scripts setup`.";
     "login_rejected", final, "The e-mail address or the password is wrong",

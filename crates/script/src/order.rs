@@ -167,6 +167,8 @@ pub mod code {
     pub const PROTOCOL: &str = "protocol";
     /// Its result is not what its manifest promises.
     pub const BAD_RESULT: &str = "bad_result";
+    /// It was given, masked or gave more secrets than can be hidden.
+    pub const MANY_SECRETS: &str = "many_secrets";
     /// Its program, or one that it needs, is not there.
     pub const NOT_INSTALLED: &str = "not_installed";
 }

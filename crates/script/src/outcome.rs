@@ -49,6 +49,9 @@ pub(crate) fn of(
                 format!("The script ended without a result. It must tell one before it ends.{misread}");
             failed(code::NO_RESULT, message, false)
         }
+        ode_child::Outcome::ProtocolViolation(Violation::ManySecrets) => {
+            Outcome::Failed(many_secrets("The script masked"))
+        }
         ode_child::Outcome::ProtocolViolation(violation) => {
             let why = violation.to_string().replace("the child", "the script");
             let misread = misread(report.misread.as_deref());
@@ -66,6 +69,9 @@ fn finished(script: &Script, data: Value, summary: ode_child::Summary, redactor:
     match script.split_result(data) {
         Ok((data, secrets)) => {
             redactor.add_all(secrets.values());
+            if redactor.is_overfull() {
+                return Outcome::Failed(many_secrets("The script did its work, but its result has"));
+            }
             let data = mark(redactor.value(data), &secrets);
             let message = redactor.text(&summary.message).into_owned();
             Outcome::Done(Done { partial: summary.partial, message, data, secrets })
@@ -81,6 +87,16 @@ fn finished(script: &Script, data: Value, summary: ode_child::Summary, redactor:
             );
             failed(code::BAD_RESULT, redactor.text(&message), false)
         }
+    }
+}
+
+/// What somebody did with more secrets than can be searched for.
+pub(crate) fn many_secrets(what: &str) -> Failed {
+    Failed {
+        code: code::MANY_SECRETS.to_owned(),
+        message: format!("{what} more secrets than can be hidden. Use fewer of them."),
+        retryable: false,
+        stack: None,
     }
 }
 

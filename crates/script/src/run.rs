@@ -153,6 +153,9 @@ impl Runner {
             Err(failed) => return Ok(Report::of_failure(failed)),
         };
         let redactor = Redactor::new(order.secrets.values());
+        if redactor.is_overfull() {
+            return Ok(Report::of_failure(outcome::many_secrets("The job was sent with")));
+        }
         let work = self.shared.work(&order, browser.as_ref(), &redactor)?;
         let (spare, was_spare) = self.shared.take(&order.script, order.traceparent.as_deref()).await?;
         let Spare { waiting, mut scratch } = spare;

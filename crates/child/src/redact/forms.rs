@@ -1,42 +1,47 @@
 //! The forms of a secret that no other way of reading a text would bring to light.
 
 use super::SECRET_CHARS_MIN;
+use super::known::Known;
 use super::view::View;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
-use std::collections::BTreeSet;
 
 /// A line of a longer secret is one by itself from here on.
 const LINE_CHARS_MIN: usize = 8;
-/// A secret that is longer, such as a file, has its usual forms only: all of them would take a hundred times its size.
+/// A secret that is longer, such as a file, has its usual forms only, and so have its lines: all of them would take some
+/// hundred times its size.
 const LONG_BYTES: usize = 1024;
 
 /// Adds all forms of everything in a value.
-pub(super) fn of_value(value: &Value, forms: &mut BTreeSet<Vec<u8>>) {
+pub(super) fn of_value(value: &Value, known: &mut Known) {
     match value {
-        Value::String(text) => of_text(text, forms),
-        Value::Number(number) => of_text(&number.to_string(), forms),
-        Value::Array(items) => items.iter().for_each(|item| of_value(item, forms)),
-        Value::Object(fields) => fields.values().for_each(|value| of_value(value, forms)),
+        Value::String(text) => of_text(text, known),
+        Value::Number(number) => of_text(&number.to_string(), known),
+        Value::Array(items) => items.iter().for_each(|item| of_value(item, known)),
+        Value::Object(fields) => fields.values().for_each(|value| of_value(value, known)),
         Value::Null | Value::Bool(_) => {}
     }
 }
 
-fn of_text(text: &str, forms: &mut BTreeSet<Vec<u8>>) {
+fn of_text(text: &str, known: &mut Known) {
     let lines = text.lines().map(str::trim).filter(|line| line.chars().count() >= LINE_CHARS_MIN);
     for secret in lines.chain([text]).filter(|secret| secret.chars().count() >= SECRET_CHARS_MIN) {
+        if known.is_overfull() {
+            return;
+        }
         let digits = [in_hex(secret.as_bytes()).to_vec(), in_base64(secret.as_bytes())].concat();
-        if secret.len() > LONG_BYTES {
-            forms.extend(digits.into_iter().chain([secret.as_bytes().to_vec()]));
+        // Of many secrets, the last ones have their usual forms only: so there is room for many more.
+        if text.len() > LONG_BYTES || known.is_crowded() {
+            digits.into_iter().chain([secret.as_bytes().to_vec()]).for_each(|form| known.insert(form));
             continue;
         }
         let all = [as_text(secret), escaped(secret), in_utf16(secret).to_vec(), digits].concat();
         // What it was made into may be packed in digits as a whole.
-        forms.extend(all.iter().flat_map(|form| [in_base64(form), in_hex(form).to_vec()].concat()));
-        forms.extend(all);
+        let packed = all.iter().flat_map(|form| [in_base64(form), in_hex(form).to_vec()].concat());
+        packed.for_each(|form| known.insert(form));
+        all.into_iter().for_each(|form| known.insert(form));
     }
-    forms.retain(|form| form.len() >= SECRET_CHARS_MIN);
 }
 
 /// As it is, and as it may read among other text.
@@ -78,8 +83,8 @@ fn escaped(secret: &str) -> Vec<Vec<u8>> {
 }
 
 fn in_hex(bytes: &[u8]) -> [Vec<u8>; 2] {
-    let lower: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    [lower.to_uppercase(), lower].map(String::into_bytes)
+    let halves = || bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(usize::from);
+    [b"0123456789ABCDEF", b"0123456789abcdef"].map(|digits| halves().map(|half| digits[half]).collect())
 }
 
 /// As files of other systems have text, the lower byte first and the higher byte first.

@@ -71,8 +71,9 @@ fn is_break(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
 
+/// Of base64, in either of its alphabets.
 fn is_digit(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }
 
 #[cfg(test)]

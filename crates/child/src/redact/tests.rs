@@ -97,7 +97,10 @@ fn digits_are_joined_however_they_are_broken_up() {
     let long =
         format!("-----BEGIN KEY-----\n{}\n{PASSWORD}\n-----END KEY-----\n", "0123456789abcdef".repeat(7));
     let base64 = STANDARD.encode(&long);
+    let in_addresses = URL_SAFE_NO_PAD.encode(format!("{}{PASSWORD}", "?>".repeat(18)));
+    assert!(in_addresses[..48].contains(['-', '_']), "{in_addresses}");
     for text in [
+        wrapped(&in_addresses, 60, "\n"),
         wrapped(&base64, 76, "\n"),
         wrapped(&base64, 64, "\r\n"),
         wrapped(&base64, 64, "\n    "),
@@ -224,4 +227,38 @@ fn a_secret_that_is_born_late_is_hidden_from_then_on() {
     assert_eq!(stream.push(b"key-123456\n"), b"key-123456\n");
     redactor.add(&json!("key-123456"));
     assert_eq!(stream.push(b"key-123456\n"), b"***\n");
+}
+
+#[test]
+fn a_secret_of_many_lines_is_hidden_in_its_usual_forms_and_takes_little() {
+    let line = |number: usize| format!("{number:064x}");
+    let keys = (0..3000).map(|number| line(number) + "\n").collect::<String>();
+    let redactor = Redactor::with_room(50 * keys.len());
+    redactor.add(&json!(keys));
+    assert!(!redactor.is_overfull());
+    for text in [
+        line(1234),
+        hex(&line(1234), ""),
+        STANDARD.encode(line(1234)),
+        json!(keys).to_string(),
+        wrapped(&STANDARD.encode(&keys), 76, "\n"),
+    ] {
+        let shown = redactor.text(&text);
+        assert!(shown.contains(HIDDEN) && !shown.contains(&text[..40]), "{text} was shown as {shown}");
+    }
+}
+
+#[test]
+fn everything_is_hidden_once_there_is_too_much_to_search_for() {
+    let redactor = Redactor::with_room(100_000);
+    redactor.add(&json!(PASSWORD));
+    let mut stream = Stream::new(redactor.clone());
+    assert_eq!(stream.push(b"ready\n"), b"ready\n");
+    let many = |number| json!(format!("token-{number}"));
+    (0..1000).for_each(|number| redactor.add(&many(number)));
+    assert!(redactor.is_overfull() && !redactor.is_empty());
+    assert_eq!(stream.push(b"token-0\n"), HIDDEN.as_bytes());
+    assert_eq!(stream.finish(), b"");
+    assert_eq!(redactor.value(json!([7, PASSWORD, "ready"])), json!([HIDDEN, HIDDEN, HIDDEN]));
+    assert!(redactor.finds(b"ready"));
 }

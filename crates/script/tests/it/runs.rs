@@ -124,6 +124,16 @@ async fn secrets_are_hidden_in_logs_errors_and_files() {
 }
 
 #[tokio::test]
+async fn a_job_with_more_secrets_than_can_be_hidden_is_refused() {
+    let site = Site::new("sh", "exit 0");
+    let mut order = site.order();
+    order.secrets.insert("keys".to_owned(), json!("k".repeat(8 * 1024 * 1024)));
+    let report = site.runner().run(order, |_| (), std::future::pending()).await.unwrap();
+    assert_eq!(code(&report), "many_secrets");
+    site.assert_empty();
+}
+
+#[tokio::test]
 async fn the_secrets_of_a_result_come_apart_from_it() {
     let text = tell(&json!({ "t": "mask", "value": "key-123456" }))
         + &tell(

@@ -36,8 +36,10 @@ pub(crate) struct Wait {
     turn: Option<String>,
 }
 
+/// One that only has a moment has a row, too, but waits for nobody.
 const WAITS: &str =
-    "SELECT o.job_id, o.owner, o.turn FROM {rows $1: id uuid} JOIN script_order o ON o.job_id = r.id";
+    "SELECT o.job_id, o.owner, o.turn FROM {rows $1: id uuid} JOIN script_order o ON o.job_id = r.id
+    WHERE o.turn IS NOT NULL OR EXISTS (SELECT 1 FROM script_need n WHERE n.job_id = o.job_id)";
 /// Locks the row, if it still waits for somebody to look.
 const LOCK: &str = "UPDATE job_live SET updated_at = {now} WHERE id = $1 AND lane IS NULL AND run_at <= {now}
     RETURNING id";

@@ -271,7 +271,8 @@ async fn checkpoints_and_steps_outlive_their_attempt(store: Store) {
     // To the microsecond, which both databases keep.
     let moment = Timestamp::from_microsecond(1_700_000_000_123_456).unwrap();
     asked.job.run_at = Some(moment);
-    let ids = enqueue(&store, owner, vec![asked]).await;
+    let batch = Some(Uuid::now_v7());
+    let ids = store.enqueue_scripts(&ScriptOrder { batch, ..order(owner, vec![asked]) }).await.unwrap().ids;
     let worker_id = worker(&store).await;
     let claimed = claim_one(&store, Lane::Script, worker_id).await;
     store.checkpoint(&claimed.lease, "uploaded", json!({ "rows": 3 })).await.unwrap();
@@ -293,8 +294,7 @@ async fn checkpoints_and_steps_outlive_their_attempt(store: Store) {
     let facts = &facts[&ids[0]];
     assert_eq!((&facts.steps, facts.percent, facts.process_pid), (&steps, 40, Some(4711)));
     assert_eq!((facts.code.as_deref(), facts.run_at), (Some("login_rejected"), Some(moment)));
-    store.retry(ids[0]).await.unwrap();
-    promote(&store).await;
+    assert_eq!(store.retry(ids[0]).await.unwrap(), State::Queued, "it waits for nobody");
     let claimed = claim_one(&store, Lane::Script, worker_id).await;
     assert_eq!(store.checkpoints(&claimed.lease).await.unwrap()["uploaded"], json!({ "rows": 4 }));
 }
@@ -355,7 +355,6 @@ async fn what_shows_why_an_attempt_failed_is_kept(store: Store) {
             1 => claim_one(&store, Lane::Script, worker).await,
             _ => {
                 store.retry(ids[0]).await.unwrap();
-                promote(&store).await;
                 claim_one(&store, Lane::Script, worker).await
             }
         };
