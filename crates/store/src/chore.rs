@@ -1,10 +1,11 @@
 //! Work that is done once for all processes: a dated right to do it, so that two do not, and one that died does not keep
 //! the others from it.
 
-use crate::db::params;
+use crate::db::{Row, params};
 use crate::error::Error;
 use crate::leftovers::LEFTOVERS;
 use crate::{Store, micros};
+use jiff::Timestamp;
 use ode_job::WorkerId;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ const DONE: &str = "UPDATE chore SET holder = NULL, until = NULL, done_at = take
     WHERE name = $1 AND holder = $2 RETURNING name";
 const LEAVE: &str =
     "UPDATE chore SET holder = NULL, until = NULL WHERE name = $1 AND holder = $2 RETURNING name";
-const HELD: &str = "SELECT name FROM chore WHERE name = $1 AND until >= {now}";
+const HELD: &str = "SELECT holder, taken_at FROM chore WHERE name = $1 AND until >= {now}";
 
 /// How long one process is believed to be at a chore without saying so again: shorter for what others wait for.
 fn held_for(name: &str) -> Duration {
@@ -26,6 +27,15 @@ fn held_for(name: &str) -> Duration {
 }
 /// How often it says so in that time.
 const KEPT_OFTEN: u32 = 4;
+
+/// Somebody's time at a chore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// Who is at it.
+    pub holder: WorkerId,
+    /// Since when: the same one may take it again.
+    pub taken_at: Timestamp,
+}
 
 impl Store {
     /// Takes a chore that was not done for `every`. False if it was, or if another process is at it.
@@ -68,9 +78,12 @@ impl Store {
         Ok(!self.db().write(KEEP, params![name, who, micros(held_for(name))]).await?.is_empty())
     }
 
-    /// Whether somebody is at it.
-    pub async fn is_chore_held(&self, name: &str) -> Result<bool, Error> {
-        Ok(!self.db().read(HELD, params![name]).await?.is_empty())
+    /// Who is at it, if anybody is.
+    pub async fn chore_hold(&self, name: &str) -> Result<Option<Hold>, Error> {
+        let rows = self.db().read(HELD, params![name]).await?;
+        let hold =
+            |row: &Row| Ok(Hold { holder: WorkerId(row.uuid("holder")?), taken_at: row.moment("taken_at")? });
+        rows.first().map(hold).transpose()
     }
 
     /// Leaves it to whoever comes next: it is not done.

@@ -1,5 +1,6 @@
 //! What can go wrong in the store, named for what the caller would do about it.
 
+use jiff::Timestamp;
 use ode_job::{ErrorCode, Invalid, JobId, Refused};
 use uuid::Uuid;
 
@@ -66,6 +67,12 @@ pub enum Error {
     /// More than the organisation may spend.
     #[error("{0} `ode print cap` shows the limits and changes them.")]
     SpendCap(String),
+    /// The secret before the last one still counts; a new one would end it early.
+    #[error(
+        "The secret was replaced not long ago, and messages are signed with the one before it as well until {0}. Wait until \
+         then; or end both at once with `--keep-hours 0`, after which only the new one counts."
+    )]
+    SecretKept(Timestamp),
     /// The secrets that were sent with a job are gone.
     #[error(
         "The secrets of job {0} are gone. Send all of them with the request to try it again, as `secrets`, by the names \
@@ -129,6 +136,7 @@ impl Error {
             Error::Refused { .. }
             | Error::MapChanged(_)
             | Error::OrderExists(_)
+            | Error::SecretKept(_)
             | Error::SecretsGone(_)
             | Error::Busy(_)
             | Error::LeaseLost(_) => ErrorCode::Conflict,

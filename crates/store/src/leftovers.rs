@@ -3,11 +3,12 @@
 //!
 //! A job that failed may be tried again by hand at any moment, and the new attempt may publish while what the last one left is
 //! being taken away. A storage cannot delete a file only if it is still the one that was looked at, so the two are kept
-//! apart here: only who holds the chore [`LEFTOVERS`] takes away what attempts left, and reads which jobs failed once it
-//! holds it; an attempt that is not the first publishes only when it has seen that nobody holds it
-//! ([`Store::leftovers_gone`]). Whoever takes the chore after that finds the job running, and leaves it alone. A result goes
-//! with its job when that is deleted, which is refused until the job has ended; where it failed, by who holds the chore
-//! ([`Store::at_leftovers`]).
+//! apart here: only who holds the chore [`LEFTOVERS`] takes away what attempts left, and reads how things are once it holds
+//! it; an attempt that is not the first publishes only when it has seen that nobody holds it, or that whoever did has gone
+//! ([`Store::leftovers_gone`]). Whoever takes the chore after that attempt has begun leaves its job alone: who looks for jobs
+//! that failed finds it running, and an attempt that takes away what those before it left sees that it is not the last one
+//! ([`Store::is_last_attempt`]). A result goes with its job when that is deleted, which is refused until the job has ended;
+//! where it failed, by who holds the chore ([`Store::at_leftovers`]).
 
 use crate::Store;
 use crate::claim::owner;
@@ -36,6 +37,7 @@ const DONE_AT: &str = "SELECT done_at FROM chore WHERE name = $1 AND done_at IS 
 const FAILED: &str = "SELECT id, fence, input, session_id, user_id, organisation_id FROM job_past
     WHERE error_code IS NOT NULL AND id > $1 AND pipeline = 'html' AND attempts > 0 AND finished_at >= $2
     ORDER BY id LIMIT $3";
+const LAST: &str = "SELECT id FROM job_live WHERE id = $1 AND fence = $2";
 
 /// What was taken away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,16 +49,25 @@ pub struct Withdrawn {
 }
 
 impl Store {
-    /// Returns once nobody takes away what attempts left. False if that takes longer than somebody may wait.
+    /// Returns once whoever takes away what attempts left has gone; those who come after do not matter. False if that takes
+    /// longer than somebody may wait.
     pub async fn leftovers_gone(&self) -> Result<bool, Error> {
         let began = tokio::time::Instant::now();
-        while self.is_chore_held(LEFTOVERS).await? {
+        let first = self.chore_hold(LEFTOVERS).await?;
+        let mut there = first;
+        while there.is_some() && there == first {
             if began.elapsed() >= PATIENCE {
                 return Ok(false);
             }
             tokio::time::sleep(LOOK_EVERY).await;
+            there = self.chore_hold(LEFTOVERS).await?;
         }
         Ok(true)
+    }
+
+    /// Whether no attempt at a job has begun after this one, and the job has not ended.
+    pub async fn is_last_attempt(&self, job: JobId, fence: i64) -> Result<bool, Error> {
+        Ok(!self.db().read(LAST, params![job, fence]).await?.is_empty())
     }
 
     /// Works while nobody else takes away what attempts left, and no attempt that is not the first publishes. Nothing if

@@ -47,6 +47,7 @@ mod webhooks;
 mod workers;
 
 pub use blobs::{Blobs, BlobsConfig, Stored};
+pub use chore::Hold;
 pub use claim::ClaimRequest;
 pub use dialect::Dialect;
 pub use documents::{Document, Download};

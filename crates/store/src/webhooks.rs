@@ -98,19 +98,21 @@ const SECRETS: &str = "SELECT secret, CASE WHEN earlier_until > {now} THEN earli
     FROM webhook_secret WHERE owner = $1";
 const RENEW_SECRET: &str =
     "UPDATE webhook_secret SET earlier = secret, earlier_until = {after $3}, secret = $2
-    WHERE owner = $1";
+    WHERE owner = $1 AND (earlier_until IS NULL OR earlier_until <= {now} OR {after $3} <= {now}) RETURNING owner";
+const EARLIER_UNTIL: &str = "SELECT earlier_until FROM webhook_secret WHERE owner = $1";
 /// The condition stands twice: whoever waited for another's update looks again.
 const TAKE: &str = "UPDATE webhook_delivery SET attempts = attempts + 1, due_at = {after $1}
     WHERE id IN (SELECT id FROM webhook_delivery WHERE status = 'pending' AND due_at <= {now} ORDER BY due_at LIMIT $2)
         AND status = 'pending' AND due_at <= {now}
     RETURNING id, owner, job_id, (SELECT pipeline FROM jobs WHERE jobs.id = webhook_delivery.job_id) AS pipeline, external_id, state,
         error_code, url, status, attempts, due_at, answer, problem, created_at, delivered_at";
-const DELIVERED: &str = "UPDATE webhook_delivery SET status = 'delivered', delivered_at = {now}, answer = $2,
-    problem = NULL WHERE id = $1 AND status <> 'delivered'";
-const AGAIN: &str = "UPDATE webhook_delivery SET due_at = {after $4}, answer = $2, problem = $3
-    WHERE id = $1 AND status = 'pending'";
-const GIVEN_UP: &str = "UPDATE webhook_delivery SET status = 'failed', answer = $2, problem = $3
-    WHERE id = $1 AND status = 'pending'";
+// A message is settled only as it was taken: one that was asked for again, or taken by another, is due at another moment.
+const DELIVERED: &str = "UPDATE webhook_delivery SET status = 'delivered', delivered_at = {now}, answer = $3,
+    problem = NULL WHERE id = $1 AND due_at = $2 AND status = 'pending'";
+const AGAIN: &str = "UPDATE webhook_delivery SET due_at = {after $5}, answer = $3, problem = $4
+    WHERE id = $1 AND due_at = $2 AND status = 'pending'";
+const GIVEN_UP: &str = "UPDATE webhook_delivery SET status = 'failed', answer = $3, problem = $4
+    WHERE id = $1 AND due_at = $2 AND status = 'pending'";
 const GONE: &str = "UPDATE webhook_endpoint SET gone_at = {now}
     WHERE gone_at IS NULL AND (owner, url) IN (SELECT owner, url FROM webhook_delivery WHERE id = $1)";
 const LIST: &str =
@@ -170,12 +172,17 @@ impl Store {
         Ok((row.bytes("secret")?, row.opt_bytes("earlier")?))
     }
 
-    /// Makes a new secret for an owner. Messages are signed with the one before it as well, for as long as this.
+    /// Makes a new secret for an owner. Messages are signed with the one before it as well, for as long as this. Refused while
+    /// that is so of another, unless neither is to be kept.
     pub async fn renew_webhook_secret(&self, owner: Uuid, keep: Duration) -> Result<Vec<u8>, Error> {
         self.webhook_secrets(owner).await?;
         let fresh = fresh_secret()?;
         let params = [owner.into(), Param::Bytes(fresh.clone()), crate::micros(keep).into()];
-        self.db().write(RENEW_SECRET, &params).await?;
+        if self.db().write(RENEW_SECRET, &params).await?.is_empty() {
+            let rows = self.db().read(EARLIER_UNTIL, &[owner.into()]).await?;
+            let gone = || Error::Corrupt("a secret that was just read".into());
+            return Err(Error::SecretKept(rows.first().ok_or_else(gone)?.moment("earlier_until")?));
+        }
         Ok(fresh)
     }
 
@@ -186,23 +193,26 @@ impl Store {
         rows.iter().map(delivery).collect()
     }
 
-    /// Records how sending a message went.
-    pub async fn settle_delivery(&self, id: Uuid, sent: &Sent) -> Result<(), Error> {
-        let db = self.db();
+    /// Records how sending a message went that was taken. Nothing is recorded if it was asked for again meanwhile, or is
+    /// another's by now.
+    pub async fn settle_delivery(&self, taken: &Delivery, sent: &Sent) -> Result<(), Error> {
+        let (db, id, due_at) = (self.db(), taken.id, taken.due_at);
         let written = match sent {
-            Sent::Delivered { answer } => db.write(DELIVERED, params![id, i64::from(*answer)]).await,
-            Sent::Failed { answer, problem, again: None } => {
-                let told = params![id, answer.map(i64::from), without_nul(problem).as_str()];
-                db.write(GIVEN_UP, told).await
-            }
-            Sent::Failed { answer, problem, again: Some(wait) } => {
-                let told =
-                    params![id, answer.map(i64::from), without_nul(problem).as_str(), crate::micros(*wait)];
-                db.write(AGAIN, told).await
+            Sent::Delivered { answer } => db.write(DELIVERED, params![id, due_at, i64::from(*answer)]).await,
+            Sent::Failed { answer, problem, again } => {
+                let (answer, problem) = (answer.map(i64::from), without_nul(problem));
+                let problem = problem.as_str();
+                match again {
+                    None => db.write(GIVEN_UP, params![id, due_at, answer, problem]).await,
+                    Some(wait) => {
+                        let wait = crate::micros(*wait);
+                        db.write(AGAIN, params![id, due_at, answer, problem, wait]).await
+                    }
+                }
             }
             Sent::Gone { answer } => {
                 db.write(GONE, params![id]).await?;
-                let told = params![id, i64::from(*answer), "nobody is there any more"];
+                let told = params![id, due_at, i64::from(*answer), "nobody is there any more"];
                 db.write(GIVEN_UP, told).await
             }
         };

@@ -224,6 +224,7 @@ impl From<ode_store::Error> for Problem {
             | Error::KeyReused
             | Error::Order(_)
             | Error::OrderExists(_)
+            | Error::SecretKept(_)
             | Error::SecretsGone(_) => Problem::new(error.code(), error.to_string()),
             Error::Busy(_) => Problem::new(ErrorCode::Conflict, sentence(ErrorCode::Conflict.sentence())),
             Error::DiskFull(_) => {

@@ -112,7 +112,7 @@ impl Sender {
             if let Some(problem) = problem {
                 tracing::warn!(job.id = %job, "message {id} about job {job} did not arrive: {problem}");
             }
-            self.store.settle_delivery(delivery.id, &sent).await?;
+            self.store.settle_delivery(delivery, &sent).await?;
         }
         Ok(due.len())
     }

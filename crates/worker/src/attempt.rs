@@ -164,7 +164,12 @@ impl Context for Telling<'_> {
         // On its own, so that nobody waits for an end that does not come when this attempt is interrupted.
         let cleared = tokio::spawn(async move {
             let from = Destination { owner, job, fence: fence - 1, address: &address };
-            store.at_leftovers(CLEAR_PATIENCE, async { Ok(places.clear(from).await) }).await
+            let work = async {
+                // One that stood still may have been replaced, and what it would take away be written over by now.
+                let is_last = store.is_last_attempt(job, fence).await?;
+                if is_last { Ok(places.clear(from).await) } else { Ok(Ok(0)) }
+            };
+            store.at_leftovers(CLEAR_PATIENCE, work).await
         });
         let problem = match cleared.await {
             Ok(Ok(None | Some(Ok(_)))) => return,

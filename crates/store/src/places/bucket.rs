@@ -5,7 +5,7 @@
 mod staging;
 
 use super::address::Address;
-use super::{Attempt, MANIFEST, Published, nothing_there, too_large, unreached};
+use super::{Attempt, MANIFEST, MANIFEST_BYTES_MAX, Published, nothing_there, too_large, unreached};
 use crate::error::Error;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -25,8 +25,6 @@ const TRIES_MAX: usize = 5;
 const TRIED_FOR: Duration = Duration::from_secs(30);
 /// Files that are looked at or sent at a time.
 const AT_ONCE: usize = 4;
-/// A manifest that is larger is none of ours.
-const MANIFEST_BYTES_MAX: u64 = 16 << 20;
 
 /// What a file says of the attempt that put it there: its job and its fence.
 const MARK: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("ode-attempt"));
@@ -177,7 +175,8 @@ impl Bucket {
         };
         let version = UpdateVersion { e_tag: got.meta.e_tag.clone(), version: got.meta.version.clone() };
         let text = got.bytes().await.map_err(unreached)?;
-        serde_json::from_slice(&text).map(|published| Some((published, version))).map_err(|_| not_ours())
+        let published = Published::read(&text).ok_or_else(not_ours)?;
+        Ok(Some((published, version)))
     }
 
     pub(super) async fn withdraw(&self, address: &Address, attempt: Attempt) -> Result<u64, Failure> {

@@ -1,7 +1,10 @@
 //! Places on local disk. A result is made in a folder of its own and then takes its place in one step.
 
 use super::address::Address;
-use super::{Attempt, MANIFEST, Published, STAGED_MAX, STAGING, nothing_there, too_large, unreached};
+use super::{
+    Attempt, MANIFEST, MANIFEST_BYTES_MAX, Published, STAGED_MAX, STAGING, nothing_there, too_large,
+    unreached,
+};
 use bytes::Bytes;
 use ode_job::pipeline::File;
 use ode_job::{ErrorCode, Failure};
@@ -10,6 +13,10 @@ use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+/// What a manifest is called while the files that it lists are taken away one by one: nobody takes them for a result any more,
+/// and whoever goes on after an interruption still knows them.
+const LEAVING: &str = ".ode-leaving.json";
 
 /// The directory behind a root, as the file system finds it.
 pub(super) fn open(address: &Address) -> Result<PathBuf, String> {
@@ -121,12 +128,8 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Makes room where the result is to appear. An earlier attempt's is moved aside; anything else stays, and is told.
 fn clear(root: &Path, place: &Path, published: &Published) -> Result<Option<PathBuf>, Failure> {
-    let there = match fs::read(place.join(MANIFEST)) {
-        Ok(text) => text,
-        // Nothing, or an empty folder, which the result may replace.
-        Err(_) => return Ok(None),
-    };
-    let there: Published = serde_json::from_slice(&there).map_err(|_| taken())?;
+    // Nothing, or an empty folder, which the result may replace, or files of others, which it cannot.
+    let Some(there) = result(&place.join(MANIFEST)) else { return Ok(None) };
     published.may_replace(&there)?;
     if holds_others(place, &there).map_err(unreached)? {
         return Err(taken());
@@ -151,16 +154,18 @@ fn appear(staged: &Path, place: &Path) -> io::Result<()> {
 
 pub(super) fn withdraw(root: &Path, address: &Address, attempt: Attempt) -> Result<u64, Failure> {
     let place = resolve(root, address)?;
-    let text = fs::read(place.join(MANIFEST)).unwrap_or_default();
-    let there = serde_json::from_slice(&text).ok();
-    if let Some(there) = there.filter(|there: &Published| attempt.covers(there.attempt())) {
+    let its_own = |name| result(&place.join(name)).filter(|there| attempt.covers(there.attempt()));
+    if let Some(there) = its_own(MANIFEST) {
         if holds_others(&place, &there).map_err(unreached)? {
-            remove_listed(&place, &there).map_err(unreached)?;
+            fs::rename(place.join(MANIFEST), place.join(LEAVING)).map_err(unreached)?;
         } else {
             let aside = root.join(STAGING).join(format!("{}-gone", attempt.job));
             fs::create_dir_all(root.join(STAGING)).map_err(unreached)?;
             fs::rename(&place, &aside).map_err(unreached)?;
         }
+    }
+    if let Some(leaving) = its_own(LEAVING) {
+        remove_listed(&place, &leaving).map_err(unreached)?;
     }
     let mut removed = 0;
     for entry in fs::read_dir(root.join(STAGING)).into_iter().flatten().flatten() {
@@ -170,6 +175,14 @@ pub(super) fn withdraw(root: &Path, address: &Address, attempt: Attempt) -> Resu
         }
     }
     Ok(removed)
+}
+
+/// The result that a manifest tells of. What is not a plain file may be a pipe, which nobody may ever write to.
+fn result(manifest: &Path) -> Option<Published> {
+    let facts = fs::symlink_metadata(manifest).ok()?;
+    let is_ours = facts.is_file() && facts.len() <= MANIFEST_BYTES_MAX;
+    let text = is_ours.then(|| fs::read(manifest))?.ok()?;
+    Published::read(&text)
 }
 
 /// Whether somebody put files beside those of a result, such as another job whose prefix lies below this one.
@@ -189,20 +202,28 @@ fn holds_others(place: &Path, result: &Published) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Removes the files of a result, its manifest first, and leaves those of others.
+/// Removes the files of a result, what lists them last, and leaves those of others.
 fn remove_listed(place: &Path, result: &Published) -> io::Result<()> {
-    fs::remove_file(place.join(MANIFEST))?;
-    for file in &result.files {
-        let path = place.join(&file.path);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let folders = path.ancestors().skip(1).take_while(|folder| *folder != place);
+    for name in result.files.iter().map(|file| file.path.as_str()).chain([LEAVING]) {
+        let path = place.join(name);
+        remove_file(&path)?;
+        let folders = path.ancestors().skip(1).take_while(|folder| folder.starts_with(place));
         // One that holds something else stays.
         let _ = folders.map(fs::remove_dir).find(Result::is_err);
     }
     Ok(())
+}
+
+/// Removes a file if its folder is where it seems to be, and no link leads elsewhere on the way.
+fn remove_file(path: &Path) -> io::Result<()> {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let found = fs::canonicalize(folder);
+    match found.and_then(|found| if found == folder { fs::remove_file(path) } else { Ok(()) }) {
+        // It is gone, or somebody has put something else there.
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory | IsADirectory) => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Whether a folder with this name was made for this attempt or one before it.

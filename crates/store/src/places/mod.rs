@@ -18,13 +18,15 @@ use bytes::Bytes;
 use ode_job::pipeline::File;
 use ode_job::{ErrorCode, Failure, JobId, Owner};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The last file of a result to come, and the first to go.
 pub const MANIFEST: &str = "manifest.json";
+/// A manifest that is larger is none of ours.
+const MANIFEST_BYTES_MAX: u64 = 16 << 20;
 /// Results that are being made lie here, below the root.
 const STAGING: &str = ".ode-staging";
 /// What lies there for longer was left by an attempt that is lost.
@@ -116,6 +118,12 @@ impl Published {
         Published { job_id, fence, files: files.iter().map(file).collect() }
     }
 
+    /// What a manifest says. It lies where others write, too: one that names something outside of its place is none of ours.
+    fn read(manifest: &[u8]) -> Option<Self> {
+        let read: Published = serde_json::from_slice(manifest).ok()?;
+        read.files.iter().all(|file| is_below(&file.path)).then_some(read)
+    }
+
     fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec_pretty(self).expect("names and numbers are always valid JSON")
     }
@@ -135,6 +143,11 @@ impl Published {
         }
         Ok(())
     }
+}
+
+/// Whether a name leads below where it starts, and nowhere else.
+fn is_below(name: &str) -> bool {
+    !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 impl Places {

@@ -3,10 +3,12 @@
 use crate::harness::{
     Database, claim_one, ending, file, finish, job, on_both, organisation, postgres_database, record, worker,
 };
-use ode_job::{Artifact, Ended, JobId, Lane, LogLevel, Owner, Pipeline};
+use jiff::Timestamp;
+use ode_job::{Artifact, Ended, JobId, Lane, LogLevel, Owner, Pipeline, WorkerId};
 use ode_store::{Error, LEFTOVERS, OwnerKind, Sent, Store};
 use serde_json::json;
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 on_both!(
     tc_2_a_job_that_is_processed_has_a_moment_at_which_it_started,
@@ -15,6 +17,8 @@ on_both!(
     names_are_looked_up_many_at_a_time,
     a_message_is_made_with_the_end_of_a_job_and_taken_by_one_at_a_time,
     who_publishes_again_waits_for_what_was_left_to_be_taken_away,
+    who_publishes_again_does_not_wait_for_those_who_come_after_the_first,
+    an_attempt_is_the_last_until_another_begins_or_the_job_ends,
 );
 
 on_both!(
@@ -43,7 +47,7 @@ async fn who_publishes_again_waits_for_what_was_left_to_be_taken_away(store: Sto
     assert!(store.leftovers_gone().await.unwrap(), "nobody is at it");
     let cleaner = worker(&store).await;
     assert!(store.take_chore(LEFTOVERS, cleaner, Duration::ZERO).await.unwrap());
-    assert!(store.is_chore_held(LEFTOVERS).await.unwrap());
+    assert!(store.chore_hold(LEFTOVERS).await.unwrap().is_some_and(|hold| hold.holder == cleaner));
     let waiting = tokio::spawn({
         let store = store.clone();
         async move { store.leftovers_gone().await }
@@ -54,12 +58,43 @@ async fn who_publishes_again_waits_for_what_was_left_to_be_taken_away(store: Sto
     assert!(!store.leave_chore(LEFTOVERS, cleaner).await.unwrap(), "it is not ours any more");
     assert!(store.take_chore(LEFTOVERS, cleaner, Duration::from_hours(1)).await.unwrap());
     assert!(store.end_chore(LEFTOVERS, cleaner).await.unwrap());
-    assert!(!store.is_chore_held(LEFTOVERS).await.unwrap());
+    assert_eq!(store.chore_hold(LEFTOVERS).await.unwrap(), None);
     // Work that fails keeps nobody waiting.
     assert!(store.take_chore(LEFTOVERS, cleaner, Duration::ZERO).await.unwrap());
     let fails = async { Err::<(), _>(Error::Collision) };
     assert!(store.at_chore(LEFTOVERS, cleaner, fails).await.is_err());
-    assert!(!store.is_chore_held(LEFTOVERS).await.unwrap());
+    assert_eq!(store.chore_hold(LEFTOVERS).await.unwrap(), None);
+}
+
+async fn who_publishes_again_does_not_wait_for_those_who_come_after_the_first(store: Store) {
+    let mut holder = worker(&store).await;
+    assert!(store.take_chore(LEFTOVERS, holder, Duration::ZERO).await.unwrap());
+    let hand_on = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert!(store.leave_chore(LEFTOVERS, holder).await.unwrap());
+            holder = WorkerId(Uuid::now_v7());
+            assert!(store.take_chore(LEFTOVERS, holder, Duration::ZERO).await.unwrap());
+        }
+    };
+    tokio::select! {
+        gone = store.leftovers_gone() => assert!(gone.unwrap(), "the first has gone"),
+        () = hand_on => {}
+    }
+}
+
+async fn an_attempt_is_the_last_until_another_begins_or_the_job_ends(store: Store) {
+    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+    let worker = worker(&store).await;
+    let first = claim_one(&store, Lane::Html, worker).await;
+    assert!(store.is_last_attempt(id, 1).await.unwrap());
+    finish(&store, first, Ended::HandedBack).await;
+    assert!(store.is_last_attempt(id, 1).await.unwrap(), "it waits for the next");
+    let second = claim_one(&store, Lane::Html, worker).await;
+    let is_last = async |fence| store.is_last_attempt(id, fence).await.unwrap();
+    assert_eq!((is_last(1).await, is_last(2).await), (false, true));
+    finish(&store, second, Ended::Succeeded).await;
+    assert!(!is_last(2).await);
 }
 
 async fn tc_2_a_job_that_is_processed_has_a_moment_at_which_it_started(store: Store) {
@@ -189,26 +224,42 @@ async fn a_message_is_made_with_the_end_of_a_job_and_taken_by_one_at_a_time(stor
     assert!(store.take_deliveries(5, hold).await.unwrap().is_empty(), "they are under way");
     let again =
         Sent::Failed { answer: Some(500), problem: "it said 500\0".into(), again: Some(Duration::ZERO) };
-    store.settle_delivery(taken[0].id, &again).await.unwrap();
-    store.settle_delivery(taken[1].id, &Sent::Delivered { answer: 204 }).await.unwrap();
+    store.settle_delivery(&taken[0], &again).await.unwrap();
+    store.settle_delivery(&taken[1], &Sent::Delivered { answer: 204 }).await.unwrap();
     let due = store.take_deliveries(5, hold).await.unwrap();
     assert_eq!((due.len(), due[0].id, due[0].attempts), (1, taken[0].id, 2));
     let given_up = Sent::Failed { answer: None, problem: "gone".into(), again: None };
-    store.settle_delivery(due[0].id, &given_up).await.unwrap();
+    store.settle_delivery(&due[0], &given_up).await.unwrap();
     assert_eq!(store.deliveries(Some(id), Some("failed"), 5).await.unwrap().len(), 1);
     assert_eq!(store.deliveries(None, None, 5).await.unwrap().len(), 2);
     assert_eq!(store.replay_deliveries(id.0).await.unwrap(), 2);
-    assert_eq!(store.take_deliveries(5, hold).await.unwrap().len(), 2);
+    // What the tries before that came to says nothing of this one, taken or not.
+    store.settle_delivery(&taken[1], &Sent::Delivered { answer: 204 }).await.unwrap();
+    let replayed = store.take_deliveries(5, hold).await.unwrap();
+    assert_eq!(replayed.len(), 2);
+    store.settle_delivery(&taken[1], &Sent::Delivered { answer: 204 }).await.unwrap();
+    store.settle_delivery(&due[0], &given_up).await.unwrap();
+    assert_eq!(store.deliveries(None, Some("pending"), 5).await.unwrap().len(), 2);
+    store.settle_delivery(&replayed[0], &Sent::Delivered { answer: 204 }).await.unwrap();
+    assert_eq!(store.deliveries(None, Some("delivered"), 5).await.unwrap()[0].id, replayed[0].id);
     // One secret for an owner, whoever asks first; a new one does not end it at once.
     let secrets = async || store.webhook_secrets(owner.key()).await.unwrap();
     let (secret, earlier) = secrets().await;
     assert_eq!((secret.len(), earlier, secrets().await.0 == secret), (32, None, true));
     let renewed = store.renew_webhook_secret(owner.key(), hold).await.unwrap();
+    assert_eq!(secrets().await, (renewed.clone(), Some(secret.clone())));
+    // Nor does another, unless neither is to be kept.
+    let refused = store.renew_webhook_secret(owner.key(), hold).await.unwrap_err();
+    assert!(matches!(refused, Error::SecretKept(until) if until > Timestamp::now()), "{refused}");
     assert_eq!(secrets().await, (renewed, Some(secret)));
+    let alone = store.renew_webhook_secret(owner.key(), Duration::ZERO).await.unwrap();
+    assert_eq!(secrets().await, (alone.clone(), None));
+    let last = store.renew_webhook_secret(owner.key(), hold).await.unwrap();
+    assert_eq!(secrets().await, (last, Some(alone)));
     // Who says that nobody is there is told nothing more, and is asked again by being added again.
     let endpoint = async || store.endpoints().await.unwrap().remove(0);
     let all = taken.iter().find(|delivery| delivery.url == ALL).unwrap();
-    store.settle_delivery(all.id, &Sent::Gone { answer: 410 }).await.unwrap();
+    store.settle_delivery(all, &Sent::Gone { answer: 410 }).await.unwrap();
     assert!(endpoint().await.gone_at.is_some());
     store.add_endpoint(OwnerKind::Organisation, "acme", ALL).await.unwrap();
     assert_eq!(endpoint().await.gone_at, None);

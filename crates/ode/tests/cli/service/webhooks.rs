@@ -96,17 +96,23 @@ fn a_receiver_knows_our_messages_by_the_check_of_the_documents_and_by_their_name
     let forged = Message { body: first.body.replace("completed", "failed"), ..first.clone() };
     assert!(!forged.is_signed_with(&old));
     // It has one name, wherever it is shown.
-    until("it is known to have arrived", || ode.json(["webhooks", "list"])[0]["status"] == "delivered");
+    let arrived = || {
+        until("it is known to have arrived", || ode.json(["webhooks", "list"])[0]["status"] == "delivered");
+    };
+    arrived();
     let listed = ode.json(["webhooks", "list"]);
     assert_eq!((&listed[0]["id"], &listed[0]["job_id"]), (&json!(first.id()), &json!(id)));
     assert!(ode.ok(["webhooks", "list"]).contains(first.id()));
     assert_eq!(ode.ok(["webhooks", "replay", first.id()]), format!("{} is sent again.\n", first.id()));
     let again = receiver.heard(2);
     assert_eq!((again.id(), &again.body), (first.id(), &first.body));
+    arrived();
     // While its secret is replaced, a receiver may know either.
     let new = secret("rotate");
     assert_eq!(secret("secret"), new);
     ode.ok(["webhooks", "replay", &id]);
     let both = receiver.heard(3);
     assert!(both.is_signed_with(&old) && both.is_signed_with(&new) && !first.is_signed_with(&new));
+    ode.run(["webhooks", "rotate", "--organisation", "acme"]).assert_refused(&["--keep-hours 0"]);
+    assert_eq!(secret("secret"), new);
 }

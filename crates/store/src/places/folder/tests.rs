@@ -88,6 +88,75 @@ async fn a_result_goes_without_what_others_put_below_it() {
     assert!(other().is_err());
 }
 
+/// The manifest of the result at a folder, with another file in the place of the font.
+fn listing(folder: &Path, name: &str) -> Vec<u8> {
+    let mut manifest: Published = serde_json::from_slice(&fs::read(folder.join(MANIFEST)).unwrap()).unwrap();
+    manifest.files[1].path = name.into();
+    manifest.to_json()
+}
+
+#[tokio::test]
+async fn a_manifest_that_names_files_outside_of_its_folder_removes_nothing() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (places, address) = (places(dir.path()), format!("file://{}/a/b", dir.path().display()));
+    let (folder, outside) = (dir.path().join("a/b"), elsewhere.path().join("precious"));
+    publish(&places, &address, (JOB, 1), "page").await.unwrap();
+    for precious in [&outside, &dir.path().join("a/precious"), &folder.join("precious")] {
+        fs::write(precious, "mine").unwrap();
+    }
+    let original = fs::read(folder.join(MANIFEST)).unwrap();
+    for name in [outside.to_str().unwrap(), "../precious", "fonts/../../precious", "./precious", ""] {
+        fs::write(folder.join(MANIFEST), listing(&folder, name)).unwrap();
+        places.withdraw(to(&address, JOB, i64::MAX)).await.unwrap();
+        assert!(outside.exists() && dir.path().join("a/precious").exists(), "{name}");
+        assert!(folder.join("index.html").exists(), "{name}: it is not taken for ours");
+        assert_eq!(publish(&places, &address, (JOB, 2), "two").await.unwrap_err().code, ErrorCode::Conflict);
+        fs::write(folder.join(MANIFEST), &original).unwrap();
+    }
+    places.withdraw(to(&address, JOB, i64::MAX)).await.unwrap();
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "all but what is not the job's");
+}
+
+#[tokio::test]
+async fn a_folder_that_became_a_link_is_not_followed_to_remove_files() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (places, address) = (places(dir.path()), format!("file://{}/a", dir.path().display()));
+    let folder = dir.path().join("a");
+    // Neither out of the place nor to what is another's inside.
+    for target in [elsewhere.path().to_owned(), folder.join("below")] {
+        publish(&places, &address, (JOB, 1), "page").await.unwrap();
+        fs::remove_dir_all(folder.join("fonts")).unwrap();
+        fs::create_dir_all(&target).unwrap();
+        fs::write(target.join("a.woff2"), "mine").unwrap();
+        std::os::unix::fs::symlink(&target, folder.join("fonts")).unwrap();
+        places.withdraw(to(&address, JOB, i64::MAX)).await.unwrap();
+        assert_eq!(fs::read_to_string(target.join("a.woff2")).unwrap(), "mine");
+        assert!(!folder.join("index.html").exists() && !folder.join(MANIFEST).exists());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_removal_that_stopped_half_way_is_finished_by_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let (places, address) = (places(dir.path()), format!("file://{}/a", dir.path().display()));
+    let folder = dir.path().join("a");
+    publish(&places, &address, (JOB, 1), "page").await.unwrap();
+    fs::write(folder.join("precious"), "mine").unwrap();
+    let original = fs::read(folder.join(MANIFEST)).unwrap();
+    // A name that no file system takes stops it after the page.
+    fs::write(folder.join(MANIFEST), listing(&folder, &"x".repeat(300))).unwrap();
+    places.withdraw(to(&address, JOB, i64::MAX)).await.unwrap_err();
+    assert!(!folder.join("index.html").exists() && folder.join("fonts/a.woff2").exists());
+    assert!(!folder.join(MANIFEST).exists(), "nobody takes the rest for a result");
+    places.withdraw(to(&address, OTHER, i64::MAX)).await.unwrap();
+    assert!(folder.join("fonts/a.woff2").exists(), "it is another job's");
+    fs::write(folder.join(LEAVING), original).unwrap();
+    fs::remove_file(folder.join("precious")).unwrap();
+    places.withdraw(to(&address, JOB, i64::MAX)).await.unwrap();
+    assert!(!folder.exists());
+}
+
 #[tokio::test]
 async fn a_pipe_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();
@@ -99,6 +168,9 @@ async fn a_pipe_is_not_waited_for() {
         let refused = places(dir.path()).fetch(Owner::Operator, &address, 100).await.unwrap_err();
         assert_eq!(refused.code, ErrorCode::NotFound, "{name}");
     }
+    fs::rename(dir.path().join("pipe.pdf"), dir.path().join("folder.pdf").join(MANIFEST)).unwrap();
+    let address = format!("file://{}/folder.pdf", dir.path().display());
+    places(dir.path()).withdraw(to(&address, JOB, i64::MAX)).await.unwrap();
 }
 
 #[tokio::test]
