@@ -2,11 +2,11 @@
 //!
 //! Names are made here and nowhere else: a job's id, the fence of the attempt that wrote the file, and a number; or,
 //! for a file that comes before its job, `uploads` and an id of its own. Nothing a caller typed becomes part of a path.
-//! In front of an id stands the while in which it was made: those who write at once share a directory, so that one sync
-//! makes the names of all durable, and a new directory, which costs a sync of the one above it, is rare.
+//! The two characters in front spread the files over 256 directories, so that a million jobs make some thousands of
+//! entries in each.
 
 use crate::error::Error;
-use crate::incoming::{Incoming, KnownFolder};
+use crate::incoming::Incoming;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
@@ -41,7 +41,6 @@ pub struct Blobs {
     pub(crate) store: Arc<dyn ObjectStore>,
     storage: &'static str,
     root: Option<PathBuf>,
-    pub(crate) known: KnownFolder,
 }
 
 /// A file that is safely stored.
@@ -79,19 +78,16 @@ impl Blobs {
             BlobsConfig::Local(root) => {
                 std::fs::create_dir_all(root)
                     .map_err(|error| Error::Blob(format!("{} cannot be made: {error}", root.display())))?;
+                make_shards(root)
+                    .map_err(|error| Error::Blob(format!("{} cannot be made: {error}", root.display())))?;
                 let store = LocalFileSystem::new_with_prefix(root)?.with_fsync(true);
                 // A job has a directory of its own; it goes with its last file.
                 let store = store.with_automatic_cleanup(true);
-                Ok(Blobs {
-                    store: Arc::new(store),
-                    storage: "local",
-                    root: Some(root.clone()),
-                    known: KnownFolder::default(),
-                })
+                Ok(Blobs { store: Arc::new(store), storage: "local", root: Some(root.clone()) })
             }
             BlobsConfig::S3 { bucket, endpoint } => {
                 let store = crate::places::open_bucket(bucket, endpoint.as_deref())?;
-                Ok(Blobs { store, storage: "s3", root: None, known: KnownFolder::default() })
+                Ok(Blobs { store, storage: "s3", root: None })
             }
         }
     }
@@ -116,7 +112,7 @@ impl Blobs {
     /// Takes in a file that comes in pieces. What is not finished leaves nothing behind.
     pub fn receive(&self) -> Incoming {
         let id = Uuid::now_v7();
-        Incoming::new(self, format!("uploads/{}/{id}", while_of(id)))
+        Incoming::new(self, format!("uploads/{:02x}/{id}", id.as_bytes()[15]))
     }
 
     /// Reads a part of a file, in pieces as they are sent on.
@@ -207,18 +203,25 @@ impl Blobs {
     }
 }
 
-/// `0199f2a/<job>`
-fn folder(job: JobId) -> String {
-    format!("{}/{job}", while_of(job.0))
+/// Makes the directories for uploads ahead: a new directory costs a sync of the one above it, which is as much as the
+/// rest of a small upload.
+fn make_shards(root: &std::path::Path) -> std::io::Result<()> {
+    let uploads = root.join("uploads");
+    // The last one is made last: where it is, all are.
+    if uploads.join("ff").exists() {
+        return Ok(());
+    }
+    for shard in 0..=u8::MAX {
+        std::fs::create_dir_all(uploads.join(format!("{shard:02x}")))?;
+    }
+    std::fs::File::open(&uploads)?.sync_all()?;
+    std::fs::File::open(root)?.sync_all()
 }
 
-/// Of the twelve digits of an id that tell the milliseconds, so many change only every 17 minutes.
-const DIGITS: usize = 7;
-
-fn while_of(id: Uuid) -> String {
-    let mut digits = id.simple().to_string();
-    digits.truncate(DIGITS);
-    digits
+/// `ab/cd/<job>`: the last digits of an id are the ones that differ between neighbours.
+fn folder(job: JobId) -> String {
+    let tail = job.tail();
+    format!("{:02x}/{:02x}/{job}", tail & 0xff, (tail >> 8) & 0xff)
 }
 
 fn path(job: JobId, fence: i64, number: usize) -> String {

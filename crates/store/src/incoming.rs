@@ -13,7 +13,6 @@ use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinHandle;
 
 /// Parts on local disk: small enough that a file is hashed and written while its rest still comes, large enough that a
@@ -43,7 +42,7 @@ enum Sink {
 impl Incoming {
     pub(crate) fn new(blobs: &Blobs, path: String) -> Self {
         let sink = match blobs.root() {
-            Some(root) => Sink::Disk(Disk::new(root.join(&path), blobs.known.clone())),
+            Some(root) => Sink::Disk(Disk::new(root.join(&path))),
             None => Sink::Bucket(Bucket::default()),
         };
         Incoming { blobs: blobs.clone(), path, bytes: 0, part: Vec::new(), part_bytes: 0, sink }
@@ -122,15 +121,14 @@ impl Drop for Incoming {
 #[derive(Debug)]
 struct Disk {
     place: PathBuf,
-    known: KnownFolder,
     under_way: Option<JoinHandle<io::Result<Draft>>>,
     /// Whether something may lie there that is not a whole file.
     is_begun: bool,
 }
 
 impl Disk {
-    fn new(place: PathBuf, known: KnownFolder) -> Self {
-        Disk { place, known, under_way: None, is_begun: false }
+    fn new(place: PathBuf) -> Self {
+        Disk { place, under_way: None, is_begun: false }
     }
 
     async fn add(&mut self, part: Vec<Bytes>) -> Result<(), Error> {
@@ -156,10 +154,10 @@ impl Disk {
         step: impl FnOnce(&mut Draft) -> io::Result<()> + Send + 'static,
     ) -> Result<(), Error> {
         let before = self.settled().await?;
-        let (place, known) = (self.place.clone(), self.known.clone());
+        let place = self.place.clone();
         self.is_begun = true;
         self.under_way = Some(tokio::task::spawn_blocking(move || {
-            let mut draft = before.map_or_else(|| Draft::begin(&place, &known), Ok)?;
+            let mut draft = before.map_or_else(|| Draft::begin(&place), Ok)?;
             step(&mut draft)?;
             Ok(draft)
         }));
@@ -198,27 +196,22 @@ struct Draft {
     hash: Sha256,
 }
 
-/// The directory that this process found, or made, last, and that survives a crash: those who come after need not see to
-/// it again.
-pub(crate) type KnownFolder = Arc<Mutex<PathBuf>>;
-
 /// Directories that others may remove before they are used.
 const TRIES: usize = 3;
 /// How many there are between a file and the root of the file store.
 const FOLDERS: usize = 2;
 
 impl Draft {
-    fn begin(place: &std::path::Path, known: &KnownFolder) -> io::Result<Self> {
-        let open = || {
-            make_folder_of(place, known)?;
-            File::options().write(true).create_new(true).open(place)
-        };
+    fn begin(place: &std::path::Path) -> io::Result<Self> {
+        let open = || File::options().write(true).create_new(true).open(place);
         let mut opened = open();
         for _ in 0..TRIES {
             match &opened {
                 // A directory goes with its last file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    *known.lock().unwrap_or_else(PoisonError::into_inner) = PathBuf::new();
+                    let folder = place.parent().unwrap_or(place);
+                    std::fs::create_dir_all(folder)?;
+                    folder.ancestors().take(FOLDERS).try_for_each(sync_folder_of)?;
                     opened = open();
                 }
                 Ok(_) | Err(_) => break,
@@ -234,18 +227,6 @@ impl Draft {
         }
         Ok(())
     }
-}
-
-/// Makes the directory of a file, unless it is known. Nobody writes to one that a crash could still take away.
-fn make_folder_of(place: &std::path::Path, known: &KnownFolder) -> io::Result<()> {
-    let folder = place.parent().unwrap_or(place);
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    if *known != folder {
-        std::fs::create_dir_all(folder)?;
-        folder.ancestors().take(FOLDERS).try_for_each(sync_folder_of)?;
-        *known = folder.to_owned();
-    }
-    Ok(())
 }
 
 /// Makes a name durable.
@@ -374,7 +355,6 @@ mod tests {
     #[tokio::test]
     async fn a_file_finds_a_place_whose_directory_is_gone() {
         let (directory, blobs) = open();
-        receive(&blobs, SENT).await.finish().await.unwrap();
         std::fs::remove_dir_all(directory.path().join("files/uploads")).unwrap();
         let stored = receive(&blobs, SENT).await.finish().await.unwrap();
         assert!(blobs.get(&stored.path, &stored.sha256).await.is_ok());
