@@ -3,15 +3,24 @@
 use super::SECRET_CHARS_MIN;
 use super::known::Known;
 use super::view::View;
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// A line of a longer secret is one by itself from here on.
 const LINE_CHARS_MIN: usize = 8;
 /// A secret that is longer, such as a file, has its usual forms only, and so have its lines: all of them would take some
 /// hundred times its size.
 const LONG_BYTES: usize = 1024;
+
+/// The digits of hex and base64, of which programs know two kinds each.
+const USUAL: [&[u8]; 4] = [
+    b"0123456789ABCDEF",
+    b"0123456789abcdef",
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
+];
+/// Those of base32, which is rare.
+const RARE: [&[u8]; 2] = [b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"abcdefghijklmnopqrstuvwxyz234567"];
 
 /// Adds all forms of everything in a value.
 pub(super) fn of_value(value: &Value, known: &mut Known) {
@@ -30,7 +39,8 @@ fn of_text(text: &str, known: &mut Known) {
         if known.is_overfull() {
             return;
         }
-        let digits = [in_hex(secret.as_bytes()).to_vec(), in_base64(secret.as_bytes())].concat();
+        let in_usual = |bytes: &[u8]| USUAL.map(|digits| in_digits(bytes, digits)).concat();
+        let digits = in_usual(secret.as_bytes());
         // Of many secrets, the last ones have their usual forms only: so there is room for many more.
         if text.len() > LONG_BYTES || known.is_crowded() {
             digits.into_iter().chain([secret.as_bytes().to_vec()]).for_each(|form| known.insert(form));
@@ -38,8 +48,9 @@ fn of_text(text: &str, known: &mut Known) {
         }
         let all = [as_text(secret), escaped(secret), in_utf16(secret).to_vec(), digits].concat();
         // What it was made into may be packed in digits as a whole.
-        let packed = all.iter().flat_map(|form| [in_base64(form), in_hex(form).to_vec()].concat());
-        packed.for_each(|form| known.insert(form));
+        let packed = all.iter().flat_map(|form| in_usual(form));
+        let rare = RARE.iter().flat_map(|digits| in_digits(secret.as_bytes(), digits));
+        packed.chain(rare).for_each(|form| known.insert(form));
         all.into_iter().for_each(|form| known.insert(form));
     }
 }
@@ -49,12 +60,13 @@ fn as_text(secret: &str) -> Vec<Vec<u8>> {
     let list = |separator| secret.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(separator);
     let mut written = vec![
         secret.as_bytes().to_vec(),
-        // In a form that is sent, within quotes of a shell, and as a list of bytes.
+        // In a form that is sent, within quotes of a shell, as a list of bytes, and backwards.
         secret.replace(' ', "+").into_bytes(),
         secret.replace('\'', r"'\''").into_bytes(),
         secret.replace('\'', r#"'"'"'"#).into_bytes(),
         list(",").into_bytes(),
         list(", ").into_bytes(),
+        secret.chars().rev().collect::<String>().into_bytes(),
     ];
     // In a mail, which writes `=C3=A4`; read everywhere, these would hide what stands after an equals sign.
     let quoted = |byte: u8| {
@@ -82,27 +94,23 @@ fn escaped(secret: &str) -> Vec<Vec<u8>> {
     [json.to_owned(), json.chars().map(ascii).collect(), address].map(String::into_bytes).to_vec()
 }
 
-fn in_hex(bytes: &[u8]) -> [Vec<u8>; 2] {
-    let halves = || bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(usize::from);
-    [b"0123456789ABCDEF", b"0123456789abcdef"].map(|digits| halves().map(|half| digits[half]).collect())
-}
-
 /// As files of other systems have text, the lower byte first and the higher byte first.
 fn in_utf16(secret: &str) -> [Vec<u8>; 2] {
     let bytes = |of: fn(u16) -> [u8; 2]| secret.encode_utf16().flat_map(of).collect();
     [bytes(u16::to_le_bytes), bytes(u16::to_be_bytes)]
 }
 
-/// As a part of something longer in base64, wherever it stands in there: the digits that depend on nothing else.
-fn in_base64(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let mut written = Vec::new();
-    for before in 0..3 {
-        let bytes = [&[0; 2][..before], bytes].concat();
-        let digits = (before * 8).div_ceil(6)..bytes.len() * 8 / 6;
-        written.extend(
-            [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)]
-                .map(|text| text.as_bytes()[digits.clone()].to_vec()),
-        );
-    }
-    written
+/// In digits of equal bits, as a part of something longer, wherever it stands in there: those that depend on nothing else.
+fn in_digits(bytes: &[u8], digits: &[u8]) -> Vec<Vec<u8>> {
+    let bits = digits.len().ilog2() as usize;
+    let digit = |from: usize| {
+        let pair = [bytes[from / 8], bytes.get(from / 8 + 1).copied().unwrap_or(0)];
+        let rest = u16::from_be_bytes(pair) << (from % 8);
+        digits[usize::from(rest >> (16 - bits))]
+    };
+    // What stands before leaves so many bits of a digit to it.
+    let begun = (0..bits).map(|before| (bits - before * 8 % bits) % bits).collect::<BTreeSet<_>>();
+    let form =
+        |from: usize| (from..(bytes.len() * 8 + 1).saturating_sub(bits)).step_by(bits).map(digit).collect();
+    begun.into_iter().map(form).collect()
 }

@@ -8,6 +8,15 @@ use std::sync::LazyLock;
 
 const PASSWORD: &str = "p\"ä/ss <w>&rd'1+";
 
+/// `base32` of the password, with 0 to 4 letters in front of it.
+const BASE32: [&str; 5] = [
+    "OARMHJBPONZSAPDXHYTHEZBHGEVQ====",
+    "MFYCFQ5EF5ZXGIB4O47CM4TEE4YSW6A=",
+    "MFRHAIWDUQXXG4ZAHR3T4JTSMQTTCK3YPE======",
+    "MFRGG4BCYOSC643TEA6HOPRGOJSCOMJL",
+    "OVZWK4TQELB2IL3TOMQDY5Z6EZZGIJZRFN4HS6Q=",
+];
+
 /// Made once: all its clones are the same one.
 static REDACTOR: LazyLock<Redactor> = LazyLock::new(fresh);
 
@@ -52,6 +61,19 @@ fn base64_is_hidden_wherever_the_secret_stands_in_it() {
             check(&URL_SAFE_NO_PAD.encode(&whole));
         }
     }
+}
+
+#[test]
+fn base32_is_hidden_wherever_the_secret_stands_in_it() {
+    for digits in BASE32 {
+        check(digits);
+        check(&digits.to_lowercase());
+    }
+}
+
+#[test]
+fn a_secret_that_is_read_backwards_is_hidden() {
+    check(&PASSWORD.chars().rev().collect::<String>());
 }
 
 /// A text as another program writes it, with so many digits on a line.
