@@ -71,11 +71,9 @@ impl Buckets {
         files_below(&self.root.join(&self.outputs).join(".ode-staging"))
     }
 
-    /// Everything in one process.
-    fn serve(&self, ode: &Ode) -> Serving {
-        let options =
-            ["serve", "--listen", "127.0.0.1:0", "--gateway", "off", "--retry-base", "0.1", "--silence", "1"];
-        Serving::start(&mut self.command(ode, &options))
+    /// A worker that tries again at once, and that is missed after a second.
+    fn worker(&self, ode: &Ode) -> Command {
+        self.command(ode, &["worker", "--silence", "1", "--retry-base", "0.1"])
     }
 
     /// The result of such a request is whole: every file that the manifest names, as it says, and no other.
@@ -94,15 +92,50 @@ impl Buckets {
     }
 }
 
+/// An installation that keeps everything in buckets, and one of its callers.
+struct Site {
+    client: Client,
+    serving: Serving,
+    ode: Ode,
+    buckets: Buckets,
+}
+
+impl Site {
+    /// Everything in one process.
+    fn whole() -> Option<Self> {
+        Self::with(&[
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--gateway",
+            "off",
+            "--retry-base",
+            "0.1",
+            "--silence",
+            "1",
+        ])
+    }
+
+    /// Without a worker.
+    fn web() -> Option<Self> {
+        Self::with(&["web", "--listen", "127.0.0.1:0"])
+    }
+
+    fn with(options: &[&str]) -> Option<Self> {
+        let (buckets, ode) = (Buckets::new()?, Ode::sqlite());
+        let serving = Serving::start(&mut buckets.command(&ode, options));
+        let client = Client::program(&serving, &key(&ode, "acme"));
+        Some(Site { client, serving, ode, buckets })
+    }
+}
+
 /// What only the storage is asked to copy has.
 const COPY: &str = "x-amz-copy-source";
 
 #[test]
 fn documents_and_results_on_s3() {
-    let Some(buckets) = Buckets::new() else { return };
-    let ode = Ode::sqlite();
-    let serving = buckets.serve(&ode);
-    let client = Client::program(&serving, &key(&ode, "acme"));
+    let Some(site) = Site::whole() else { return };
+    let Site { client, buckets, serving, .. } = &site;
     let id = client.submitted(&buckets.request("one", "RE-4711"));
     let job = client.ended(&id);
     assert_eq!(job["status"], "completed", "{job}");
@@ -115,7 +148,7 @@ fn documents_and_results_on_s3() {
     let answer = client.submit_file(&pdf("RE-4712"), &[("external_id", "two")]);
     let second = answer.json()["job_id"].as_str().unwrap().to_owned();
     assert_eq!(client.ended(&second)["status"], "completed");
-    let page = Client::stranger(&serving).get(client.job(&second)["links"]["view"].as_str().unwrap());
+    let page = Client::stranger(serving).get(client.job(&second)["links"]["view"].as_str().unwrap());
     assert!(page.body.contains("RE-4712"), "{page:?}");
     for id in [&id, &second] {
         assert_eq!(client.send("DELETE", &format!("/v1/jobs/{id}"), "", b"").code(), 204);
@@ -138,12 +171,10 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_job_that_takes_its_workers_down_leaves_nothing_at_its_prefix() {
-    let Some(buckets) = Buckets::new() else { return };
-    let ode = Ode::sqlite();
-    let web = Serving::start(&mut buckets.command(&ode, &["web", "--listen", "127.0.0.1:0"]));
-    let client = Client::program(&web, &key(&ode, "acme"));
+    let Some(site) = Site::web() else { return };
+    let Site { client, buckets, ode, .. } = &site;
     let id = client.submitted(&buckets.request("one", "RE-1"));
-    let worker = || buckets.command(&ode, &["worker", "--silence", "1", "--retry-base", "0.1"]);
+    let worker = || buckets.worker(ode);
     // So many crashes set a job aside.
     for _ in 0..3 {
         Serving::start(worker().env("ODE_CRASH_AT", "before-manifest")).child.wait().unwrap();
@@ -160,12 +191,10 @@ fn a_job_that_takes_its_workers_down_leaves_nothing_at_its_prefix() {
 
 #[test]
 fn an_attempt_that_takes_over_takes_away_first_what_the_lost_one_left() {
-    let Some(buckets) = Buckets::new() else { return };
-    let ode = Ode::sqlite();
-    let web = Serving::start(&mut buckets.command(&ode, &["web", "--listen", "127.0.0.1:0"]));
-    let client = Client::program(&web, &key(&ode, "acme"));
+    let Some(site) = Site::web() else { return };
+    let Site { client, buckets, ode, .. } = &site;
     let id = client.submitted(&buckets.request("one", "RE-1"));
-    let worker = || buckets.command(&ode, &["worker", "--silence", "1", "--retry-base", "0.1"]);
+    let worker = || buckets.worker(ode);
     Serving::start(worker().env("ODE_CRASH_AT", "before-manifest")).child.wait().unwrap();
     assert!(buckets.folder("one").join("index.html").exists(), "it came far enough to leave files");
     // The next one has nothing to show for a while.
@@ -180,13 +209,10 @@ fn an_attempt_that_takes_over_takes_away_first_what_the_lost_one_left() {
 
 #[test]
 fn a_worker_that_is_killed_while_it_publishes_leaves_nothing_to_be_seen_and_another_goes_on() {
-    let Some(buckets) = Buckets::new() else { return };
-    let ode = Ode::sqlite();
-    let web = Serving::start(&mut buckets.command(&ode, &["web", "--listen", "127.0.0.1:0"]));
-    let client = Client::program(&web, &key(&ode, "acme"));
+    let Some(site) = Site::web() else { return };
+    let Site { client, buckets, ode, .. } = &site;
     let id = client.submitted(&buckets.request("one", "RE-1"));
-    let worker =
-        || Serving::start(&mut buckets.command(&ode, &["worker", "--silence", "1", "--retry-base", "0.1"]));
+    let worker = || Serving::start(&mut buckets.worker(ode));
     buckets.proxy.set_for(COPY, Mood::Held, usize::MAX);
     let mut dying = worker();
     buckets.proxy.wait_for_held();
@@ -205,10 +231,8 @@ fn a_worker_that_is_killed_while_it_publishes_leaves_nothing_to_be_seen_and_anot
 
 #[test]
 fn a_job_removed_while_it_is_processed_takes_everything_with_it() {
-    let Some(buckets) = Buckets::new() else { return };
-    let ode = Ode::sqlite();
-    let serving = buckets.serve(&ode);
-    let client = Client::program(&serving, &key(&ode, "acme"));
+    let Some(site) = Site::whole() else { return };
+    let Site { client, buckets, .. } = &site;
     buckets.proxy.set_for(COPY, Mood::Held, usize::MAX);
     let id = client.submitted(&buckets.request("one", "RE-1"));
     buckets.proxy.wait_for_held();
@@ -229,10 +253,8 @@ fn a_job_removed_while_it_is_processed_takes_everything_with_it() {
 
 #[test]
 fn a_job_that_runs_is_not_removed_and_keeps_what_it_is_publishing() {
-    let Some(buckets) = Buckets::new() else { return };
-    let ode = Ode::sqlite();
-    let serving = buckets.serve(&ode);
-    let client = Client::program(&serving, &key(&ode, "acme"));
+    let Some(site) = Site::whole() else { return };
+    let Site { client, buckets, .. } = &site;
     buckets.proxy.set_for(COPY, Mood::Held, usize::MAX);
     let id = client.submitted(&buckets.request("one", "RE-1"));
     buckets.proxy.wait_for_held();
@@ -248,10 +270,8 @@ fn a_job_that_runs_is_not_removed_and_keeps_what_it_is_publishing() {
 
 #[test]
 fn a_job_that_is_retried_while_it_is_removed_stays_with_all_of_its_result() {
-    let Some(buckets) = Buckets::new() else { return };
-    let ode = Ode::sqlite();
-    let serving = buckets.serve(&ode);
-    let client = Client::program(&serving, &key(&ode, "acme"));
+    let Some(site) = Site::whole() else { return };
+    let Site { client, buckets, .. } = &site;
     buckets.proxy.set_for(COPY, Mood::Status(403), usize::MAX);
     let id = client.submitted(&buckets.request("one", "RE-1"));
     assert_eq!(client.ended(&id)["status"], "failed");
@@ -272,10 +292,8 @@ fn a_job_that_is_retried_while_it_is_removed_stays_with_all_of_its_result() {
 
 #[test]
 fn whatever_the_storage_does_every_document_becomes_one_whole_result() {
-    let Some(buckets) = Buckets::new() else { return };
-    let ode = Ode::sqlite();
-    let serving = buckets.serve(&ode);
-    let client = Client::program(&serving, &key(&ode, "acme"));
+    let Some(site) = Site::whole() else { return };
+    let Site { client, buckets, .. } = &site;
     let read = format!("get /{}/", buckets.inputs);
     let moods = [
         ("", Mood::Status(503)),
@@ -297,7 +315,7 @@ fn whatever_the_storage_does_every_document_becomes_one_whole_result() {
         let events = client.get(&format!("/v1/jobs/{id}/events")).json();
         let ends = events["events"].as_array().unwrap().iter().filter(|event| event["to"] == "completed");
         assert_eq!(ends.count(), 1, "{events}");
-        check_assets(&client, &id);
+        check_assets(client, &id);
     }
     assert_eq!(buckets.staged(), Vec::<PathBuf>::new());
 }
@@ -316,10 +334,8 @@ fn check_assets(client: &Client, id: &str) {
 
 #[test]
 fn a_storage_that_stays_away_fails_the_job_shows_nothing_and_another_try_finishes_it() {
-    let Some(buckets) = Buckets::new() else { return };
-    let ode = Ode::sqlite();
-    let serving = buckets.serve(&ode);
-    let client = Client::program(&serving, &key(&ode, "acme"));
+    let Some(site) = Site::whole() else { return };
+    let Site { client, buckets, ode, .. } = &site;
     buckets.proxy.set_for(COPY, Mood::Status(503), usize::MAX);
     let id = client.submitted(&buckets.request("one", "RE-1"));
     let job = client.ended(&id);
@@ -329,7 +345,7 @@ fn a_storage_that_stays_away_fails_the_job_shows_nothing_and_another_try_finishe
     // Whatever a worker takes away meanwhile, the next attempt's files stay.
     let again = client.send("POST", &format!("/api/jobs/{id}/retry"), "", b"");
     assert_eq!(again.code(), 200, "{again:?}");
-    let cleaned = crate::harness::Ran::of(&mut buckets.command(&ode, &["cleanup"]));
+    let cleaned = crate::harness::Ran::of(&mut buckets.command(ode, &["cleanup"]));
     assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
     assert_eq!(client.ended(&id)["status"], "completed");
     buckets.assert_whole("one", &id);
