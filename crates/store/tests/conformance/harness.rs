@@ -223,7 +223,12 @@ pub(crate) fn order_steps(job: JobId) -> [OrderStep; 5] {
 pub(crate) async fn place(store: &Store, lease: &Lease) {
     if store.order_of(lease.job()).await.unwrap().is_none() {
         let organisation = spender(store).await;
-        store.ask_order(lease.job(), organisation, &order_ask()).await.unwrap();
+        match store.ask_order(lease.job(), organisation, &order_ask()).await {
+            Ok(_) => {}
+            // The lease was lost, and the job has ended meanwhile.
+            Err(Error::Refused { .. }) => return,
+            Err(error) => panic!("{error}"),
+        }
     }
     for step in order_steps(lease.job()) {
         match store.record_order(lease, &step).await {
