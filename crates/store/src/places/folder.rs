@@ -1,4 +1,10 @@
 //! Places on local disk. A result is made in a folder of its own and then takes its place in one step.
+//!
+//! Callers may write below the roots, too. So a path is followed once, to see where it leads, and what is then fetched, put
+//! there or taken away is reached through folders that were opened part by part from the root: a link that takes a folder's
+//! place meanwhile is refused.
+
+mod opened;
 
 use super::address::Address;
 use super::{
@@ -8,6 +14,7 @@ use super::{
 use bytes::Bytes;
 use ode_job::pipeline::File;
 use ode_job::{ErrorCode, Failure};
+use opened::{Opened, name_of};
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -22,6 +29,16 @@ const LEAVING: &str = ".ode-leaving.json";
 pub(super) fn open(address: &Address) -> Result<PathBuf, String> {
     let path = address.fixed_path();
     fs::canonicalize(&path).map_err(|error| format!("{path}: {error}. Make the directory first"))
+}
+
+/// Where results are put together. Whoever made a link of that name meant another folder, of which nothing is ours.
+fn staging(root: &Path) -> io::Result<PathBuf> {
+    let staging = root.join(STAGING);
+    match fs::symlink_metadata(&staging) {
+        Ok(facts) if !facts.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(_) | Err(_) => Ok(staging),
+    }
 }
 
 /// Where an address leads, once every link on the way was followed. Parts that are not there yet lead nowhere else.
@@ -48,16 +65,14 @@ fn outside(address: &Address) -> Failure {
 
 pub(super) fn fetch(root: &Path, address: &Address, bytes_max: u64) -> Result<Bytes, Failure> {
     let path = resolve(root, address)?;
-    // Asked first: to open a pipe would be to wait for whoever writes to it.
-    let opened =
-        fs::metadata(&path).and_then(|facts| facts.is_file().then(|| fs::File::open(&path)).transpose());
-    let file = match opened {
-        Ok(Some(file)) => file,
-        Ok(None) => return Err(nothing_there(address)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(nothing_there(address)),
+    let opened = Opened::folder_of(root, &path).and_then(|folder| folder.file(name_of(&path)));
+    let opened = opened.and_then(|file| Ok((file.metadata()?, file)));
+    let (facts, file) = match opened {
+        Ok((facts, file)) if facts.is_file() => (facts, file),
+        Ok(_) => return Err(nothing_there(address)),
+        Err(error) if opened::is_nothing(&error) => return Err(nothing_there(address)),
         Err(error) => return Err(unreached(error)),
     };
-    let facts = file.metadata().map_err(unreached)?;
     if facts.len() > bytes_max {
         return Err(too_large(address, bytes_max));
     }
@@ -79,17 +94,20 @@ pub(super) fn publish(
     is_wanted: &dyn Fn() -> bool,
 ) -> Result<(), Failure> {
     let place = resolve(root, address)?;
-    let staged = root.join(STAGING).join(format!("{}-{}", published.job_id, published.fence));
+    let staged = staging(root).map_err(unreached)?.join(format!("{}-{}", published.job_id, published.fence));
     let made = stage(&staged, published, files).map_err(unreached).and_then(|()| {
         crate::crash::point("before-manifest");
         if !is_wanted() {
             return Err(unreached("the attempt was ended before its result was shown"));
         }
         let aside = clear(root, &place, published)?;
-        appear(&staged, &place).map_err(|error| match error.kind() {
+        let parent = Opened::make_folder_of(root, &place).map_err(unreached)?;
+        // The one step in which everything becomes visible.
+        parent.take_in(&staged, name_of(&place)).map_err(|error| match error.kind() {
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => taken(),
             _ => unreached(error),
         })?;
+        parent.sync().map_err(unreached)?;
         if let Some(aside) = aside {
             // What it held is the same job's; should it stay, the sweep finds it.
             let _ = fs::remove_dir_all(aside);
@@ -135,7 +153,7 @@ fn clear(root: &Path, place: &Path, published: &Published) -> Result<Option<Path
         return Err(taken());
     }
     let aside = root.join(STAGING).join(format!("{}-{}-old", published.job_id, there.fence));
-    fs::rename(place, &aside).map_err(unreached)?;
+    leave(root, place, &aside).map_err(unreached)?;
     Ok(Some(aside))
 }
 
@@ -144,31 +162,29 @@ fn taken() -> Failure {
     Failure::rejected(ErrorCode::Conflict, message)
 }
 
-/// The one step in which everything becomes visible.
-fn appear(staged: &Path, place: &Path) -> io::Result<()> {
-    let parent = place.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(parent)?;
-    fs::rename(staged, place)?;
-    fs::File::open(parent)?.sync_all()
+/// The one step in which a result is gone again.
+fn leave(root: &Path, place: &Path, aside: &Path) -> io::Result<()> {
+    Opened::folder_of(root, place)?.put_out(name_of(place), aside)
 }
 
 pub(super) fn withdraw(root: &Path, address: &Address, attempt: Attempt) -> Result<u64, Failure> {
-    let place = resolve(root, address)?;
+    let (place, staging) = (resolve(root, address)?, staging(root).map_err(unreached)?);
     let its_own = |name| result(&place.join(name)).filter(|there| attempt.covers(there.attempt()));
     if let Some(there) = its_own(MANIFEST) {
         if holds_others(&place, &there).map_err(unreached)? {
-            fs::rename(place.join(MANIFEST), place.join(LEAVING)).map_err(unreached)?;
+            let folder = Opened::folder(root, &place);
+            folder.and_then(|folder| folder.rename(MANIFEST, LEAVING)).map_err(unreached)?;
         } else {
-            let aside = root.join(STAGING).join(format!("{}-gone", attempt.job));
-            fs::create_dir_all(root.join(STAGING)).map_err(unreached)?;
-            fs::rename(&place, &aside).map_err(unreached)?;
+            let aside = staging.join(format!("{}-gone", attempt.job));
+            fs::create_dir_all(&staging).map_err(unreached)?;
+            leave(root, &place, &aside).map_err(unreached)?;
         }
     }
     if let Some(leaving) = its_own(LEAVING) {
-        remove_listed(&place, &leaving).map_err(unreached)?;
+        remove_listed(root, &place, &leaving).map_err(unreached)?;
     }
     let mut removed = 0;
-    for entry in fs::read_dir(root.join(STAGING)).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(staging).into_iter().flatten().flatten() {
         if is_by(&entry.file_name().to_string_lossy(), attempt) {
             fs::remove_dir_all(entry.path()).map_err(unreached)?;
             removed += 1;
@@ -203,23 +219,22 @@ fn holds_others(place: &Path, result: &Published) -> io::Result<bool> {
 }
 
 /// Removes the files of a result, what lists them last, and leaves those of others.
-fn remove_listed(place: &Path, result: &Published) -> io::Result<()> {
+fn remove_listed(root: &Path, place: &Path, result: &Published) -> io::Result<()> {
     for name in result.files.iter().map(|file| file.path.as_str()).chain([LEAVING]) {
         let path = place.join(name);
-        remove_file(&path)?;
+        remove_file(root, &path)?;
         let folders = path.ancestors().skip(1).take_while(|folder| folder.starts_with(place));
+        let remove = |folder: &Path| Opened::folder_of(root, folder)?.remove_folder(name_of(folder));
         // One that holds something else stays.
-        let _ = folders.map(fs::remove_dir).find(Result::is_err);
+        let _ = folders.map(remove).find(Result::is_err);
     }
     Ok(())
 }
 
 /// Removes a file if its folder is where it seems to be, and no link leads elsewhere on the way.
-fn remove_file(path: &Path) -> io::Result<()> {
+fn remove_file(root: &Path, path: &Path) -> io::Result<()> {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let found = fs::canonicalize(folder);
-    match found.and_then(|found| if found == folder { fs::remove_file(path) } else { Ok(()) }) {
+    match Opened::folder_of(root, path).and_then(|folder| folder.remove_file(name_of(path))) {
         // It is gone, or somebody has put something else there.
         Err(error) if matches!(error.kind(), NotFound | NotADirectory | IsADirectory) => Ok(()),
         removed => removed,
@@ -237,7 +252,7 @@ fn is_by(name: &str, attempt: Attempt) -> bool {
 /// Removes what was left there long ago; answers how many folders.
 pub(super) fn sweep(root: &Path) -> u64 {
     let before = SystemTime::now() - STAGED_MAX;
-    let entries = fs::read_dir(root.join(STAGING)).into_iter().flatten().flatten();
+    let entries = staging(root).and_then(fs::read_dir).into_iter().flatten().flatten();
     let is_old = |entry: &fs::DirEntry| {
         entry.metadata().and_then(|facts| facts.modified()).is_ok_and(|written| written < before)
     };

@@ -188,6 +188,18 @@ async fn a_link_does_not_lead_out_of_the_root() {
 }
 
 #[tokio::test]
+async fn results_are_not_put_together_behind_a_link() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::create_dir(elsewhere.path().join(format!("{JOB}-1"))).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), dir.path().join(STAGING)).unwrap();
+    let (places, address) = (places(dir.path()), format!("file://{}/a", dir.path().display()));
+    assert_eq!(publish(&places, &address, (JOB, 1), "page").await.unwrap_err().code, ErrorCode::IoError);
+    places.withdraw(to(&address, JOB, i64::MAX)).await.unwrap_err();
+    places.sweep().await;
+    assert!(elsewhere.path().join(format!("{JOB}-1")).exists() && !dir.path().join("a").exists());
+}
+
+#[tokio::test]
 async fn a_document_is_fetched_or_told_why_not() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.pdf"), "0123456789").unwrap();
@@ -197,4 +209,9 @@ async fn a_document_is_fetched_or_told_why_not() {
     let code = async |name: &str, max| places.fetch(Owner::Operator, &at(name), max).await.unwrap_err().code;
     assert_eq!(code("a.pdf", 9).await, ErrorCode::TooLarge);
     assert_eq!(code("b.pdf", 9).await, ErrorCode::NotFound);
+    std::os::unix::fs::symlink("nowhere", dir.path().join("link.pdf")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("socket.pdf")).unwrap();
+    for name in ["link.pdf", "link.pdf/a.pdf", "socket.pdf"] {
+        assert_eq!(code(name, 9).await, ErrorCode::NotFound, "{name}");
+    }
 }
