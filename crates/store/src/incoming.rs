@@ -6,18 +6,21 @@
 
 use crate::blobs::{Blobs, Stored, hex};
 use crate::error::Error;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStoreExt as _, PutPayload};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, IoSlice, Write as _};
 use std::path::PathBuf;
 use tokio::task::JoinHandle;
 
-/// Parts on local disk: small enough that a file is hashed and written while its rest still comes, large enough that a
-/// hop to the writing thread costs little beside it.
-const LOCAL_PART_BYTES: usize = 256 << 10;
+/// Parts on local disk: small enough that a large file is hashed and written while its rest still comes, large enough that
+/// most documents take one hop to a thread that may wait, and the file system is asked for few large writes.
+const LOCAL_PART_BYTES: usize = 1 << 20;
+/// Pieces that are smaller are put together. Each would keep the whole buffer that it was read into, and whoever sends byte
+/// by byte could fill the memory with those.
+const PIECE_BYTES_MIN: usize = 32 << 10;
 /// S3 takes no smaller ones, but for the last; some that are like it want all others to be of one size.
 const S3_PART_BYTES: usize = 5 << 20;
 
@@ -28,6 +31,8 @@ pub struct Incoming {
     path: String,
     bytes: u64,
     part: Vec<Bytes>,
+    /// The end of the part, while it comes in small pieces.
+    small: BytesMut,
     part_bytes: usize,
     sink: Sink,
 }
@@ -45,7 +50,15 @@ impl Incoming {
             Some(root) => Sink::Disk(Disk::new(root.join(&path))),
             None => Sink::Bucket(Bucket::default()),
         };
-        Incoming { blobs: blobs.clone(), path, bytes: 0, part: Vec::new(), part_bytes: 0, sink }
+        Incoming {
+            blobs: blobs.clone(),
+            path,
+            bytes: 0,
+            part: Vec::new(),
+            small: BytesMut::new(),
+            part_bytes: 0,
+            sink,
+        }
     }
 
     /// How much has come.
@@ -66,14 +79,35 @@ impl Incoming {
             }
             let taken = piece.split_to((full - self.part_bytes).min(piece.len()));
             self.part_bytes += taken.len();
-            self.part.push(taken);
+            self.gather(taken);
         }
         Ok(())
     }
 
-    async fn send_part(&mut self) -> Result<(), Error> {
+    fn gather(&mut self, piece: Bytes) {
+        if piece.len() < PIECE_BYTES_MIN {
+            self.small.extend_from_slice(&piece);
+        } else {
+            self.close_small();
+            self.part.push(piece);
+        }
+    }
+
+    fn close_small(&mut self) {
+        if !self.small.is_empty() {
+            self.part.push(self.small.split().freeze());
+        }
+    }
+
+    /// All of the part that gathers.
+    fn take_part(&mut self) -> Vec<Bytes> {
+        self.close_small();
         self.part_bytes = 0;
-        let part = std::mem::take(&mut self.part);
+        std::mem::take(&mut self.part)
+    }
+
+    async fn send_part(&mut self) -> Result<(), Error> {
+        let part = self.take_part();
         match &mut self.sink {
             Sink::Disk(disk) => disk.add(part).await,
             Sink::Bucket(bucket) => bucket.add(&self.blobs, &self.path, part).await,
@@ -85,7 +119,7 @@ impl Incoming {
         if self.bytes == 0 {
             return Err(Error::Blob("an empty file is not stored".into()));
         }
-        let last = std::mem::take(&mut self.part);
+        let last = self.take_part();
         let hash = match &mut self.sink {
             Sink::Disk(disk) => disk.finish(last).await?,
             Sink::Bucket(bucket) => bucket.finish(&self.blobs, &self.path, last).await?,
@@ -117,7 +151,8 @@ impl Drop for Incoming {
     }
 }
 
-/// A file on local disk. It is written, hashed and synced on threads that may wait, never on those of the runtime.
+/// A file on local disk. It is written and synced, and meanwhile hashed, on threads that may wait, never on those of the
+/// runtime.
 #[derive(Debug)]
 struct Disk {
     place: PathBuf,
@@ -126,20 +161,26 @@ struct Disk {
     is_begun: bool,
 }
 
+/// What is written so far.
+#[derive(Debug)]
+struct Draft {
+    file: File,
+    hash: Sha256,
+}
+
 impl Disk {
     fn new(place: PathBuf) -> Self {
         Disk { place, under_way: None, is_begun: false }
     }
 
     async fn add(&mut self, part: Vec<Bytes>) -> Result<(), Error> {
-        self.go_on(move |draft| draft.add(&part)).await
+        self.go_on(part, |_| Ok(())).await
     }
 
     async fn finish(&mut self, last: Vec<Bytes>) -> Result<Sha256, Error> {
         let place = self.place.clone();
-        self.go_on(move |draft| {
-            draft.add(&last)?;
-            draft.file.sync_all()?;
+        self.go_on(last, move |file| {
+            file.sync_all()?;
             sync_folder_of(&place)
         })
         .await?;
@@ -148,18 +189,31 @@ impl Disk {
         Ok(draft.hash)
     }
 
-    /// Begins the next step when the one before has ended.
+    /// Begins with the next part when the one before is done.
     async fn go_on(
         &mut self,
-        step: impl FnOnce(&mut Draft) -> io::Result<()> + Send + 'static,
+        part: Vec<Bytes>,
+        then: impl FnOnce(&File) -> io::Result<()> + Send + 'static,
     ) -> Result<(), Error> {
-        let before = self.settled().await?;
-        let place = self.place.clone();
+        let (file, mut hash) = match self.settled().await? {
+            Some(Draft { file, hash }) => (Some(file), hash),
+            None => (None, Sha256::new()),
+        };
+        let (place, hashed) = (self.place.clone(), part.clone());
         self.is_begun = true;
-        self.under_way = Some(tokio::task::spawn_blocking(move || {
-            let mut draft = before.map_or_else(|| Draft::begin(&place), Ok)?;
-            step(&mut draft)?;
-            Ok(draft)
+        self.under_way = Some(tokio::spawn(async move {
+            let hashing = tokio::task::spawn_blocking(move || {
+                hashed.iter().for_each(|piece| hash.update(piece));
+                hash
+            });
+            let writing = tokio::task::spawn_blocking(move || {
+                let file = file.map_or_else(|| begin(&place), Ok)?;
+                write(&file, &part)?;
+                then(&file)?;
+                io::Result::Ok(file)
+            });
+            let (file, hash) = tokio::join!(writing, hashing);
+            Ok(Draft { file: file.map_err(io::Error::other)??, hash: hash.map_err(io::Error::other)? })
         }));
         Ok(())
     }
@@ -189,44 +243,42 @@ impl Disk {
     }
 }
 
-/// What is written so far.
-#[derive(Debug)]
-struct Draft {
-    file: File,
-    hash: Sha256,
-}
-
 /// Directories that others may remove before they are used.
 const TRIES: usize = 3;
 /// How many there are between a file and the root of the file store.
 const FOLDERS: usize = 2;
 
-impl Draft {
-    fn begin(place: &std::path::Path) -> io::Result<Self> {
-        let open = || File::options().write(true).create_new(true).open(place);
-        let mut opened = open();
-        for _ in 0..TRIES {
-            match &opened {
-                // A directory goes with its last file.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let folder = place.parent().unwrap_or(place);
-                    std::fs::create_dir_all(folder)?;
-                    folder.ancestors().take(FOLDERS).try_for_each(sync_folder_of)?;
-                    opened = open();
-                }
-                Ok(_) | Err(_) => break,
+fn begin(place: &std::path::Path) -> io::Result<File> {
+    let open = || File::options().write(true).create_new(true).open(place);
+    let mut opened = open();
+    for _ in 0..TRIES {
+        match &opened {
+            // A directory goes with its last file.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let folder = place.parent().unwrap_or(place);
+                std::fs::create_dir_all(folder)?;
+                folder.ancestors().take(FOLDERS).try_for_each(sync_folder_of)?;
+                opened = open();
             }
+            Ok(_) | Err(_) => break,
         }
-        Ok(Draft { file: opened?, hash: Sha256::new() })
     }
+    opened
+}
 
-    fn add(&mut self, part: &[Bytes]) -> io::Result<()> {
-        for piece in part {
-            self.hash.update(piece);
-            self.file.write_all(piece)?;
+/// Writes the pieces together: the file system makes room for many at once, and in large blocks.
+fn write(mut file: &File, part: &[Bytes]) -> io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> = part.iter().map(|piece| IoSlice::new(piece)).collect();
+    let mut rest = slices.as_mut_slice();
+    while !rest.is_empty() {
+        match file.write_vectored(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut rest, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Makes a name durable.
@@ -364,11 +416,46 @@ mod tests {
     async fn a_file_that_is_given_up_leaves_nothing() {
         let (directory, blobs) = open();
         drop(receive(&blobs, 100_000).await);
+        gone(directory.path()).await;
+    }
+
+    /// Waits until there is no file.
+    async fn gone(folder: &std::path::Path) {
         let ended = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
-        while !files(directory.path()).is_empty() {
-            assert!(tokio::time::Instant::now() < ended, "{:?}", files(directory.path()));
+        while !files(folder).is_empty() {
+            assert!(tokio::time::Instant::now() < ended, "{:?}", files(folder));
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_file_whose_caller_goes_away_while_it_is_finished_leaves_nothing() {
+        let (directory, blobs) = open();
+        for polls in 0..6 {
+            let mut finishing = Box::pin(receive(&blobs, 100_000).await.finish());
+            for _ in 0..polls {
+                let _ = futures_util::poll!(&mut finishing);
+                tokio::time::sleep(std::time::Duration::from_micros(300)).await;
+            }
+            let is_whole = futures_util::poll!(&mut finishing).is_ready();
+            drop(finishing);
+            if is_whole {
+                break;
+            }
+            gone(directory.path()).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn small_pieces_are_put_together() {
+        let (_directory, blobs) = open();
+        let mut incoming = blobs.receive();
+        for piece in content().chunks(9) {
+            incoming.write(Bytes::copy_from_slice(piece)).await.unwrap();
+            assert!(incoming.part.len() <= 1, "each would keep a buffer of its own");
+        }
+        let stored = incoming.finish().await.unwrap();
+        assert!(blobs.get(&stored.path, &stored.sha256).await.unwrap() == content());
     }
 
     #[tokio::test]

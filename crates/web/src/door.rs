@@ -54,7 +54,7 @@ impl Door {
 }
 
 fn holds(bytes: &[u8], wanted: &[u8]) -> bool {
-    bytes.windows(wanted.len()).any(|window| window == wanted)
+    memchr::memmem::find(bytes, wanted).is_some()
 }
 
 #[cfg(test)]

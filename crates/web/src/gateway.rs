@@ -15,7 +15,7 @@ mod metrics;
 
 use crate::connections::{self, Bounds};
 use crate::problem::Problem;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -152,7 +152,6 @@ struct Gateway<C> {
 }
 
 fn router<C: Convert>(converter: Arc<C>, limits: GatewayLimits) -> Router {
-    let body_bytes_max = converter.document_bytes_max() + form::FRAME_BYTES_MAX;
     let places = Semaphore::new(limits.requests);
     let gateway = Gateway { converter, limits, places, metrics: Metrics::default() };
     Router::new()
@@ -162,7 +161,6 @@ fn router<C: Convert>(converter: Arc<C>, limits: GatewayLimits) -> Router {
         .route("/metrics", get(counts::<C>))
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
-        .layer(DefaultBodyLimit::max(usize::try_from(body_bytes_max).unwrap_or(usize::MAX)))
         .with_state(Arc::new(gateway))
 }
 

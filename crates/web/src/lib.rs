@@ -9,6 +9,7 @@ mod door;
 mod download;
 mod drawing;
 mod exports;
+mod form;
 mod gateway;
 mod health;
 mod intake;

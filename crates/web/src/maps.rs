@@ -26,7 +26,7 @@ use uuid::Uuid;
 /// A map with everything in it. Lines that need more can be simplified and look the same on paper.
 pub(crate) const MAP_BYTES_MAX: usize = 16 << 20;
 /// So much more is read of one that is larger.
-const SKIPPED_BYTES_MAX: usize = 64 << 20;
+pub(crate) const SKIPPED_BYTES_MAX: usize = 64 << 20;
 /// Time for a map to arrive.
 const ARRIVAL: Duration = Duration::from_secs(60);
 const NAME_CHARS_MAX: usize = 200;

@@ -7,12 +7,12 @@
 use crate::App;
 use crate::caller::Caller;
 use crate::door::Door;
+use crate::form::{Field, Form, UNBOUNDED, Unread};
 use crate::intake::{self, Received, Wanted};
 use crate::problem::{Problem, ProblemDocument, Sending};
 use crate::view::JobView;
 use axum::Json;
-use axum::extract::multipart::{Field, Multipart, MultipartError};
-use axum::extract::{Extension, FromRequest as _, Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
@@ -109,14 +109,14 @@ pub(crate) async fn take(
     request: Request,
 ) -> Result<(Vec<FileOutcome>, Vec<Problem>), Problem> {
     app.check_disk()?;
-    let form = Multipart::from_request(request, &()).await.map_err(|_| {
+    let form = Form::of(request, UNBOUNDED).ok_or_else(|| {
         Problem::with_status(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             ErrorCode::Invalid,
             "Send documents as multipart/form-data with a boundary, each in a field named file.",
         )
     })?;
-    let Form { files, mapping, output } = Form::read(app, caller, form).await?;
+    let Upload { files, mapping, output } = Upload::read(app, caller, form).await?;
     let wanted = Wanted { mapping: &mapping, output: output.as_deref() };
     // All at once, so that they share a commit.
     let accepted = files.into_iter().map(|(filename, received)| async move {
@@ -135,16 +135,18 @@ async fn outcomes(
     accepted: Vec<(String, Result<Enqueued, Problem>)>,
 ) -> Result<(Vec<FileOutcome>, Vec<Problem>), Problem> {
     let taken = accepted.iter().filter_map(|(_, enqueued)| enqueued.as_ref().ok());
-    let ids: Vec<JobId> = taken.map(|enqueued| enqueued.id()).collect();
-    let (jobs, left) =
-        tokio::try_join!(app.store.jobs_by_id(ids.iter().copied()), app.store.times_left(&ids))?;
+    let ids: Vec<JobId> = taken.clone().map(|enqueued| enqueued.id()).collect();
+    // How long a new one will take is for the list to say: an upload must not cost more the longer the line is.
+    let is_twin = |enqueued: &Enqueued| matches!(enqueued, Enqueued::Existing(_));
+    let twins: Vec<JobId> = taken.clone().copied().filter(is_twin).map(Enqueued::id).collect();
+    let (jobs, left) = tokio::try_join!(app.store.jobs_just_made(&ids), app.store.times_left(&twins))?;
     let view = |job: &OwnedJob| (job.record.id, JobView::new(job, left.get(&job.record.id).copied()));
     let jobs: HashMap<JobId, JobView> = jobs.iter().map(view).collect();
     let mut problems = Vec::new();
     let outcome = |(filename, enqueued): (String, Result<Enqueued, Problem>)| match enqueued {
         Ok(enqueued) => {
             let job = jobs.get(&enqueued.id()).cloned();
-            let is_duplicate = matches!(enqueued, Enqueued::Existing(_));
+            let is_duplicate = is_twin(&enqueued);
             let status = match job.as_ref().map(|job| job.phase) {
                 _ if !is_duplicate => StatusCode::CREATED,
                 Some(Phase::Done) => StatusCode::OK,
@@ -183,18 +185,18 @@ fn answer(outcomes: Vec<FileOutcome>, problems: Vec<Problem>) -> Result<Response
 }
 
 /// What a form held.
-struct Form {
+struct Upload {
     files: Vec<(String, Result<Received, Problem>)>,
     mapping: String,
     output: Option<String>,
 }
 
-impl Form {
-    async fn read(app: &App, caller: &Caller, mut form: Multipart) -> Result<Self, Problem> {
+impl Upload {
+    async fn read(app: &App, caller: &Caller, mut form: Form) -> Result<Self, Problem> {
         let (mut files, mut mapping, mut output) = (Vec::new(), None, None);
         let mut skipped = 0;
         while let Some(mut field) = patient(form.next_field()).await? {
-            let name = field.name().unwrap_or_default().to_owned();
+            let name = field.name().to_owned();
             let is_first = match name.as_str() {
                 "file" | "files" | "files[]" => {
                     if files.len() == FILES_MAX {
@@ -202,7 +204,7 @@ impl Form {
                             "A form may hold {FILES_MAX} files. Send the rest in another."
                         )));
                     }
-                    let filename = plain_name(field.file_name().unwrap_or_default());
+                    let filename = plain_name(field.filename().unwrap_or_default());
                     let received = receive(app, caller, &mut field).await;
                     if let Err(problem) = &received {
                         skip(&mut field, &mut skipped, problem).await?;
@@ -226,7 +228,7 @@ impl Form {
         let output = output.filter(|output| !output.is_empty());
         check_mapping(&mapping)?;
         check_output(output.as_deref())?;
-        Ok(Form { files, mapping, output })
+        Ok(Upload { files, mapping, output })
     }
 }
 
@@ -266,7 +268,7 @@ async fn receive(app: &App, caller: &Caller, field: &mut Field<'_>) -> Result<Re
 pub(crate) async fn take_in(app: &App, field: &mut Field<'_>) -> Result<Received, Problem> {
     let bytes_max = app.settings.upload_bytes_max;
     let (mut incoming, mut door) = (app.blobs.receive(), Door::default());
-    while let Some(piece) = patient(field.chunk()).await? {
+    while let Some(piece) = patient(field.piece()).await? {
         if incoming.bytes() + piece.len() as u64 > bytes_max {
             return Err(too_large(bytes_max));
         }
@@ -283,7 +285,7 @@ pub(crate) async fn take_in(app: &App, field: &mut Field<'_>) -> Result<Received
 
 /// Reads past the rest of a file that was refused. If there is too much of it, nothing of the form is taken.
 async fn skip(field: &mut Field<'_>, skipped: &mut u64, problem: &Problem) -> Result<(), Problem> {
-    while let Some(piece) = patient(field.chunk()).await? {
+    while let Some(piece) = patient(field.piece()).await? {
         *skipped += piece.len() as u64;
         if *skipped > SKIPPED_BYTES_MAX {
             return Err(problem.clone());
@@ -294,7 +296,7 @@ async fn skip(field: &mut Field<'_>, skipped: &mut u64, problem: &Problem) -> Re
 
 pub(crate) async fn text(field: &mut Field<'_>, bytes_max: usize) -> Result<String, Problem> {
     let mut text = Vec::new();
-    while let Some(piece) = patient(field.chunk()).await? {
+    while let Some(piece) = patient(field.piece()).await? {
         if text.len() + piece.len() > bytes_max {
             return Err(Problem::invalid(format!(
                 "A field besides file is longer than {bytes_max} characters. Send less in it."
@@ -308,7 +310,7 @@ pub(crate) async fn text(field: &mut Field<'_>, bytes_max: usize) -> Result<Stri
 
 /// Waits for what comes next, but not for ever.
 pub(crate) async fn patient<T>(
-    next: impl Future<Output = Result<Option<T>, MultipartError>>,
+    next: impl Future<Output = Result<Option<T>, Unread>>,
 ) -> Result<Option<T>, Problem> {
     match tokio::time::timeout(SILENCE_MAX, next).await {
         Ok(Ok(next)) => Ok(next),

@@ -1,15 +1,15 @@
 //! The form that a document comes in: read within bounds, and refused as soon as it is known to be wrong.
 
 use super::Order;
+use crate::form::{Field, Form, Unread};
 use crate::problem::Problem;
-use axum::extract::multipart::{Field, Multipart, MultipartError};
-use axum::extract::{FromRequest as _, Request};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::Request;
+use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use ode_job::{ErrorCode, Failure};
 
 /// What a form holds besides its document: other fields, and the lines between them.
-pub(super) const FRAME_BYTES_MAX: u64 = 64 << 10;
+const FRAME_BYTES_MAX: u64 = 64 << 10;
 /// A mapping's name is the longest of the other fields.
 const TEXT_BYTES_MAX: usize = 200;
 
@@ -27,13 +27,13 @@ pub(super) async fn read(request: Request, bytes_max: u64) -> Result<Order, Prob
     if declared_bytes(request.headers()).is_some_and(|bytes| bytes > bytes_max + FRAME_BYTES_MAX) {
         return Err(too_large(bytes_max));
     }
-    let mut form = Multipart::from_request(request, &()).await.map_err(|_| {
+    let mut form = Form::of(request, bytes_max + FRAME_BYTES_MAX).ok_or_else(|| {
         Problem::invalid("Send the document as multipart/form-data with a boundary, in a field named file.")
     })?;
     let (mut document, mut mapping, mut output, mut provenance) = (None, None, None, None);
     // No field comes twice, so that there are no more rounds than fields.
-    while let Some(mut field) = form.next_field().await.map_err(|error| unread(&error, bytes_max))? {
-        let name = field.name().unwrap_or_default().to_owned();
+    while let Some(mut field) = form.next_field().await.map_err(|error| unread(error, bytes_max))? {
+        let name = field.name().to_owned();
         let is_first = match name.as_str() {
             "file" => document.replace(file(&mut field, bytes_max).await?).is_none(),
             "mapping" => mapping.replace(text(&mut field, bytes_max).await?).is_none(),
@@ -61,7 +61,7 @@ fn declared_bytes(headers: &HeaderMap) -> Option<u64> {
 
 async fn file(field: &mut Field<'_>, bytes_max: u64) -> Result<Bytes, Problem> {
     let mut document = BytesMut::new();
-    while let Some(chunk) = field.chunk().await.map_err(|error| unread(&error, bytes_max))? {
+    while let Some(chunk) = field.piece().await.map_err(|error| unread(error, bytes_max))? {
         if (document.len() + chunk.len()) as u64 > bytes_max {
             return Err(too_large(bytes_max));
         }
@@ -72,7 +72,7 @@ async fn file(field: &mut Field<'_>, bytes_max: u64) -> Result<Bytes, Problem> {
 
 async fn text(field: &mut Field<'_>, bytes_max: u64) -> Result<String, Problem> {
     let mut text = Vec::new();
-    while let Some(chunk) = field.chunk().await.map_err(|error| unread(&error, bytes_max))? {
+    while let Some(chunk) = field.piece().await.map_err(|error| unread(error, bytes_max))? {
         if text.len() + chunk.len() > TEXT_BYTES_MAX {
             return Err(Problem::invalid(format!(
                 "A field besides file is longer than {TEXT_BYTES_MAX} characters. {FIELDS}"
@@ -91,10 +91,10 @@ fn flag(text: &str) -> Result<bool, Problem> {
     }
 }
 
-fn unread(error: &MultipartError, bytes_max: u64) -> Problem {
-    match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => too_large(bytes_max),
-        _ => Problem::invalid("The form is damaged or ends early. Send it again."),
+fn unread(error: Unread, bytes_max: u64) -> Problem {
+    match error {
+        Unread::TooLarge => too_large(bytes_max),
+        Unread::Damaged => Problem::invalid("The form is damaged or ends early. Send it again."),
     }
 }
 

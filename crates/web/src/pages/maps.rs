@@ -3,14 +3,15 @@
 use super::words;
 use crate::App;
 use crate::caller::Caller;
-use crate::maps::{MAP_BYTES_MAX, arrived, map_id};
+use crate::form;
+use crate::maps::{MAP_BYTES_MAX, SKIPPED_BYTES_MAX, arrived, map_id};
 use crate::print;
 use crate::problem::Problem;
+use crate::upload;
 use askama::Template;
 use axum::Form;
-use axum::extract::multipart::Multipart;
 use axum::extract::rejection::FormRejection;
-use axum::extract::{Extension, FromRequest as _, Path, Query, Request, State};
+use axum::extract::{Extension, Path, Query, Request, State};
 use axum::response::{Html, Redirect};
 use bytes::Bytes;
 use ode_job::{Artifact, JobId, JobRecord, Owner, State as JobState};
@@ -288,16 +289,18 @@ pub(super) async fn add(
     Ok(Redirect::to("/maps"))
 }
 
+/// What is read of a form: a map that is heard out, and what stands around it.
+const FORM_BYTES_MAX: u64 = (MAP_BYTES_MAX + SKIPPED_BYTES_MAX + (64 << 10)) as u64;
+
 /// The file of the form, and its name without what says its type.
 async fn file_of(request: Request) -> Result<(String, Bytes), Problem> {
-    let unread = |_| Problem::invalid("The form is not understood. Go back and send it again.");
-    let mut form =
-        Multipart::from_request(request, &()).await.map_err(|_| Problem::invalid("This is no form."))?;
-    while let Some(field) = form.next_field().await.map_err(unread)? {
-        if field.name() == Some("file") {
-            let name = field.file_name().unwrap_or("Map");
+    let form = form::Form::of(request, FORM_BYTES_MAX);
+    let mut form = form.ok_or_else(|| Problem::invalid("This is no form."))?;
+    while let Some(field) = upload::patient(form.next_field()).await? {
+        if field.name() == "file" {
+            let name = field.filename().unwrap_or("Map");
             let name = name.rsplit_once('.').map_or(name, |(name, _)| name).chars().take(100).collect();
-            let file = arrived(field).await?;
+            let file = arrived(field.pieces()).await?;
             return if file.is_empty() { Err(no_map()) } else { Ok((name, file)) };
         }
     }

@@ -4,12 +4,12 @@ use super::body;
 use super::request::{self, Request};
 use crate::App;
 use crate::caller::Caller;
+use crate::form::{self, Form};
 use crate::intake::Received;
 use crate::problem::{Problem, ProblemDocument, Sending};
 use crate::upload;
 use axum::Json;
-use axum::extract::multipart::Multipart;
-use axum::extract::{Extension, FromRequest as _, Request as HttpRequest, State};
+use axum::extract::{Extension, Request as HttpRequest, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ode_job::{JobId, JobRef, NewJob};
@@ -99,8 +99,8 @@ pub(crate) async fn submit(
 
 async fn from_form(app: &App, caller: &Caller, request: HttpRequest) -> Result<Response, Problem> {
     app.check_disk()?;
-    let form = Multipart::from_request(request, &()).await;
-    let form = form.map_err(|_| body::wrong_type("multipart/form-data with a boundary"))?;
+    let form = Form::of(request, form::UNBOUNDED);
+    let form = form.ok_or_else(|| body::wrong_type("multipart/form-data with a boundary"))?;
     let (request, filename, received) = read_form(app, form).await?;
     let source = received.artifact("source", &filename, "application/pdf");
     let job = request.job(app, caller, Some(&source))?;
@@ -110,13 +110,13 @@ async fn from_form(app: &App, caller: &Caller, request: HttpRequest) -> Result<R
     answer(app, caller, job, enqueued).await
 }
 
-async fn read_form(app: &App, mut form: Multipart) -> Result<(Request, String, Received), Problem> {
+async fn read_form(app: &App, mut form: Form) -> Result<(Request, String, Received), Problem> {
     let (mut file, mut fields) = (None, serde_json::Map::new());
     while let Some(mut field) = upload::patient(form.next_field()).await? {
-        let name = field.name().unwrap_or_default().to_owned();
+        let name = field.name().to_owned();
         let is_first = match name.as_str() {
             "file" => {
-                let filename = upload::plain_name(field.file_name().unwrap_or_default());
+                let filename = upload::plain_name(field.filename().unwrap_or_default());
                 file.replace((filename, upload::take_in(app, &mut field).await?)).is_none()
             }
             "config" => {

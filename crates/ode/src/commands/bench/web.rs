@@ -12,6 +12,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -147,16 +148,16 @@ fn document(bytes: usize, number: usize) -> Vec<u8> {
 
 /// How many at once.
 const UPLOADERS: usize = 4;
-const FILES_A_ROUND: usize = 100;
+const FILES_A_ROUND: usize = 200;
 const ROUNDS: usize = 5;
 
 async fn uploads(server: &Server) -> anyhow::Result<Value> {
     let (mut uploaded, mut written, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     // Turn by turn, so that both see the same machine.
     for round in 0..ROUNDS {
-        let directory = server.directory.path().join(format!("raw-{round}"));
+        let (directory, address) = (server.directory.path().join(format!("raw-{round}")), server.address);
         let raw = tokio::task::spawn_blocking(move || write_durably(&directory)).await??;
-        let through = upload_round(server, round).await?;
+        let through = tokio::task::spawn_blocking(move || upload_round(address, round)).await??;
         written.push(raw);
         uploaded.push(through);
         ratios.push(through / raw);
@@ -168,53 +169,56 @@ async fn uploads(server: &Server) -> anyhow::Result<Value> {
     }))
 }
 
-async fn upload_round(server: &Server, round: usize) -> anyhow::Result<f64> {
-    let mut visitors = Vec::new();
-    for _ in 0..UPLOADERS {
-        visitors.push(server.visitor().await?);
-    }
-    let started = Instant::now();
-    let tasks = visitors.into_iter().enumerate().map(|(number, mut visitor)| {
-        tokio::spawn(async move {
-            for file in 0..FILES_A_ROUND / UPLOADERS {
-                let number = (round * UPLOADERS + number) * FILES_A_ROUND + file;
-                visitor.upload(&document(MB, number)).await?;
-            }
-            anyhow::Ok(())
+fn upload_round(address: SocketAddr, round: usize) -> anyhow::Result<f64> {
+    files_a_second(|visitor| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let mut connected = runtime.block_on(Visitor::arrive(address))?;
+        Ok(move |file| {
+            let number = (round * UPLOADERS + visitor) * FILES_A_ROUND + file;
+            runtime.block_on(connected.upload(&document(MB, number)))
         })
-    });
-    for task in tasks.collect::<Vec<_>>() {
-        task.await??;
-    }
-    Ok(FILES_A_ROUND as f64 / started.elapsed().as_secs_f64())
+    })
 }
 
 /// What the same bytes cost without a service: written aside, synced, put in place, and the place synced.
 fn write_durably(directory: &Path) -> anyhow::Result<f64> {
     std::fs::create_dir(directory)?;
-    let started = Instant::now();
-    std::thread::scope(|scope| {
-        let write = |writer: usize| -> anyhow::Result<()> {
-            for file in 0..FILES_A_ROUND / UPLOADERS {
-                let (aside, place) = (
-                    directory.join(format!("{writer}-{file}.tmp")),
-                    directory.join(format!("{writer}-{file}")),
-                );
-                let mut to = File::create(&aside)?;
-                to.write_all(&document(MB, file))?;
-                to.sync_all()?;
-                std::fs::rename(aside, place)?;
-                File::open(directory)?.sync_all()?;
-            }
-            Ok(())
-        };
-        let writers: Vec<_> = (0..UPLOADERS).map(|writer| scope.spawn(move || write(writer))).collect();
-        writers.into_iter().try_for_each(|writer| match writer.join() {
-            Ok(written) => written,
-            Err(panic) => std::panic::resume_unwind(panic),
+    files_a_second(|writer| {
+        Ok(move |file| {
+            let name = |ending: &str| directory.join(format!("{writer}-{file}{ending}"));
+            let mut to = File::create(name(".tmp"))?;
+            to.write_all(&document(MB, file))?;
+            to.sync_all()?;
+            std::fs::rename(name(".tmp"), name(""))?;
+            Ok(File::open(directory)?.sync_all()?)
         })
-    })?;
-    Ok(FILES_A_ROUND as f64 / started.elapsed().as_secs_f64())
+    })
+}
+
+/// Has each of several threads make ready, and then do its share of a round, file by file.
+fn files_a_second<W: FnMut(usize) -> anyhow::Result<()>>(
+    ready: impl Fn(usize) -> anyhow::Result<W> + Sync,
+) -> anyhow::Result<f64> {
+    let begin = Barrier::new(UPLOADERS + 1);
+    let share = |number| {
+        let work = ready(number);
+        // Also by one that is not ready: the others wait for it.
+        begin.wait();
+        (0..FILES_A_ROUND / UPLOADERS).try_for_each(work?)
+    };
+    std::thread::scope(|scope| {
+        let share = &share;
+        let threads: Vec<_> = (0..UPLOADERS).map(|number| scope.spawn(move || share(number))).collect();
+        begin.wait();
+        let started = Instant::now();
+        for thread in threads {
+            match thread.join() {
+                Ok(done) => done?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(FILES_A_ROUND as f64 / started.elapsed().as_secs_f64())
+    })
 }
 
 const POLLERS: usize = 16;
