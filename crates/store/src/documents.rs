@@ -87,12 +87,19 @@ impl Store {
         Ok(jobs.into_iter().find_map(|job| job.document))
     }
 
-    /// What lies beside these jobs.
-    pub(crate) async fn beside(&self, jobs: &[JobId]) -> Result<Vec<Row>, Error> {
-        if jobs.is_empty() {
-            return Ok(Vec::new());
+    /// What is known of the documents of these jobs, as far as they are about one.
+    pub(crate) async fn documents(&self, jobs: &[JobRecord]) -> Result<HashMap<JobId, Document>, Error> {
+        let jobs = jobs.iter().filter(|job| job.pipeline == Pipeline::Xml);
+        let mut documents: HashMap<JobId, Document> = jobs.map(|job| (job.id, Document::of(job))).collect();
+        if documents.is_empty() {
+            return Ok(documents);
         }
-        self.db().read(BESIDE, &[ids_as_rows(jobs.iter().copied())]).await
+        for row in self.db().read(BESIDE, &[ids_as_rows(documents.keys().copied())]).await? {
+            if let Some(document) = documents.get_mut(&row.job("job_id")?) {
+                document.add(&row)?;
+            }
+        }
+        Ok(documents)
     }
 
     /// Records that a job's result was fetched. If results go with their first download, this one is given up here: its
@@ -179,18 +186,6 @@ async fn ended_state(tx: &mut Tx, id: JobId, event: Event) -> Result<State, Erro
     let row = rows.first().ok_or_else(|| Error::NotFound(id.to_string()))?;
     let (pipeline, state): (Pipeline, State) = (row.name("pipeline")?, row.name("state")?);
     Ok(pipeline.next(state, event)?)
-}
-
-/// What is known of the documents of these jobs, as far as they are about one, from what lies beside them.
-pub(crate) fn documents(jobs: &[JobRecord], beside: &[Row]) -> Result<HashMap<JobId, Document>, Error> {
-    let jobs = jobs.iter().filter(|job| job.pipeline == Pipeline::Xml);
-    let mut documents: HashMap<JobId, Document> = jobs.map(|job| (job.id, Document::of(job))).collect();
-    for row in beside {
-        if let Some(document) = documents.get_mut(&row.job("job_id")?) {
-            document.add(row)?;
-        }
-    }
-    Ok(documents)
 }
 
 /// Ids as the rows of a statement, in a column `key`.

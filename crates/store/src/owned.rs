@@ -3,11 +3,11 @@
 
 use crate::Store;
 use crate::db::{Param, Row, params};
-use crate::documents::{Document, documents};
+use crate::documents::Document;
 use crate::error::Error;
 use crate::read::{LIST_MAX, job_columns, record};
 use jiff::Timestamp;
-use ode_job::{JobId, JobRecord, Owner, Phase, Pipeline, State};
+use ode_job::{JobId, JobRecord, Owner, Phase, State};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -153,8 +153,7 @@ impl Store {
         // clock is never ahead of what was read.
         let counts = self.db().read(count, params![filter.owner.key()]).await?;
         let rows = self.db().read(list, params).await?;
-        let listed = rows.iter().take(limit).map(record).collect::<Result<Vec<_>, _>>()?;
-        let jobs = self.with_documents(listed).await?;
+        let jobs = self.with_documents(&rows[..rows.len().min(limit)]).await?;
         let next_cursor = jobs.last().map(|job| job.record.id).filter(|_| rows.len() > limit);
         let counted = counts.first().ok_or_else(|| Error::Corrupt("a count without an answer".into()))?;
         Ok(OwnedPage {
@@ -168,35 +167,23 @@ impl Store {
     /// These jobs, as far as they exist, whoever owns them.
     pub async fn jobs_by_id(&self, ids: impl Iterator<Item = JobId>) -> Result<Vec<OwnedJob>, Error> {
         let ids: Vec<JobId> = ids.collect();
-        self.with_documents(self.records(&ids).await?).await
-    }
-
-    /// The same for jobs that were made a moment ago: what lies beside them is read meanwhile.
-    pub async fn jobs_just_made(&self, ids: &[JobId]) -> Result<Vec<OwnedJob>, Error> {
-        let (records, beside) = tokio::try_join!(self.records(ids), self.beside(ids))?;
-        // One that has ended may have got its result in between.
-        if records.iter().any(|job| job.pipeline.is_terminal(job.state)) {
-            return self.with_documents(records).await;
-        }
-        let setbacks = self.setbacks(&records).await?;
-        owned(records, &beside, setbacks)
-    }
-
-    async fn records(&self, ids: &[JobId]) -> Result<Vec<JobRecord>, Error> {
-        let mut records = Vec::with_capacity(ids.len());
+        let mut rows = Vec::with_capacity(ids.len());
         for some in ids.chunks(IDS_AT_ONCE) {
-            for row in self.db().read(BY_IDS, &padded(some)).await? {
-                records.push(record(&row)?);
-            }
+            rows.extend(self.db().read(BY_IDS, &padded(some)).await?);
         }
-        Ok(records)
+        self.with_documents(&rows).await
     }
 
-    async fn with_documents(&self, records: Vec<JobRecord>) -> Result<Vec<OwnedJob>, Error> {
-        let documents = records.iter().filter(|job| job.pipeline == Pipeline::Xml);
-        let documents: Vec<JobId> = documents.map(|job| job.id).collect();
-        let (beside, setbacks) = tokio::try_join!(self.beside(&documents), self.setbacks(&records))?;
-        owned(records, &beside, setbacks)
+    async fn with_documents(&self, rows: &[Row]) -> Result<Vec<OwnedJob>, Error> {
+        let records = rows.iter().map(record).collect::<Result<Vec<_>, _>>()?;
+        let (mut documents, mut setbacks) =
+            tokio::try_join!(self.documents(&records), self.setbacks(&records))?;
+        let owned = |record: JobRecord| OwnedJob {
+            document: documents.remove(&record.id),
+            setback: setbacks.remove(&record.id),
+            record,
+        };
+        Ok(records.into_iter().map(owned).collect())
     }
 
     /// Why those of these jobs that wait for another attempt do. One that was never tried costs nothing.
@@ -219,21 +206,6 @@ impl Store {
         }
         Ok(setbacks)
     }
-}
-
-/// Jobs with what lies beside them.
-fn owned(
-    records: Vec<JobRecord>,
-    beside: &[Row],
-    mut setbacks: HashMap<JobId, Setback>,
-) -> Result<Vec<OwnedJob>, Error> {
-    let mut documents = documents(&records, beside)?;
-    let owned = |record: JobRecord| OwnedJob {
-        document: documents.remove(&record.id),
-        setback: setbacks.remove(&record.id),
-        record,
-    };
-    Ok(records.into_iter().map(owned).collect())
 }
 
 /// These ids, and nothing in the places that are left.

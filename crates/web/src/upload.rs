@@ -139,7 +139,7 @@ async fn outcomes(
     // How long a new one will take is for the list to say: an upload must not cost more the longer the line is.
     let is_twin = |enqueued: &Enqueued| matches!(enqueued, Enqueued::Existing(_));
     let twins: Vec<JobId> = taken.clone().copied().filter(is_twin).map(Enqueued::id).collect();
-    let (jobs, left) = tokio::try_join!(app.store.jobs_just_made(&ids), app.store.times_left(&twins))?;
+    let (jobs, left) = tokio::try_join!(app.store.jobs_by_id(ids.into_iter()), app.store.times_left(&twins))?;
     let view = |job: &OwnedJob| (job.record.id, JobView::new(job, left.get(&job.record.id).copied()));
     let jobs: HashMap<JobId, JobView> = jobs.iter().map(view).collect();
     let mut problems = Vec::new();
