@@ -104,11 +104,8 @@ pub trait Context: Send + Sync {
     /// How far it is. Coalesced; the last word wins.
     fn progress(&self, progress: Progress);
 
-    /// A line for the job's log.
+    /// A line for the job's log. Whoever hears that the attempt is over finds them all.
     fn log(&self, level: LogLevel, message: &str);
-
-    /// Waits until the lines so far are written: whoever then hears that the attempt is over finds them all.
-    async fn logged(&self) {}
 
     /// A particular for the history: it stands with the event that ends this attempt, however it ends.
     fn note(&self, name: &'static str, value: Value);
@@ -116,8 +113,8 @@ pub trait Context: Send + Sync {
     /// Something that was found out about the result. It is kept when the attempt succeeds.
     fn check(&self, check: Check);
 
-    /// Stores a file of the job. It becomes visible when the attempt succeeds; a screenshot or a log when it fails, too.
-    async fn keep(&self, file: File) -> Result<Artifact, Failure>;
+    /// Stores files of the job. They become visible when the attempt succeeds; a screenshot or a log when it fails, too.
+    async fn keep(&self, files: Vec<File>) -> Result<Vec<Artifact>, Failure>;
 
     /// Puts files at a place of the caller's, the page to open first. There they appear together or not at all.
     async fn publish(&self, address: &str, files: &[File]) -> Result<(), Failure>;
@@ -164,7 +161,7 @@ pub struct File {
     /// Media type.
     pub content_type: String,
     /// The content.
-    pub content: Vec<u8>,
+    pub content: Bytes,
 }
 
 /// Which handler serves which lane.

@@ -7,8 +7,9 @@
 
 use crate::error::Error;
 use crate::incoming::Incoming;
+use crate::local;
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -34,6 +35,9 @@ pub enum BlobsConfig {
         endpoint: Option<String>,
     },
 }
+
+/// Files that are sent to a bucket at a time.
+const PUT_AT_ONCE: usize = 4;
 
 /// The store of files.
 #[derive(Debug, Clone)]
@@ -92,21 +96,32 @@ impl Blobs {
         }
     }
 
-    /// Stores the `number`th file of an attempt. When this returns, the file survives a crash.
+    /// Stores files of an attempt, the first of them as its `first`. When this returns, they survive a crash.
     pub async fn put(
         &self,
         job: JobId,
         fence: i64,
-        number: usize,
-        content: Vec<u8>,
-    ) -> Result<Stored, Error> {
-        if content.is_empty() {
+        first: usize,
+        contents: Vec<Bytes>,
+    ) -> Result<Vec<Stored>, Error> {
+        if contents.iter().any(Bytes::is_empty) {
             return Err(Error::Blob("an empty file is not stored".into()));
         }
-        let path = path(job, fence, number);
-        let (bytes, sha256) = (i64::try_from(content.len()).unwrap_or(i64::MAX), sha256_hex(&content));
-        self.store.put(&Path::from(path.as_str()), Bytes::from(content).into()).await?;
-        Ok(Stored { storage: self.storage, path, bytes, sha256 })
+        let file = |(content, number)| (path(job, fence, number), content);
+        let files: Vec<(String, Bytes)> = contents.into_iter().zip(first..).map(file).collect();
+        let storage = self.storage;
+        let Some(root) = self.root.clone() else {
+            let put = |file: (String, Bytes)| async move {
+                self.store.put(&Path::from(file.0.as_str()), file.1.clone().into()).await?;
+                Ok(stored(storage, file))
+            };
+            return stream::iter(files).map(put).buffered(PUT_AT_ONCE).try_collect().await;
+        };
+        let written = tokio::task::spawn_blocking(move || {
+            local::write_all(&root, &files)?;
+            Ok(files.into_iter().map(|file| stored(storage, file)).collect())
+        });
+        written.await.map_err(|_| Error::Blob("files were not written".into()))?
     }
 
     /// Takes in a file that comes in pieces. What is not finished leaves nothing behind.
@@ -203,6 +218,11 @@ impl Blobs {
     }
 }
 
+fn stored(storage: &'static str, (path, content): (String, Bytes)) -> Stored {
+    let bytes = i64::try_from(content.len()).unwrap_or(i64::MAX);
+    Stored { storage, path, bytes, sha256: sha256_hex(&content) }
+}
+
 /// Makes the directories for uploads ahead: a new directory costs a sync of the one above it, which is as much as the
 /// rest of a small upload.
 fn make_shards(root: &std::path::Path) -> std::io::Result<()> {
@@ -218,10 +238,9 @@ fn make_shards(root: &std::path::Path) -> std::io::Result<()> {
     std::fs::File::open(root)?.sync_all()
 }
 
-/// `ab/cd/<job>`: the last digits of an id are the ones that differ between neighbours.
+/// `ab/<job>`: the last digits of an id are the ones that differ between neighbours.
 fn folder(job: JobId) -> String {
-    let tail = job.tail();
-    format!("{:02x}/{:02x}/{job}", tail & 0xff, (tail >> 8) & 0xff)
+    format!("{:02x}/{job}", job.tail() & 0xff)
 }
 
 fn path(job: JobId, fence: i64, number: usize) -> String {

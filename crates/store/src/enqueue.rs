@@ -255,7 +255,7 @@ const TAKEN: &str = "SELECT k.key, k.job_id FROM {rows $1: owner uuid, key text}
 const BY_NAME: &str = "SELECT job_id FROM job_key WHERE kind = 'external' AND owner = $1 AND key = $2";
 const BY_NAMES: &str = "SELECT k.key, k.job_id FROM {rows $1: key text}
     JOIN job_key k ON k.kind = 'external' AND k.owner = $2 AND k.key = r.key";
-const KNOWN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id = r.id";
+pub(crate) const KNOWN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id = r.id";
 impl Store {
     /// Lets jobs that are enqueued in this process start in it at once.
     pub fn offer_slots(&self, slots: Arc<dyn Slots>) {

@@ -6,13 +6,14 @@ use crate::db::{Param, Row, blank_nuls};
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::mint::unless_taken;
+use crate::read::{ADD_LOGS, log_rows};
 use crate::workers::fences;
 use jiff::Timestamp;
 use ode_job::pipeline::SHOWS_WHY;
 use ode_job::settle::Spent;
 use ode_job::{
-    Artifact, Attempt, Check, Claimed, Ended, ErrorCode, Event, Failure, FailureKind, JobId, Pipeline,
-    Refused, RetryPolicy, Settled, State, Step, Verdict, WorkerId, settle,
+    Artifact, Attempt, Check, Claimed, Ended, ErrorCode, Event, Failure, FailureKind, JobId, NewLogLine,
+    Pipeline, Refused, RetryPolicy, Settled, State, Step, Verdict, WorkerId, settle,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -34,6 +35,8 @@ pub struct Finish {
     pub checks: Vec<Check>,
     /// Particulars for the history, whatever became of it.
     pub notes: Map<String, Value>,
+    /// The last lines of its log; likewise.
+    pub log: Vec<NewLogLine>,
     /// When to try again, if at all.
     pub retry: RetryPolicy,
     /// Between 0 and 1, for the retry's delay.
@@ -50,6 +53,7 @@ impl Finish {
             artifacts: Vec::new(),
             checks: Vec::new(),
             notes: Map::new(),
+            log: Vec::new(),
             retry: RetryPolicy::default(),
             jitter: 0.0,
         }
@@ -87,6 +91,7 @@ pub(crate) struct Change {
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) checks: Vec<Check>,
     pub(crate) meta: Option<Value>,
+    pub(crate) log: Vec<NewLogLine>,
     /// Whose attempt it ends, if it ends one.
     pub(crate) worker: Option<WorkerId>,
 }
@@ -106,6 +111,7 @@ impl Change {
             artifacts: Vec::new(),
             checks: Vec::new(),
             meta: None,
+            log: Vec::new(),
             worker: None,
         }
     }
@@ -162,6 +168,8 @@ pub(crate) struct Applied {
     written: Vec<JobId>,
     /// What could not be written, and why.
     unwritten: Vec<(Vec<Change>, Error)>,
+    /// Logs of jobs that were not, which is no reason to lose them.
+    logs: Vec<NewLogLine>,
 }
 
 impl Applied {
@@ -175,7 +183,11 @@ impl Applied {
 
     fn add(&mut self, changes: Vec<Change>, answer: Result<Vec<JobId>, Error>) {
         match answer {
-            Ok(written) => self.written.extend(written),
+            Ok(written) => {
+                let is_lost = |change: &Change| !change.log.is_empty() && !written.contains(&change.id);
+                self.logs.extend(changes.into_iter().filter(is_lost).flat_map(|change| change.log));
+                self.written.extend(written);
+            }
             Err(error) => self.unwritten.push((changes, error)),
         }
     }
@@ -243,9 +255,15 @@ impl Store {
                 plain.iter().map(|change| (change.id, written_as(change))).collect();
             let end = |(id, answer): (JobId, Finished)| (id, ends.get(&id).cloned().unwrap_or(answer));
             answers = answers.into_iter().map(end).collect();
-            let Applied { written, unwritten } = self.apply(plain).await;
+            let Applied { written, unwritten, logs } = self.apply(plain).await;
             applied.written.extend(written);
             applied.unwritten.extend(unwritten);
+            applied.logs.extend(logs);
+        }
+        if !applied.logs.is_empty()
+            && let Err(error) = self.log_all(&applied.logs).await
+        {
+            tracing::warn!(%error, "{} log lines could not be written", applied.logs.len());
         }
         let (written, mut unwritten) = applied.each()?;
         let answer = |(id, answer): (JobId, Finished)| match unwritten.remove(&id) {
@@ -359,7 +377,7 @@ impl Store {
     }
 
     /// Writes a batch and answers its jobs that were as expected. On PostgreSQL that is one statement where the jobs
-    /// bring no checks, which most do not.
+    /// bring neither checks nor lines of a log.
     async fn write_alike(
         &self,
         sql: &'static str,
@@ -367,8 +385,9 @@ impl Store {
         changes: &[Change],
     ) -> Result<Vec<JobId>, Error> {
         let has_checks = changes.iter().any(|change| !change.checks.is_empty());
+        let has_log = changes.iter().any(|change| !change.log.is_empty());
         let ids = |rows: Vec<Row>| rows.iter().map(|row| row.job("id")).collect::<Result<Vec<_>, _>>();
-        if self.dialect() == Dialect::Postgres && !has_checks {
+        if self.dialect() == Dialect::Postgres && !has_checks && !has_log {
             return ids(self.db().write(sql, params).await?);
         }
         let mut tx = self.db().begin().await?;
@@ -385,12 +404,15 @@ impl Store {
             params[0] = Param::Ids(written.iter().map(|id| id.0).collect());
             tx.run(sqlite::TELL, &params).await?;
         }
+        let is_written: HashSet<JobId> = written.iter().copied().collect();
+        let ended = || changes.iter().filter(|change| is_written.contains(&change.id));
         if has_checks {
-            let is_written: HashSet<JobId> = written.iter().copied().collect();
-            let checked = changes.iter().filter(|change| is_written.contains(&change.id));
             let rows =
-                checked.flat_map(|change| change.checks.iter().map(|check| check_row(change.id, check)));
+                ended().flat_map(|change| change.checks.iter().map(|check| check_row(change.id, check)));
             tx.run(ADD_CHECKS, &[Param::rows(rows)]).await?;
+        }
+        if has_log {
+            tx.run(ADD_LOGS, &[log_rows(ended().flat_map(|change| &change.log))]).await?;
         }
         tx.commit().await?;
         Ok(written)
@@ -410,11 +432,11 @@ const RETRY_FOR: Duration = Duration::from_secs(300);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 const WISHED: &str = "SELECT l.id FROM {rows $1: id uuid, fence int}
     JOIN job_live l ON l.id = r.id AND l.fence = r.fence WHERE l.stop_at IS NOT NULL";
-const WRITTEN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id = r.id
+pub(crate) const WRITTEN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id = r.id
     WHERE {told jobs.history}";
 
 fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
-    let Finish { job, ended, result, artifacts, checks, notes, retry, jitter } = finish;
+    let Finish { job, ended, result, artifacts, checks, notes, log, retry, jitter } = finish;
     let (pipeline, from) = (job.lane.pipeline(), job.lane.running_state());
     let attempt = Attempt {
         pipeline,
@@ -435,7 +457,15 @@ fn decide(finish: Finish, now: Timestamp) -> Result<Change, Error> {
     let checks = if is_success { checks } else { Vec::new() };
     let standing = Standing { pipeline, state: from, fence: job.lease.fence() };
     let worker = Some(job.lease.worker());
-    Ok(Change { result, artifacts, checks, meta, worker, ..Change::new(job.lease.job(), standing, settled) })
+    Ok(Change {
+        result,
+        artifacts,
+        checks,
+        meta,
+        log,
+        worker,
+        ..Change::new(job.lease.job(), standing, settled)
+    })
 }
 
 /// Whether a try that did not work was one all the same: after one that did not count, the next has its number.

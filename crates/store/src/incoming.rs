@@ -1,17 +1,15 @@
 //! Files that come in pieces, hashed on the way. Two parts of a file are in memory at most: the one that gathers and the
 //! one that is being written.
-//!
-//! On local disk a file is written under its own name and nobody's: nothing points to it before it is whole and synced,
-//! so it need not be moved into place. What a crash leaves of one is found by the sweep.
 
 use crate::blobs::{Blobs, Stored, hex};
 use crate::error::Error;
+use crate::local::{begin, sync_folder_of, write};
 use bytes::{Bytes, BytesMut};
 use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStoreExt as _, PutPayload};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
-use std::io::{self, IoSlice, Write as _};
+use std::io;
 use std::path::PathBuf;
 use tokio::task::JoinHandle;
 
@@ -241,49 +239,6 @@ impl Disk {
             }
         })
     }
-}
-
-/// Directories that others may remove before they are used.
-const TRIES: usize = 3;
-/// How many there are between a file and the root of the file store.
-const FOLDERS: usize = 2;
-
-fn begin(place: &std::path::Path) -> io::Result<File> {
-    let open = || File::options().write(true).create_new(true).open(place);
-    let mut opened = open();
-    for _ in 0..TRIES {
-        match &opened {
-            // A directory goes with its last file.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let folder = place.parent().unwrap_or(place);
-                std::fs::create_dir_all(folder)?;
-                folder.ancestors().take(FOLDERS).try_for_each(sync_folder_of)?;
-                opened = open();
-            }
-            Ok(_) | Err(_) => break,
-        }
-    }
-    opened
-}
-
-/// Writes the pieces together: the file system makes room for many at once, and in large blocks.
-fn write(mut file: &File, part: &[Bytes]) -> io::Result<()> {
-    let mut slices: Vec<IoSlice<'_>> = part.iter().map(|piece| IoSlice::new(piece)).collect();
-    let mut rest = slices.as_mut_slice();
-    while !rest.is_empty() {
-        match file.write_vectored(rest) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => IoSlice::advance_slices(&mut rest, written),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Makes a name durable.
-fn sync_folder_of(place: &std::path::Path) -> io::Result<()> {
-    File::open(place.parent().unwrap_or(place))?.sync_all()
 }
 
 fn not_written() -> Error {

@@ -28,6 +28,7 @@ mod keyed;
 mod keys;
 mod leftovers;
 mod limiter;
+mod local;
 mod maps;
 mod migrate;
 mod mint;
@@ -36,6 +37,8 @@ mod overview;
 mod owned;
 mod people;
 mod places;
+#[cfg(test)]
+mod plans;
 mod read;
 mod retention;
 mod revisions;

@@ -45,6 +45,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(6, "0006_orders"),
     migration!(7, "0007_service"),
     migration!(8, "0008_scripts"),
+    migration!(9, "0009_jobs_by_id"),
 ];
 
 /// The newest version this program knows.

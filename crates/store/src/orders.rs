@@ -202,16 +202,17 @@ macro_rules! records {
         concat!(
             "SELECT o.job_id, j.state, o.organisation_id, o.external_id, o.phase, o.provider_order_id,
                 o.provider_status, o.currency, o.cost_max_cents, o.cost_cents, o.attention, o.attention_message,
-                o.asked, o.request, o.created_at, o.placed_at, o.shipped_at, o.delivered_at
+                o.asked, o.request, o.created_at, o.placed_at, o.shipped_at, o.delivered_at, o.attention_at
             FROM print_orders o JOIN jobs j ON j.id = o.job_id ",
             $rest
         )
     };
 }
-const ONE: &str = records!("WHERE o.job_id = $1");
-const OF_JOBS: &str = records!("JOIN {rows $1: key uuid} ON r.key = o.job_id");
-const NEWEST: &str = records!("ORDER BY o.job_id DESC LIMIT $1");
-const TO_LOOK_AT: &str = records!("WHERE o.attention IS NOT NULL ORDER BY o.attention_at LIMIT $1");
+pub(crate) const ONE: &str = records!("WHERE o.job_id = $1");
+pub(crate) const OF_JOBS: &str = records!("JOIN {rows $1: key uuid} ON r.key = o.job_id");
+pub(crate) const NEWEST: &str = records!("ORDER BY o.job_id DESC LIMIT $1");
+pub(crate) const TO_LOOK_AT: &str =
+    records!("WHERE o.attention IS NOT NULL ORDER BY o.attention_at LIMIT $1");
 const TAKE_DUE: &str =
     "UPDATE print_orders SET look_at = {after $2} WHERE job_id IN (SELECT job_id FROM print_orders
     WHERE look_at <= {now} AND phase = 'confirmed' ORDER BY look_at LIMIT $1) RETURNING job_id";

@@ -3,7 +3,7 @@
 
 use crate::Store;
 use crate::db::{Param, Row, params};
-use crate::documents::Document;
+use crate::documents::{Document, ids_as_rows};
 use crate::error::Error;
 use crate::read::{LIST_MAX, job_columns, record};
 use jiff::Timestamp;
@@ -124,14 +124,11 @@ macro_rules! list_and_count {
     };
 }
 
-const LIST_AND_COUNT: ByOwner<(&str, &str)> = by_owner!(list_and_count);
-/// Named one by one: for a join with the view, SQLite would make all of it.
-const BY_IDS: &str =
-    job_columns!("WHERE id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)");
-/// As many as the statement names.
-const IDS_AT_ONCE: usize = 16;
+pub(crate) const LIST_AND_COUNT: ByOwner<(&str, &str)> = by_owner!(list_and_count);
+pub(crate) const BY_IDS: &str = job_columns!("WHERE id IN (SELECT r.key FROM {rows $1: key uuid})");
 /// The last entry in the history of jobs that wait: what ended an attempt is told there with the reason.
-const SETBACKS: &str = "SELECT l.id, e.details -> r.name AS meta FROM {rows $1: key uuid, name text}
+pub(crate) const SETBACKS: &str =
+    "SELECT l.id, e.details -> r.name AS meta FROM {rows $1: key uuid, name text}
     JOIN job_live l ON l.id = r.key JOIN job_journal e ON e.seq = {last l.history}";
 
 impl Store {
@@ -166,11 +163,7 @@ impl Store {
 
     /// These jobs, as far as they exist, whoever owns them.
     pub async fn jobs_by_id(&self, ids: impl Iterator<Item = JobId>) -> Result<Vec<OwnedJob>, Error> {
-        let ids: Vec<JobId> = ids.collect();
-        let mut rows = Vec::with_capacity(ids.len());
-        for some in ids.chunks(IDS_AT_ONCE) {
-            rows.extend(self.db().read(BY_IDS, &padded(some)).await?);
-        }
+        let rows = self.db().read(BY_IDS, &[ids_as_rows(ids)]).await?;
         self.with_documents(&rows).await
     }
 
@@ -205,105 +198,5 @@ impl Store {
             }
         }
         Ok(setbacks)
-    }
-}
-
-/// These ids, and nothing in the places that are left.
-fn padded(ids: &[JobId]) -> Vec<Param> {
-    (0..IDS_AT_ONCE).map(|place| Param::Id(ids.get(place).map(|id| id.0))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::documents::{BESIDE, ids_as_rows};
-    use crate::{Config, Dialect};
-    use sqlx::{AssertSqlSafe, Connection as _};
-    use uuid::Uuid;
-
-    async fn sqlite() -> Store {
-        Store::open(Config::new("sqlite::memory:")).await.unwrap()
-    }
-
-    async fn postgres() -> Store {
-        let server =
-            std::env::var("ODE_TEST_POSTGRES_URL").expect("`tests/run` starts a server and names it");
-        let name = format!("ode_test_{}", Uuid::new_v4().simple());
-        let mut connection = sqlx::PgConnection::connect(&server).await.unwrap();
-        let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
-        sqlx::raw_sql(create).execute(&mut connection).await.unwrap();
-        Store::open(Config::new(format!("{}/{name}", server.rsplit_once('/').unwrap().0))).await.unwrap()
-    }
-
-    /// How the database would go about a statement, a line for each step.
-    async fn plan(store: &Store, sql: &str, params: &[Param]) -> Vec<String> {
-        let (explain, column) = match store.dialect() {
-            Dialect::Postgres => ("EXPLAIN", "QUERY PLAN"),
-            Dialect::Sqlite => ("EXPLAIN QUERY PLAN", "detail"),
-        };
-        let sql: &'static str = format!("{explain} {sql}").leak();
-        let rows = store.db().read(sql, params).await.unwrap();
-        rows.iter().map(|row| row.text(column).unwrap()).collect()
-    }
-
-    /// Whether each table is entered by an index and a value; but for the one row of the policy, and what was asked for.
-    fn is_by_index(dialect: Dialect, plan: &[String]) -> bool {
-        let count = |what: &str| plan.iter().filter(|line| line.contains(what)).count();
-        match dialect {
-            Dialect::Postgres => {
-                let scanned = plan.iter().filter(|line| line.contains("Seq Scan"));
-                let walks = count("Index Scan") + count("Index Only Scan");
-                scanned.clone().all(|line| line.contains("on retention_policy"))
-                    && walks == count("Index Cond")
-            }
-            Dialect::Sqlite => {
-                // The view is no table: what it reads is told beside it.
-                let mut scanned = plan.iter().filter(|line| line.starts_with("SCAN"));
-                scanned.all(|line| {
-                    line.contains("jsonb_each") || ["SCAN p", "SCAN jobs"].contains(&line.as_str())
-                })
-            }
-        }
-    }
-
-    async fn a_list_is_read_by_index_however_many_jobs_others_have(store: Store) {
-        store.migrate_up().await.unwrap();
-        let id = JobId(Uuid::now_v7());
-        let keys = ids_as_rows(std::iter::once(id));
-        let named = Param::Rows(json!([{ "key": id, "name": id.to_string() }]).to_string());
-        let text = None::<&str>;
-        let filter = params![id.0, text, text, None::<Timestamp>, None::<Uuid>, 101_i64, text];
-        let mut read = vec![(BY_IDS, padded(&[id])), (BESIDE, vec![keys]), (SETBACKS, vec![named])];
-        let ByOwner { session, user, organisation } = LIST_AND_COUNT;
-        for (list, count) in [session, user, organisation] {
-            read.extend([(list, filter.to_vec()), (count, params![id.0].to_vec())]);
-        }
-        for (sql, params) in read {
-            let plan = plan(&store, sql, &params).await;
-            assert!(is_by_index(store.dialect(), &plan), "{sql}\n{}", plan.join("\n"));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_list_is_read_by_index_on_sqlite() {
-        a_list_is_read_by_index_however_many_jobs_others_have(sqlite().await).await;
-    }
-
-    #[tokio::test]
-    async fn a_list_is_read_by_index_on_postgres() {
-        a_list_is_read_by_index_however_many_jobs_others_have(postgres().await).await;
-    }
-
-    #[test]
-    fn a_plan_that_reads_a_whole_table_is_recognised() {
-        let plans = [
-            (Dialect::Sqlite, "SCAN job_past"),
-            (Dialect::Sqlite, "SCAN a USING INDEX sqlite_autoindex_job_artifact_2"),
-            (Dialect::Postgres, "  ->  Seq Scan on job_past  (cost=0.00..1.00 rows=1 width=8)"),
-            (Dialect::Postgres, "  ->  Index Scan using job_past_pkey on job_past"),
-        ];
-        for (dialect, line) in plans {
-            assert!(!is_by_index(dialect, &[line.to_owned()]), "{line}");
-        }
     }
 }

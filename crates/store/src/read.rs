@@ -86,7 +86,7 @@ const COUNTS: &str =
     "SELECT pipeline, state, phase, count(*) AS jobs FROM jobs GROUP BY pipeline, state, phase
     ORDER BY pipeline, state, phase";
 const LIVE_COUNT: &str = "SELECT count(*) AS jobs FROM job_live";
-const ADD_LOGS: &str = "INSERT INTO job_log (job_id, attempt, level, message)
+pub(crate) const ADD_LOGS: &str = "INSERT INTO job_log (job_id, attempt, level, message)
     SELECT r.job_id, r.attempt, r.level, r.message
     FROM {rows $1: place int, job_id uuid, attempt int, level text, message text}
     WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = r.job_id) ORDER BY r.place";
@@ -168,11 +168,7 @@ impl Store {
 
     /// Adds lines to the logs of jobs, in this order. Those of a job that is gone are left out.
     pub async fn log_all(&self, lines: &[NewLogLine]) -> Result<(), Error> {
-        let rows = lines.iter().enumerate().map(|(place, line)| {
-            json!({ "place": place, "job_id": line.job, "attempt": line.attempt, "level": line.level.as_str(),
-                "message": without_nul(&line.message) })
-        });
-        self.db().write(ADD_LOGS, &[Param::rows(rows)]).await.map(drop)
+        self.db().write(ADD_LOGS, &[log_rows(lines)]).await.map(drop)
     }
 
     /// A job's files.
@@ -266,6 +262,14 @@ fn event(row: &Row) -> Result<EventRecord, Error> {
         meta: row.opt_json("meta")?,
         at: row.moment("at")?,
     })
+}
+
+/// Lines for [`ADD_LOGS`], in this order.
+pub(crate) fn log_rows<'a>(lines: impl IntoIterator<Item = &'a NewLogLine>) -> Param {
+    Param::rows(lines.into_iter().enumerate().map(|(place, line)| {
+        json!({ "place": place, "job_id": line.job, "attempt": line.attempt, "level": line.level.as_str(),
+            "message": without_nul(&line.message) })
+    }))
 }
 
 fn log_line(row: &Row) -> Result<LogLine, Error> {

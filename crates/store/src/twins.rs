@@ -24,7 +24,7 @@ pub struct Twin {
     pub file: Artifact,
 }
 
-const BY_CONTENT: &str = "SELECT jobs.id, jobs.result, a.role, a.name, a.storage, a.path, a.content_type, a.bytes,
+pub(crate) const BY_CONTENT: &str = "SELECT jobs.id, jobs.result, a.role, a.name, a.storage, a.path, a.content_type, a.bytes,
         a.sha256
     FROM job_key k JOIN jobs ON jobs.id = k.job_id JOIN job_artifact a ON a.job_id = jobs.id AND a.role = 'result'
     WHERE k.kind = 'dedupe' AND k.key = $1 AND jobs.phase = 'done' ORDER BY jobs.id LIMIT 1";

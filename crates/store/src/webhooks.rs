@@ -101,7 +101,7 @@ const RENEW_SECRET: &str =
     WHERE owner = $1 AND (earlier_until IS NULL OR earlier_until <= {now} OR {after $3} <= {now}) RETURNING owner";
 const EARLIER_UNTIL: &str = "SELECT earlier_until FROM webhook_secret WHERE owner = $1";
 /// The condition stands twice: whoever waited for another's update looks again.
-const TAKE: &str = "UPDATE webhook_delivery SET attempts = attempts + 1, due_at = {after $1}
+pub(crate) const TAKE: &str = "UPDATE webhook_delivery SET attempts = attempts + 1, due_at = {after $1}
     WHERE id IN (SELECT id FROM webhook_delivery WHERE status = 'pending' AND due_at <= {now} ORDER BY due_at LIMIT $2)
         AND status = 'pending' AND due_at <= {now}
     RETURNING id, owner, job_id, (SELECT pipeline FROM jobs WHERE jobs.id = webhook_delivery.job_id) AS pipeline, external_id, state,
@@ -115,7 +115,7 @@ const GIVEN_UP: &str = "UPDATE webhook_delivery SET status = 'failed', answer = 
     WHERE id = $1 AND due_at = $2 AND status = 'pending'";
 const GONE: &str = "UPDATE webhook_endpoint SET gone_at = {now}
     WHERE gone_at IS NULL AND (owner, url) IN (SELECT owner, url FROM webhook_delivery WHERE id = $1)";
-const LIST: &str =
+pub(crate) const LIST: &str =
     "SELECT id, owner, job_id, (SELECT pipeline FROM jobs WHERE jobs.id = webhook_delivery.job_id) AS pipeline, external_id, state,
         error_code, url, status, attempts, due_at, answer, problem, created_at, delivered_at FROM webhook_delivery
     WHERE ($1 IS NULL OR job_id = $1) AND ($2 IS NULL OR status = $2) ORDER BY created_at DESC, id LIMIT $3";

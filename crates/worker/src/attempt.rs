@@ -13,7 +13,7 @@ use ode_job::{
     Artifact, Check, Claimed, Context, Ended, ErrorCode, Event, Failure, Lease, Limits, LogLevel, Owner,
     Progress, ScriptRecord, Sealed,
 };
-use ode_store::{Blobs, Destination, Finish, Places, SealSide, Store, crash};
+use ode_store::{Blobs, Destination, Finish, Places, SealSide, Store, Stored, crash};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -128,21 +128,20 @@ impl Context for Telling<'_> {
         self.log.add(level, message);
     }
 
-    async fn logged(&self) {
-        self.log.written().await;
-    }
-
-    async fn keep(&self, file: File) -> Result<Artifact, Failure> {
-        let number = {
+    async fn keep(&self, files: Vec<File>) -> Result<Vec<Artifact>, Failure> {
+        let first = {
             let mut gathered = self.gathered();
-            gathered.files_begun += 1;
-            gathered.files_begun - 1
+            gathered.files_begun += files.len();
+            gathered.files_begun - files.len()
         };
-        let stored = self.blobs()?.put(self.lease.job(), self.lease.fence(), number, file.content).await;
+        let contents = files.iter().map(|file| file.content.clone()).collect();
+        let stored = self.blobs()?.put(self.lease.job(), self.lease.fence(), first, contents).await;
         let stored = stored.map_err(|error| unreached(&error))?;
-        let artifact = stored.artifact(&file.role, &file.name, &file.content_type);
-        self.gathered().files.push(artifact.clone());
-        Ok(artifact)
+        let artifact =
+            |(stored, file): (Stored, &File)| stored.artifact(&file.role, &file.name, &file.content_type);
+        let artifacts: Vec<Artifact> = stored.into_iter().zip(&files).map(artifact).collect();
+        self.gathered().files.extend_from_slice(&artifacts);
+        Ok(artifacts)
     }
 
     async fn publish(&self, address: &str, files: &[File]) -> Result<(), Failure> {
@@ -286,7 +285,7 @@ pub(crate) async fn run(
     let attempt = tokio::time::timeout(limit + end_within, guarded(lane, &job, &context));
     let ended = unless_interrupted(attempt, &mut interrupt, end_within).await;
     crash::point_of("after-run", [id]);
-    context.log.close();
+    let log = context.log.close().await;
     let shown = context.gathered.into_inner().expect("no code panics while holding this lock");
     let (ended, result) = match ended {
         Err(Interrupt::Stop) => (Ended::Stopped, None),
@@ -298,7 +297,7 @@ pub(crate) async fn run(
         Ok(Ok(Err(failure))) => (Ended::Failed(failure), None),
     };
     let Gathered { files: artifacts, checks, notes, .. } = shown;
-    let end = Finish { artifacts, checks, notes, result, ..ending(&lane.limits, job, ended) };
+    let end = Finish { artifacts, checks, notes, log, result, ..ending(&lane.limits, job, ended) };
     let took = began.elapsed();
     lane.pace.learn(took);
     Over { end, took: Some(took), is_brisk }

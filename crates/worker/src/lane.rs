@@ -28,8 +28,10 @@ pub(crate) enum Interrupt {
 const AHEAD: Duration = Duration::from_millis(100);
 /// And never more than this, which is what one statement handles well.
 const BATCH_MAX: usize = 2_000;
-/// The rate is looked at no more often than this: over a shorter time it says little.
+/// The rate is looked at no more often than this, and before [`AHEAD`] is over only where so many ended: over a shorter
+/// time it says little.
 const RATE_OVER: Duration = Duration::from_millis(5);
+const RATE_OF: usize = 16;
 /// While a long line is worked off, those who come new are looked after this often at most.
 const EXPRESS_EVERY: Duration = Duration::from_millis(1);
 /// And for this long after others came, it is worked off in steps of this size: a large step keeps the database, and
@@ -132,6 +134,11 @@ impl LaneState {
         let target = inside.target().max(self.limits.concurrency);
         let room = target.saturating_sub(in_hand);
         if target > self.limits.concurrency && room < target / 2 { 0 } else { room }
+    }
+
+    /// Whether what ended in this time tells how fast the lane is.
+    fn can_learn(&self, since: Duration) -> bool {
+        since >= AHEAD || since >= RATE_OVER && self.inside().ended >= RATE_OF
     }
 
     /// Learns from the attempts that ended since it last did how far ahead to claim.
@@ -263,7 +270,7 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, lane: Arc<LaneState>) {
             lane.wake.notified().await;
             continue;
         }
-        if learnt_at.elapsed() >= RATE_OVER {
+        if lane.can_learn(learnt_at.elapsed()) {
             lane.learn(learnt_at.elapsed());
             learnt_at = Instant::now();
         }

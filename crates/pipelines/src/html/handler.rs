@@ -7,7 +7,6 @@ use super::telemetry::Telemetry;
 use crate::xml::tell;
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::future::try_join_all;
 use ode_html::{AssetKind, ConversionConfig, Manifest};
 use ode_job::pipeline::File;
 use ode_job::{Claimed, Context, ErrorCode, Failure, Handler, Limits, LogLevel, RetryPolicy};
@@ -40,8 +39,6 @@ impl Engine for Converter {
 
 /// Fetching, converting, storing and publishing together; each has a limit of its own well below it.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(300);
-/// Files of one document that are stored at a time.
-const STORED_AT_ONCE: usize = 4;
 
 /// The handler of the html lane.
 #[derive(Clone)]
@@ -110,7 +107,7 @@ impl Handler for HtmlHandler {
         log(context, &manifest);
         tell(context, 80, "Storing the files");
         let files = named(&manifest, files);
-        keep(context, &files).await?;
+        context.keep(files.clone()).await?;
         if let Some(address) = order.output {
             telemetry.stage("publish");
             tell(context, 95, "Publishing");
@@ -126,23 +123,16 @@ impl Handler for HtmlHandler {
 
 /// The files as a job has them. The page is the first.
 fn named(manifest: &Manifest, files: Vec<Vec<u8>>) -> Vec<File> {
-    let file = |(entry, content): (&ode_html::Entry, Vec<u8>)| File {
+    let file = |(entry, content): (&ode_html::Entry, Bytes)| File {
         role: "asset".into(),
         name: entry.path.clone(),
         content_type: content_type(entry.kind, &entry.path).into(),
         content,
     };
     // An empty style sheet or script says nothing, and storages have no place for it.
-    let files = manifest.assets.iter().zip(files).filter(|(_, content)| !content.is_empty());
+    let files = manifest.assets.iter().zip(files.into_iter().map(Bytes::from));
+    let files = files.filter(|(_, content)| !content.is_empty());
     files.map(file).collect()
-}
-
-async fn keep(context: &dyn Context, files: &[File]) -> Result<(), Failure> {
-    for part in files.chunks(STORED_AT_ONCE) {
-        let stored: Vec<_> = part.iter().map(|file| context.keep(file.clone())).collect();
-        try_join_all(stored).await?;
-    }
-    Ok(())
 }
 
 /// What the converter found, for the job's log.

@@ -3,7 +3,7 @@
 use super::drawer::{Drawer, Drawn};
 use async_trait::async_trait;
 use ode_job::pipeline::File;
-use ode_job::{Claimed, Context, Failure, Handler, Limits, LogLevel, Progress, RetryPolicy};
+use ode_job::{Claimed, Context, ErrorCode, Failure, Handler, Limits, LogLevel, Progress, RetryPolicy};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -48,9 +48,10 @@ impl Handler for ExportHandler {
             role: "export".into(),
             name: "map.png".into(),
             content_type: "image/png".into(),
-            content: png,
+            content: png.into(),
         };
-        let export = context.keep(file).await?;
+        let kept = context.keep(vec![file]).await?;
+        let export = kept.first().ok_or(ErrorCode::IoError)?;
         let about = json!({
             "sha256": export.sha256, "bytes": export.bytes, "width": width, "height": height, "dpi": dpi,
             "warnings": warnings,

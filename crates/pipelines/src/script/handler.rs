@@ -110,9 +110,7 @@ impl Handler for ScriptHandler {
         let told = Told::new(context, started(&script));
         let run = self.runner.run(order, |news| told.hear(news), context.asked_to_end());
         let report = told.during(record, run).await.map_err(|error| unstarted(&error))?;
-        let ended = finish(job, &script, context, report).await;
-        context.logged().await;
-        ended
+        finish(job, &script, context, report).await
     }
 }
 
@@ -145,15 +143,14 @@ async fn finish(
         context.log(LogLevel::Warn, &line);
     }
     let is_done = matches!(outcome, Outcome::Done(_));
-    for artifact in artifacts {
-        let file = file(job.attempt, artifact);
-        if is_done || SHOWS_WHY.contains(&file.role.as_str()) {
-            context.keep(file).await?;
-        } else {
-            let line = format!("The file {} was not kept, because this attempt did not succeed", file.name);
-            context.log(LogLevel::Info, &line);
-        }
+    let files = artifacts.into_iter().map(|artifact| file(job.attempt, artifact));
+    let (kept, left): (Vec<File>, Vec<File>) =
+        files.partition(|file| is_done || SHOWS_WHY.contains(&file.role.as_str()));
+    for File { name, .. } in left {
+        let line = format!("The file {name} was not kept, because this attempt did not succeed");
+        context.log(LogLevel::Info, &line);
     }
+    context.keep(kept).await?;
     match outcome {
         Outcome::Done(done) => result(job, context, done, duration).await,
         Outcome::Failed(failed) => {
@@ -212,7 +209,7 @@ fn file(attempt: u32, artifact: ode_script::Artifact) -> File {
         role: role.into(),
         name: format!("{attempt}/{}", artifact.name),
         content_type: content_type.into(),
-        content: artifact.contents,
+        content: artifact.contents.into(),
     }
 }
 

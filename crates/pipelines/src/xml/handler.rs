@@ -115,12 +115,10 @@ impl Handler for XmlHandler {
             role: "result".into(),
             name: result_name(&made.name),
             content_type: "application/xml".into(),
-            content: made.xml,
+            content: made.xml.into(),
         };
-        context.keep(file).await?;
-        if let Some(places) = made.places {
-            context.keep(places_file(places)).await?;
-        }
+        let files = std::iter::once(file).chain(made.places.map(places_file));
+        context.keep(files.collect()).await?;
         made.findings.iter().for_each(|finding| context.check(check(finding)));
         Ok(json!({
             "mapping": made.mapping, "output": order.output.to_string(), "pages": made.pages,
@@ -277,7 +275,7 @@ fn places_file(content: Vec<u8>) -> File {
         role: "asset".into(),
         name: "places.json".into(),
         content_type: "application/json".into(),
-        content,
+        content: content.into(),
     }
 }
 

@@ -76,7 +76,7 @@ const NEWEST: &str = "SELECT id, side, public, created_at, retired_at, 0 AS in_u
 const KEYS: &str = "SELECT k.id, k.side, k.public, k.created_at, k.retired_at,
         (SELECT count(*) FROM script_secret s WHERE s.key_id = k.id AND s.shredded_at IS NULL) AS in_use
     FROM seal_key k ORDER BY k.created_at, k.id";
-const SEALED_TO: &str = "SELECT s.job_id, s.part, s.id, s.key_id, s.wrapped, s.content,
+pub(crate) const SEALED_TO: &str = "SELECT s.job_id, s.part, s.id, s.key_id, s.wrapped, s.content,
         j.session_id, j.user_id, j.organisation_id
     FROM script_secret s JOIN jobs j ON j.id = s.job_id
     WHERE s.key_id = $1 AND s.shredded_at IS NULL AND s.job_id > $2 ORDER BY s.job_id LIMIT $3";

@@ -5,7 +5,7 @@ use ode_job::check::Opinion;
 use ode_job::estimate::TimeLeft;
 use ode_job::record::About;
 use ode_job::{Check, CheckKind, Ended, ErrorCode, Failure, JobId, JobRef, Lane, NewJob, Pipeline, Severity};
-use ode_store::{Blobs, BlobsConfig, Error, Finished, Retention, Revision, Store};
+use ode_store::{Blobs, BlobsConfig, Error, Finished, Retention, Revision, Store, Stored};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,9 +37,14 @@ pub(crate) fn blobs() -> (TempDir, Blobs) {
     (directory, blobs)
 }
 
+/// The first file of an attempt.
+pub(crate) async fn put(blobs: &Blobs, job: JobId, fence: i64, content: &'static str) -> Stored {
+    blobs.put(job, fence, 0, vec![content.into()]).await.unwrap().remove(0)
+}
+
 /// An uploaded document of this size.
 pub(crate) async fn upload(store: &Store, blobs: &Blobs, bytes: u64) -> JobId {
-    let stored = blobs.put(JobId(Uuid::now_v7()), 0, 0, b"%PDF-1.7 and so on".to_vec()).await.unwrap();
+    let stored = put(blobs, JobId(Uuid::now_v7()), 0, "%PDF-1.7 and so on").await;
     let source = stored.artifact("source", "invoice.pdf", "application/pdf");
     let document = json!({ "name": "invoice.pdf", "bytes": bytes, "sha256": stored.sha256 });
     let new = NewJob::new(Pipeline::Xml, "plain_v1", json!({ "document": document }));
@@ -52,7 +57,7 @@ pub(crate) async fn converted(store: &Store, blobs: &Blobs) -> JobId {
     let worker = worker(store).await;
     let claimed = claim_one(store, Lane::Xml, worker).await;
     assert_eq!(claimed.lease.job(), id);
-    let stored = blobs.put(id, claimed.lease.fence(), 0, b"<a/>".to_vec()).await.unwrap();
+    let stored = put(blobs, id, claimed.lease.fence(), "<a/>").await;
     let mut end = ending(claimed, Ended::Succeeded);
     end.artifacts.push(stored.artifact("result", "invoice.xml", "application/xml"));
     store.finish(vec![end]).await.unwrap();

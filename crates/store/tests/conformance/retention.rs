@@ -1,6 +1,6 @@
 //! What is kept for how long: files, history, what belongs to nothing, and chores that one process does for all.
 
-use crate::documents::{blobs, converted, files, roles, upload};
+use crate::documents::{blobs, converted, files, put, roles, upload};
 use crate::harness::{Database, claim_one, finish, history, on_both, record, worker};
 use flate2::read::GzDecoder;
 use ode_job::{Ended, Lane};
@@ -161,8 +161,8 @@ async fn files_that_belong_to_nothing_go_when_they_are_old_enough(database: Data
     let root = directory.path().join("files");
     // What a crash leaves: a result whose attempt was not ended, an upload without a job, half a file.
     let live = upload(&store, &blobs, 18).await;
-    blobs.put(live, 9, 0, b"of a job that still runs".to_vec()).await.unwrap();
-    blobs.put(ode_job::JobId(Uuid::now_v7()), 1, 0, b"of nothing".to_vec()).await.unwrap();
+    put(&blobs, live, 9, "of a job that still runs").await;
+    put(&blobs, ode_job::JobId(Uuid::now_v7()), 1, "of nothing").await;
     std::fs::create_dir_all(root.join("uploads/ab")).unwrap();
     std::fs::write(root.join("uploads/ab/0198c0de"), b"%PDF").unwrap();
     std::fs::write(root.join("uploads/ab/0198c0df#1"), b"%P").unwrap();

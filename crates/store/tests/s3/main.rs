@@ -82,7 +82,7 @@ fn files(count: usize) -> Vec<File> {
         role: "asset".into(),
         name: if number == 0 { "index.html".into() } else { format!("img/{number}.png") },
         content_type: "image/png".into(),
-        content: content(20_000 + number, number as u32),
+        content: content(20_000 + number, number as u32).into(),
     };
     (0..count).map(file).collect()
 }
@@ -98,7 +98,7 @@ fn assert_whole(bucket: &Bucket, prefix: &str, fence: i64) {
     for (file, expected) in published.files.iter().zip(files(published.files.len())) {
         assert_eq!(
             bucket.read(&format!("{prefix}/{}", file.path)).as_ref(),
-            Some(&expected.content),
+            Some(&expected.content.to_vec()),
             "{}",
             file.path
         );
@@ -121,7 +121,7 @@ async fn a_file_is_stored_and_read_as_it_was_whatever_the_network_does() {
     blobs.check().await.unwrap();
     for (number, mood) in PASSING.into_iter().enumerate() {
         bucket.proxy.set(mood, 2);
-        let stored = blobs.put(JOB, 1, number, content(100_000, 7)).await.unwrap();
+        let stored = blobs.put(JOB, 1, number, vec![content(100_000, 7).into()]).await.unwrap().remove(0);
         assert_eq!(stored.storage, "s3");
         bucket.proxy.set(mood, 1);
         // An answer that ends early may be told as an error, but never as the file.
@@ -287,7 +287,7 @@ async fn an_attempt_that_was_replaced_and_signs_all_the_same_is_written_over() {
 }
 
 fn changed(mut files: Vec<File>) -> Vec<File> {
-    files.iter_mut().for_each(|file| file.content.reverse());
+    files.iter_mut().for_each(|file| file.content = file.content.iter().rev().copied().collect());
     files
 }
 

@@ -129,17 +129,15 @@ impl Handler for Obedient {
         }
         if let Some(lines) = input["log"].as_u64() {
             (0..lines).for_each(|number| context.log(LogLevel::Info, &format!("line {number}")));
-            context.logged().await;
         }
         if let Some(content) = input["keep"].as_str() {
-            let content = content.as_bytes().to_vec();
             let file = File {
                 role: "result".into(),
                 name: "out.txt".into(),
                 content_type: "text/plain".into(),
-                content,
+                content: content.to_owned().into(),
             };
-            context.keep(file).await?;
+            context.keep(vec![file]).await?;
         }
         if let Some(ms) = input["ms"].as_u64() {
             tokio::time::sleep(Duration::from_millis(ms)).await;

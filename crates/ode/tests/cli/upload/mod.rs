@@ -46,7 +46,8 @@ fn upload_to(ode: &Ode, blobs: &Blobs, mapping: &str, documents: &[Vec<u8>]) -> 
     ode.with_store(async |store| {
         let mut ids = Vec::new();
         for document in documents {
-            let stored = blobs.put(JobId(Uuid::now_v7()), 0, 0, document.clone()).await.unwrap();
+            let stored = blobs.put(JobId(Uuid::now_v7()), 0, 0, vec![document.clone().into()]).await;
+            let stored = stored.unwrap().remove(0);
             let facts = json!({ "name": "invoice.pdf", "bytes": stored.bytes, "sha256": stored.sha256 });
             let source = stored.artifact("source", "invoice.pdf", "application/pdf");
             let job = NewJob::new(Pipeline::Xml, mapping, json!({ "document": facts }));

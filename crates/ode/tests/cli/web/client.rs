@@ -206,16 +206,9 @@ pub(crate) fn work(ode: &Ode, makes: Makes) {
 
 async fn stored(ode: &Ode, job: &Claimed, xml: &str) -> Artifact {
     let blobs = Blobs::open(&BlobsConfig::Local(ode.data().join("files"))).unwrap();
-    let file = blobs.put(job.lease.job(), job.lease.fence(), 0, xml.into()).await.unwrap();
-    Artifact {
-        role: "result".into(),
-        name: "invoice.xml".into(),
-        storage: "local".into(),
-        path: file.path,
-        content_type: "application/xml".into(),
-        bytes: file.bytes,
-        sha256: file.sha256,
-    }
+    let content = vec![xml.to_owned().into()];
+    let stored = blobs.put(job.lease.job(), job.lease.fence(), 0, content).await.unwrap();
+    stored[0].artifact("result", "invoice.xml", "application/xml")
 }
 
 /// Every file in the file store.

@@ -3,7 +3,6 @@
 use super::{ASKED_MAX, AT_ONCE, Bucket, MARK, marked, of_type, path};
 use crate::places::address::Address;
 use crate::places::{Attempt, STAGED_MAX, unreached};
-use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use object_store::path::Path;
@@ -35,7 +34,7 @@ impl Bucket {
     async fn send(&self, attempt: Attempt, file: &File) -> Result<(), Failure> {
         let mut options = of_type(&file.content_type);
         options.attributes.insert(MARK, marked(attempt).into());
-        let (to, content) = (self.staged(attempt, &file.name)?, Bytes::copy_from_slice(&file.content));
+        let (to, content) = (self.staged(attempt, &file.name)?, file.content.clone());
         self.store.put_opts(&to, content.into(), options).await.map(drop).map_err(unreached)
     }
 

@@ -18,7 +18,7 @@ fn files(page: &str) -> Vec<File> {
         role: "asset".into(),
         name: name.into(),
         content_type: "text/plain".into(),
-        content: content.into(),
+        content: content.to_owned().into(),
     };
     vec![file("index.html", page), file("fonts/a.woff2", "font")]
 }

@@ -1,0 +1,1 @@
+-- PostgreSQL looks into its view as it is.
