@@ -6,9 +6,10 @@
 
 use crate::Store;
 use crate::db::{Param, Row, params};
+use crate::documents::ids_as_rows;
 use crate::error::Error;
 use jiff::Timestamp;
-use ode_job::{Event, JobId, State};
+use ode_job::{Event, JobId, Owner, State};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -29,15 +30,34 @@ pub struct Told {
     pub jobs: Vec<JobId>,
 }
 
-const NUMBERS: &str = "SELECT seq FROM job_journal WHERE seq > $1 ORDER BY seq LIMIT $2";
+/// In one row: they are read again and again, and each row costs more than its number.
+const NUMBERS: &str = "SELECT {joined seq} AS numbers
+    FROM (SELECT seq FROM job_journal WHERE seq > $1 ORDER BY seq LIMIT $2) AS j";
 const TOLD: &str = "SELECT j.seq, j.event, j.from_state, j.to_state, j.at, j.jobs
     FROM {rows $1: number int} JOIN job_journal j ON j.seq = r.number ORDER BY j.seq";
+pub(crate) const OWNERS: &str = "SELECT id, session_id, user_id, organisation_id FROM jobs
+    WHERE id IN (SELECT r.key FROM {rows $1: key uuid})";
 
 impl Store {
     /// The numbers of the entries after `seq`, lowest first: all that looking costs while nothing happens.
     pub async fn told_numbers(&self, seq: i64, limit: usize) -> Result<Vec<i64>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.db().read(NUMBERS, params![seq, limit]).await?.iter().map(|row| row.int("seq")).collect()
+        let rows = self.db().read(NUMBERS, params![seq, limit]).await?;
+        let joined = rows.first().map_or(Ok(None), |row| row.opt_text("numbers"))?.unwrap_or_default();
+        Ok(joined.split(',').filter_map(|number| number.parse().ok()).collect())
+    }
+
+    /// Who owns these jobs, as far as they exist; some belong to two.
+    pub async fn owners_of(&self, ids: impl Iterator<Item = JobId>) -> Result<Vec<(JobId, Owner)>, Error> {
+        let mut owners = Vec::new();
+        for row in &self.db().read(OWNERS, &[ids_as_rows(ids)]).await? {
+            let id = row.job("id")?;
+            let session = row.opt_uuid("session_id")?.map(Owner::Session);
+            let user = row.opt_uuid("user_id")?.map(Owner::User);
+            let organisation = row.opt_uuid("organisation_id")?.map(Owner::Organisation);
+            owners.extend([session, user, organisation].into_iter().flatten().map(|owner| (id, owner)));
+        }
+        Ok(owners)
     }
 
     /// The entries with these numbers, lowest first.

@@ -4,7 +4,7 @@ use crate::db::{Param, params};
 use crate::documents::{BESIDE, ids_as_rows};
 use crate::owned::{BY_IDS, ByOwner, LIST_AND_COUNT, SETBACKS};
 use crate::{Config, Dialect, Store};
-use crate::{enqueue, finish, orders, read, scripts, twins, webhooks};
+use crate::{enqueue, feed, finish, orders, read, scripts, twins, webhooks};
 use jiff::Timestamp;
 use ode_job::JobId;
 use serde_json::json;
@@ -98,6 +98,7 @@ async fn what_is_asked_about_few_jobs_is_not_looked_for_among_all_of_them() {
     let ids = || Param::rows([json!({ "id": id, "key": id })]);
     let statements = [
         (read::ADD_LOGS, vec![read::log_rows([])]),
+        (feed::OWNERS, vec![ids()]),
         (enqueue::KNOWN, vec![ids()]),
         (finish::WRITTEN, vec![ids(), Param::History(vec![1])]),
         (twins::BY_CONTENT, params!["digest"].to_vec()),

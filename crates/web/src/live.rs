@@ -362,17 +362,16 @@ async fn spread(app: &App, told: &[Told]) -> Result<(), ode_store::Error> {
         app.hub.resync();
         return Ok(());
     }
-    let jobs = app.store.jobs_by_id(ids.into_iter()).await?;
-    for owner in jobs.iter().flat_map(|job| owners(&job.record)) {
-        app.lists.forget(owner);
+    let owners_of = app.store.owners_of(ids.into_iter()).await?;
+    for (_, owner) in &owners_of {
+        app.lists.forget(*owner);
     }
-    let heard: Vec<_> = jobs
-        .into_iter()
-        .filter(|job| owners(&job.record).any(|owner| app.hub.has_listeners(owner)))
-        .collect();
+    let heard = owners_of.iter().filter(|(_, owner)| app.hub.has_listeners(*owner)).map(|(id, _)| *id);
+    let heard: HashSet<JobId> = heard.collect();
     if heard.is_empty() {
         return Ok(());
     }
+    let heard = app.store.jobs_by_id(heard.into_iter()).await?;
     let Ok(views) = views(app, &heard).await else {
         app.hub.resync();
         return Ok(());

@@ -13,6 +13,7 @@
 //! | `{last history}` | the number of its last entry |
 //! | `{lane $2}` | a text as a lane, and `{text lane}` the other way |
 //! | `{json $3}` | a text as JSON |
+//! | `{joined seq}` | the numbers of all rows as one text, lowest first |
 //! | `{tail id}` | the last eight hexadecimal digits of an id |
 
 pub(crate) mod postgres;
@@ -95,6 +96,8 @@ fn word(dialect: Dialect, word: &str) -> String {
         }
         ("tail", Postgres) => format!("right({rest}::text, 8)"),
         ("tail", Sqlite) => format!("lower(substr(hex({rest}), 25))"),
+        ("joined", Postgres) => format!("string_agg({rest}::text, ',' ORDER BY {rest})"),
+        ("joined", Sqlite) => format!("group_concat({rest}, ',' ORDER BY {rest})"),
         ("lane", Postgres) => format!("{rest}::ode_lane"),
         ("text", Postgres) => format!("{rest}::text"),
         ("json", Postgres) => format!("{rest}::json"),
