@@ -2,6 +2,7 @@
 //!
 //! Names are made here and nowhere else: a job's id, the fence of the attempt that wrote the file, and a number; or,
 //! for a file that comes before its job, `uploads` and an id of its own. Nothing a caller typed becomes part of a path.
+//! On local disk, files that are stored together lie in one, which is one name and two syncs for all of them.
 //! The two characters in front spread the files over 256 directories, so that a million jobs make some thousands of
 //! entries in each.
 
@@ -107,19 +108,30 @@ impl Blobs {
         if contents.iter().any(Bytes::is_empty) {
             return Err(Error::Blob("an empty file is not stored".into()));
         }
-        let file = |(content, number)| (path(job, fence, number), content);
-        let files: Vec<(String, Bytes)> = contents.into_iter().zip(first..).map(file).collect();
-        let storage = self.storage;
+        if contents.is_empty() {
+            return Ok(Vec::new());
+        }
         let Some(root) = self.root.clone() else {
-            let put = |file: (String, Bytes)| async move {
-                self.store.put(&Path::from(file.0.as_str()), file.1.clone().into()).await?;
-                Ok(stored(storage, file))
+            let put = |(content, number): (Bytes, usize)| async move {
+                let path = path(job, fence, number);
+                self.store.put(&Path::from(path.as_str()), content.clone().into()).await?;
+                Ok(stored(self.storage, path, &content))
             };
-            return stream::iter(files).map(put).buffered(PUT_AT_ONCE).try_collect().await;
+            return stream::iter(contents.into_iter().zip(first..))
+                .map(put)
+                .buffered(PUT_AT_ONCE)
+                .try_collect()
+                .await;
         };
+        let (storage, path) = (self.storage, path(job, fence, first));
         let written = tokio::task::spawn_blocking(move || {
-            local::write_all(&root, &files)?;
-            Ok(files.into_iter().map(|file| stored(storage, file)).collect())
+            local::write_whole(&root.join(&path), &contents)?;
+            let paths = parts(&path, &contents);
+            Ok(paths
+                .into_iter()
+                .zip(&contents)
+                .map(|(path, content)| stored(storage, path, content))
+                .collect())
         });
         written.await.map_err(|_| Error::Blob("files were not written".into()))?
     }
@@ -136,23 +148,30 @@ impl Blobs {
         path: &str,
         range: Range<u64>,
     ) -> Result<impl Stream<Item = Result<Bytes, Error>> + Send + use<>, Error> {
+        let (object, part) = place(path);
+        let range = part.map_or(range.clone(), |part| part.start + range.start..part.start + range.end);
         let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
-        let content = self.store.get_opts(&Path::from(path), options).await?;
+        let content = self.store.get_opts(&Path::from(object), options).await?;
         Ok(content.into_stream().map_err(Error::from))
     }
 
     /// Reads a file, and checks that it is what was stored.
     pub async fn get(&self, path: &str, sha256: &str) -> Result<Bytes, Error> {
-        let content = self.store.get(&Path::from(path)).await?.bytes().await?;
+        let (object, part) = place(path);
+        let object = Path::from(object);
+        let content = match part {
+            Some(part) => self.store.get_range(&object, part).await?,
+            None => self.store.get(&object).await?.bytes().await?,
+        };
         if sha256_hex(&content) != sha256 {
             return Err(Error::Blob(format!("{path} is not what was stored: its digest differs")));
         }
         Ok(content)
     }
 
-    /// Removes a file; one that is gone already is fine.
-    pub async fn delete(&self, path: &str) -> Result<(), Error> {
-        match self.store.delete(&Path::from(path)).await {
+    /// Removes a file, with all that lies in it; one that is gone already is fine.
+    pub async fn delete(&self, object: &str) -> Result<(), Error> {
+        match self.store.delete(&Path::from(object)).await {
             Err(object_store::Error::NotFound { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -179,7 +198,7 @@ impl Blobs {
 
     /// Whether a file is there.
     pub(crate) async fn exists(&self, path: &str) -> Result<bool, Error> {
-        match self.store.head(&Path::from(path)).await {
+        match self.store.head(&Path::from(place(path).0)).await {
             Ok(_) => Ok(true),
             Err(object_store::Error::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.into()),
@@ -218,9 +237,30 @@ impl Blobs {
     }
 }
 
-fn stored(storage: &'static str, (path, content): (String, Bytes)) -> Stored {
+fn stored(storage: &'static str, path: String, content: &Bytes) -> Stored {
     let bytes = i64::try_from(content.len()).unwrap_or(i64::MAX);
-    Stored { storage, path, bytes, sha256: sha256_hex(&content) }
+    Stored { storage, path, bytes, sha256: sha256_hex(content) }
+}
+
+/// The paths of files that lie in one, one after the other: `…@0-120`, `…@120-400`. Alone, a file has the path to itself.
+fn parts(object: &str, contents: &[Bytes]) -> Vec<String> {
+    if contents.len() == 1 {
+        return vec![object.to_owned()];
+    }
+    let ends = contents.iter().scan(0, |end, content| {
+        *end += content.len();
+        Some(*end)
+    });
+    ends.zip(contents).map(|(end, content)| format!("{object}@{}-{end}", end - content.len())).collect()
+}
+
+/// Which file a path is about, and which part of it, unless it is all of it.
+fn place(path: &str) -> (&str, Option<Range<u64>>) {
+    let part = path.split_once('@').and_then(|(object, part)| {
+        let (start, end) = part.split_once('-')?;
+        Some((object, Some(start.parse().ok()?..end.parse().ok()?)))
+    });
+    part.unwrap_or((path, None))
 }
 
 /// Makes the directories for uploads ahead: a new directory costs a sync of the one above it, which is as much as the
@@ -257,4 +297,54 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
         hex
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn local() -> (tempfile::TempDir, Blobs) {
+        let directory = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&BlobsConfig::Local(directory.path().join("files"))).unwrap();
+        (directory, blobs)
+    }
+
+    #[tokio::test]
+    async fn files_that_lie_in_one_are_read_each_by_itself() {
+        let (_directory, blobs) = local();
+        let job = JobId(Uuid::now_v7());
+        let contents: [Bytes; 3] = ["<html>".into(), "p { }".into(), "font".into()];
+        let stored = blobs.put(job, 1, 0, contents.to_vec()).await.unwrap();
+        let object = path(job, 1, 0);
+        let expected = ["@0-6", "@6-11", "@11-15"].map(|part| format!("{object}{part}"));
+        assert_eq!(stored.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), expected);
+        assert_eq!(blobs.of_job(job).await.unwrap(), [object.clone()]);
+        for (file, content) in stored.iter().zip(&contents) {
+            assert_eq!(blobs.get(&file.path, &file.sha256).await.unwrap(), content);
+            assert!(blobs.exists(&file.path).await.unwrap());
+        }
+        let middle = blobs.stream(&stored[1].path, 2..4).await.unwrap().try_collect::<Vec<Bytes>>();
+        assert_eq!(middle.await.unwrap().concat(), b"{ ");
+        assert!(blobs.get(&stored[1].path, &stored[2].sha256).await.is_err(), "its digest is checked");
+        blobs.delete(&object).await.unwrap();
+        assert!(!blobs.exists(&stored[2].path).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_file_alone_has_its_path_to_itself() {
+        let (_directory, blobs) = local();
+        let job = JobId(Uuid::now_v7());
+        let stored = blobs.put(job, 2, 7, vec!["<a/>".into()]).await.unwrap();
+        assert_eq!(stored[0].path, path(job, 2, 7));
+        assert_eq!(blobs.put(job, 2, 8, Vec::new()).await.unwrap(), []);
+        assert_eq!(blobs.of_job(job).await.unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_part_is_a_path() {
+        for path in ["ab/job/1-0", "uploads/ab/id", "a@b", "a@1", "a@1-x"] {
+            assert_eq!(place(path), (path, None));
+        }
+        assert_eq!(place("a@3-9"), ("a", Some(3..9)));
+    }
 }

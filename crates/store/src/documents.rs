@@ -71,12 +71,22 @@ const IS_LAST: &str =
     "SELECT CASE WHEN delete_on_download THEN 1 ELSE 0 END AS is_last FROM retention_policy";
 /// The result, and what lies beside it.
 const RESULTS: &str = "SELECT id FROM job_artifact WHERE job_id = $1 AND role <> 'source'";
-const TRASH_ALL: &str = "INSERT INTO blob_trash (storage, path) SELECT storage, path FROM job_artifact
+const TRASH_ALL: &str =
+    "INSERT INTO blob_trash (storage, path) SELECT DISTINCT storage, {object path} FROM job_artifact
     WHERE job_id = $1 ON CONFLICT (storage, path) DO NOTHING";
 const DELETE: &str = "DELETE FROM job_past WHERE id = $1 RETURNING id";
-/// Gives up files: `$1` their rows, `$2` when the files themselves may go, in microseconds from now.
+/// Gives up files: `$1` their rows, `$2` when the files themselves may go, in microseconds from now. One that others lie in,
+/// too, goes with the last of them.
 pub(crate) const TRASH: &str = "INSERT INTO blob_trash (storage, path, not_before)
-    SELECT a.storage, a.path, {after $2} FROM {rows $1: id uuid} JOIN job_artifact a ON a.id = r.id
+    SELECT g.storage, g.object, {after $2}
+    FROM (SELECT a.storage, a.job_id, {object a.path} AS object, count(*) AS files
+        FROM {rows $1: id uuid} JOIN job_artifact a ON a.id = r.id
+        GROUP BY a.storage, a.job_id, {object a.path}) g
+    JOIN (SELECT o.storage, o.job_id, {object o.path} AS object, count(*) AS files
+        FROM (SELECT DISTINCT a.job_id FROM {rows $1: id uuid} JOIN job_artifact a ON a.id = r.id) j
+        JOIN job_artifact o ON o.job_id = j.job_id
+        GROUP BY o.storage, o.job_id, {object o.path}) t
+    ON t.storage = g.storage AND t.job_id = g.job_id AND t.object = g.object AND t.files = g.files
     WHERE TRUE ON CONFLICT (storage, path) DO NOTHING";
 pub(crate) const FORGET: &str = "DELETE FROM job_artifact WHERE id IN (SELECT id FROM {rows $1: id uuid})";
 

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, IoSlice, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Directories that others may remove before they are used.
 const TRIES: usize = 3;
@@ -62,60 +62,38 @@ pub(crate) fn sync_folder_of(place: &Path) -> io::Result<()> {
     File::open(place.parent().unwrap_or(place))?.sync_all()
 }
 
-/// Writes files that lie in one directory below the root: all of them or none.
-pub(crate) fn write_all(root: &Path, files: &[(String, Bytes)]) -> io::Result<()> {
-    let mut begun = Vec::with_capacity(files.len());
-    let written = write_and_sync(root, files, &mut begun);
+/// Writes a file whole, or nothing.
+pub(crate) fn write_whole(place: &Path, parts: &[Bytes]) -> io::Result<()> {
+    let file = begin(place)?;
+    let written = write(&file, parts).and_then(|()| file.sync_all()).and_then(|()| sync_folder_of(place));
     if written.is_err() {
         // What cannot be removed now is found by the sweep.
-        begun.iter().for_each(|(place, _)| drop(std::fs::remove_file(place)));
+        let _ = std::fs::remove_file(place);
     }
     written
-}
-
-fn write_and_sync(
-    root: &Path,
-    files: &[(String, Bytes)],
-    begun: &mut Vec<(PathBuf, File)>,
-) -> io::Result<()> {
-    for (path, content) in files {
-        let place = root.join(path);
-        let file = begin(&place)?;
-        let written = write(&file, std::slice::from_ref(content));
-        begun.push((place, file));
-        written?;
-    }
-    // Only now, so that the first sync has the names of all on disk and the others find them there.
-    begun.iter().try_for_each(|(_, file)| file.sync_all())?;
-    begun.first().map_or(Ok(()), |(place, _)| sync_folder_of(place))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn file(path: &str, content: &'static str) -> (String, Bytes) {
-        (path.to_owned(), Bytes::from_static(content.as_bytes()))
-    }
-
     #[test]
-    fn files_are_written_with_the_directories_above_them() {
+    fn a_file_is_written_with_the_directories_above_it_and_never_over_another() {
         let root = tempfile::tempdir().unwrap();
-        write_all(root.path(), &[file("ab/job/1-0", "page"), file("ab/job/1-1", "style")]).unwrap();
-        write_all(root.path(), &[file("ab/job/1-2", "font")]).unwrap();
-        for (path, content) in [("ab/job/1-0", "page"), ("ab/job/1-1", "style"), ("ab/job/1-2", "font")] {
-            assert_eq!(std::fs::read_to_string(root.path().join(path)).unwrap(), content);
-        }
-        write_all(root.path(), &[]).unwrap();
-    }
-
-    #[test]
-    fn where_one_cannot_be_written_none_is_left_and_what_was_there_stays() {
-        let root = tempfile::tempdir().unwrap();
-        write_all(root.path(), &[file("ab/job/1-1", "first")]).unwrap();
-        let refused = write_all(root.path(), &[file("ab/job/1-0", "page"), file("ab/job/1-1", "second")]);
+        let place = root.path().join("ab/job/1-0");
+        write_whole(&place, &["page".into(), "style".into()]).unwrap();
+        write_whole(&root.path().join("ab/job/1-2"), &["font".into()]).unwrap();
+        let refused = write_whole(&place, &["another".into()]);
         assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert!(!root.path().join("ab/job/1-0").exists());
-        assert_eq!(std::fs::read_to_string(root.path().join("ab/job/1-1")).unwrap(), "first");
+        assert_eq!(std::fs::read_to_string(place).unwrap(), "pagestyle");
+    }
+
+    #[test]
+    fn more_pieces_than_one_call_takes_are_written() {
+        let root = tempfile::tempdir().unwrap();
+        let place = root.path().join("many");
+        let pieces: Vec<Bytes> = (0..5_000).map(|number: u32| number.to_string().into()).collect();
+        write_whole(&place, &pieces).unwrap();
+        assert_eq!(std::fs::read(place).unwrap(), pieces.concat());
     }
 }

@@ -28,10 +28,14 @@ const SUSPECT_MIN: u64 = 10;
 const KNOWN: &str =
     "SELECT r.path FROM {rows $1: path text, job uuid} WHERE EXISTS (SELECT 1 FROM job_artifact a
         WHERE a.storage = $2 AND a.path = r.path)
+    OR EXISTS (SELECT 1 FROM job_artifact a WHERE a.job_id = r.job AND a.storage = $2 AND {object a.path} = r.path)
     OR EXISTS (SELECT 1 FROM blob_trash t WHERE t.storage = $2 AND t.path = r.path)
     OR EXISTS (SELECT 1 FROM job_live l WHERE l.id = r.job)";
-const TRASH_PATHS: &str = "INSERT INTO blob_trash (storage, path) SELECT $2, r.path FROM {rows $1: path text}
+const TRASH_PATHS: &str =
+    "INSERT INTO blob_trash (storage, path) SELECT $2, r.path FROM {rows $1: path text, job uuid}
     WHERE NOT EXISTS (SELECT 1 FROM job_artifact a WHERE a.storage = $2 AND a.path = r.path)
+        AND NOT EXISTS (SELECT 1 FROM job_artifact a
+            WHERE a.job_id = r.job AND a.storage = $2 AND {object a.path} = r.path)
     ON CONFLICT (storage, path) DO NOTHING";
 const FILES: &str = "SELECT a.id, a.path FROM job_artifact a JOIN job_past p ON p.id = a.job_id
     WHERE a.id > $1 AND a.storage = $2 AND a.created_at < {after $3} ORDER BY a.id LIMIT $4";

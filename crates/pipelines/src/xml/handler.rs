@@ -117,8 +117,11 @@ impl Handler for XmlHandler {
             content_type: "application/xml".into(),
             content: made.xml.into(),
         };
-        let files = std::iter::once(file).chain(made.places.map(places_file));
-        context.keep(files.collect()).await?;
+        // By itself: others know the result by its path.
+        context.keep(vec![file]).await?;
+        if let Some(places) = made.places {
+            context.keep(vec![places_file(places)]).await?;
+        }
         made.findings.iter().for_each(|finding| context.check(check(finding)));
         Ok(json!({
             "mapping": made.mapping, "output": order.output.to_string(), "pages": made.pages,

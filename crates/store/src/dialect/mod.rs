@@ -14,6 +14,7 @@
 //! | `{lane $2}` | a text as a lane, and `{text lane}` the other way |
 //! | `{json $3}` | a text as JSON |
 //! | `{joined seq}` | the numbers of all rows as one text, lowest first |
+//! | `{object path}` | the file of the storage that a path is about |
 //! | `{tail id}` | the last eight hexadecimal digits of an id |
 
 pub(crate) mod postgres;
@@ -98,6 +99,8 @@ fn word(dialect: Dialect, word: &str) -> String {
         ("tail", Sqlite) => format!("lower(substr(hex({rest}), 25))"),
         ("joined", Postgres) => format!("string_agg({rest}::text, ',' ORDER BY {rest})"),
         ("joined", Sqlite) => format!("group_concat({rest}, ',' ORDER BY {rest})"),
+        ("object", Postgres) => format!("split_part({rest}, '@', 1)"),
+        ("object", Sqlite) => format!("substr({rest}, 1, instr({rest} || '@', '@') - 1)"),
         ("lane", Postgres) => format!("{rest}::ode_lane"),
         ("text", Postgres) => format!("{rest}::text"),
         ("json", Postgres) => format!("{rest}::json"),

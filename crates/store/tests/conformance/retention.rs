@@ -1,9 +1,9 @@
 //! What is kept for how long: files, history, what belongs to nothing, and chores that one process does for all.
 
 use crate::documents::{blobs, converted, files, put, roles, upload};
-use crate::harness::{Database, claim_one, finish, history, on_both, record, worker};
+use crate::harness::{Database, claim_one, ending, finish, history, on_both, record, worker};
 use flate2::read::GzDecoder;
-use ode_job::{Ended, Lane};
+use ode_job::{Ended, JobId, Lane, NewJob, Pipeline};
 use ode_store::disk::{Watermark, WatermarkConfig};
 use ode_store::{Cleaned, Retention, Store};
 use serde_json::{Value, json};
@@ -21,6 +21,8 @@ on_both!(
     a_plan_says_what_a_cleanup_does_and_does_nothing,
     events_are_in_the_archive_before_they_are_gone,
     files_that_belong_to_nothing_go_when_they_are_old_enough,
+    files_that_lie_in_one_go_with_the_last_of_them,
+    files_that_lie_in_one_belong_to_their_job,
     jobs_whose_file_is_lost_say_so,
     a_storage_that_lacks_most_files_is_not_believed,
     while_the_disk_is_full_more_is_given_up_but_nothing_that_was_not_fetched,
@@ -162,7 +164,7 @@ async fn files_that_belong_to_nothing_go_when_they_are_old_enough(database: Data
     // What a crash leaves: a result whose attempt was not ended, an upload without a job, half a file.
     let live = upload(&store, &blobs, 18).await;
     put(&blobs, live, 9, "of a job that still runs").await;
-    put(&blobs, ode_job::JobId(Uuid::now_v7()), 1, "of nothing").await;
+    put(&blobs, JobId(Uuid::now_v7()), 1, "of nothing").await;
     std::fs::create_dir_all(root.join("uploads/ab")).unwrap();
     std::fs::write(root.join("uploads/ab/0198c0de"), b"%PDF").unwrap();
     std::fs::write(root.join("uploads/ab/0198c0df#1"), b"%P").unwrap();
@@ -174,6 +176,47 @@ async fn files_that_belong_to_nothing_go_when_they_are_old_enough(database: Data
     assert_eq!(roles(&store, id).await.len(), 2);
     assert_eq!(files(&directory), 4, "two of the job that ended, two of the one that runs");
     assert_eq!(store.cleanup(&blobs).await.unwrap().orphans, 0);
+}
+
+async fn files_that_lie_in_one_go_with_the_last_of_them(mut database: Database) {
+    let (directory, blobs) = blobs();
+    let store = database.store.clone();
+    let contents = vec!["%PDF-1.7".into(), "<a/>".into()];
+    let stored = blobs.put(JobId(Uuid::now_v7()), 1, 0, contents).await.unwrap();
+    let new = NewJob::new(Pipeline::Xml, "plain_v1", json!({}));
+    let source = stored[0].artifact("source", "invoice.pdf", "application/pdf");
+    let id = store.enqueue_file(new, source).await.unwrap().id();
+    let worker = worker(&store).await;
+    let mut end = ending(claim_one(&store, Lane::Xml, worker).await, Ended::Succeeded);
+    end.artifacts.push(stored[1].artifact("result", "invoice.xml", "application/xml"));
+    store.finish(vec![end]).await.unwrap();
+    age(&mut database, 8).await;
+    let cleaned = store.cleanup(&blobs).await.unwrap();
+    assert_eq!((cleaned.sources, cleaned.files_removed, files(&directory)), (1, 0, 1));
+    assert_eq!(roles(&store, id).await, ["result"]);
+    assert_eq!(blobs.get(&stored[1].path, &stored[1].sha256).await.unwrap(), "<a/>");
+    age(&mut database, 23).await;
+    let cleaned = store.cleanup(&blobs).await.unwrap();
+    assert_eq!((cleaned.results, cleaned.files_removed, files(&directory)), (1, 1, 0));
+}
+
+async fn files_that_lie_in_one_belong_to_their_job(database: Database) {
+    let (directory, blobs) = blobs();
+    let store = database.store.clone();
+    let id = store.enqueue(NewJob::new(Pipeline::Html, "html", json!({}))).await.unwrap().id();
+    let worker = worker(&store).await;
+    let mut end = ending(claim_one(&store, Lane::Html, worker).await, Ended::Succeeded);
+    let stored = blobs.put(id, 1, 0, vec!["<html>".into(), "p { }".into()]).await.unwrap();
+    end.artifacts.push(stored[0].artifact("asset", "index.html", "text/html"));
+    end.artifacts.push(stored[1].artifact("asset", "style.css", "text/css"));
+    store.finish(vec![end]).await.unwrap();
+    // What an attempt before it left.
+    blobs.put(id, 0, 0, vec!["<html".into(), "p".into()]).await.unwrap();
+    make_old(&directory.path().join("files"));
+    assert_eq!(store.cleanup(&blobs).await.unwrap().orphans, 1);
+    assert_eq!((roles(&store, id).await.len(), files(&directory)), (2, 1));
+    store.delete_job(id, &blobs).await.unwrap();
+    assert_eq!(files(&directory), 0);
 }
 
 async fn jobs_whose_file_is_lost_say_so(mut database: Database) {
