@@ -44,7 +44,11 @@ impl Store {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self.db().read(NUMBERS, params![seq, limit]).await?;
         let joined = rows.first().map_or(Ok(None), |row| row.opt_text("numbers"))?.unwrap_or_default();
-        Ok(joined.split(',').filter_map(|number| number.parse().ok()).collect())
+        let numbers = joined.split(',').filter(|number| !number.is_empty());
+        let number = |number: &str| {
+            number.parse().map_err(|_| Error::Corrupt(format!("{number} is no number of an entry")))
+        };
+        numbers.map(number).collect()
     }
 
     /// Who owns these jobs, as far as they exist; some belong to two.

@@ -116,7 +116,7 @@ impl Change {
         }
     }
 
-    /// The same without anything that it brings, for which the database gave this reason to refuse it. A success of which
+    /// The same without anything that it brings but its log, for which the database gave this reason to refuse it. A success of which
     /// nothing can be shown is a failure, except of an order, which may have been paid for.
     fn plain(self, reason: &str, now: Timestamp) -> Result<Self, Error> {
         let is_again = matches!(self.settled.verdict, Verdict::Again { .. });
@@ -260,10 +260,12 @@ impl Store {
             applied.unwritten.extend(unwritten);
             applied.logs.extend(logs);
         }
-        if !applied.logs.is_empty()
-            && let Err(error) = self.log_all(&applied.logs).await
-        {
-            tracing::warn!(%error, "{} log lines could not be written", applied.logs.len());
+        let unwritten = applied.unwritten.iter_mut().flat_map(|(changes, _)| changes);
+        applied.logs.extend(unwritten.flat_map(|change| std::mem::take(&mut change.log)));
+        for lines in applied.logs.chunks(LINES_MAX) {
+            if let Err(error) = self.log_all(lines).await {
+                tracing::warn!(%error, "{} log lines could not be written", lines.len());
+            }
         }
         let (written, mut unwritten) = applied.each()?;
         let answer = |(id, answer): (JobId, Finished)| match unwritten.remove(&id) {
@@ -412,7 +414,10 @@ impl Store {
             tx.run(ADD_CHECKS, &[Param::rows(rows)]).await?;
         }
         if has_log {
-            tx.run(ADD_LOGS, &[log_rows(ended().flat_map(|change| &change.log))]).await?;
+            let lines: Vec<NewLogLine> = ended().flat_map(|change| change.log.clone()).collect();
+            for lines in lines.chunks(LINES_MAX) {
+                tx.run(ADD_LOGS, &[log_rows(lines)]).await?;
+            }
         }
         tx.commit().await?;
         Ok(written)
@@ -430,6 +435,8 @@ impl Store {
 /// Changes that cannot be written are tried again for this long: as long as the leases they were made under.
 const RETRY_FOR: Duration = Duration::from_secs(300);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// Lines of logs in one statement.
+const LINES_MAX: usize = 1_000;
 const WISHED: &str = "SELECT l.id FROM {rows $1: id uuid, fence int}
     JOIN job_live l ON l.id = r.id AND l.fence = r.fence WHERE l.stop_at IS NOT NULL";
 pub(crate) const WRITTEN: &str = "SELECT jobs.id FROM {rows $1: id uuid} JOIN jobs ON jobs.id = r.id

@@ -197,6 +197,7 @@ const UNCONFIRMED: &str = "SELECT organisation_id, cost_cents, cost_max_cents FR
     WHERE job_id = $1 AND phase NOT IN ('confirm_sent', 'confirmed')";
 const RENEW: &str = "UPDATE print_orders SET cost_max_cents = $2, attention = NULL, attention_message = NULL,
         attention_at = NULL, updated_at = {now} WHERE job_id = $1";
+// What is sorted by is selected, too: otherwise SQLite makes the whole view of jobs first.
 macro_rules! records {
     ($rest:literal) => {
         concat!(

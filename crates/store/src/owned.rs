@@ -163,7 +163,11 @@ impl Store {
 
     /// These jobs, as far as they exist, whoever owns them.
     pub async fn jobs_by_id(&self, ids: impl Iterator<Item = JobId>) -> Result<Vec<OwnedJob>, Error> {
-        let rows = self.db().read(BY_IDS, &[ids_as_rows(ids)]).await?;
+        let ids: Vec<JobId> = ids.collect();
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = self.db().read(BY_IDS, &[ids_as_rows(ids.into_iter())]).await?;
         self.with_documents(&rows).await
     }
 

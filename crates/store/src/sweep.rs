@@ -155,7 +155,7 @@ fn is_suspect(lost: usize, count: u64) -> bool {
     count >= SUSPECT_MIN && lost as u64 * 2 > count
 }
 
-/// Depth of the directories below the root; ours are three levels deep.
+/// Depth of the directories below the root; ours are two levels deep.
 const DEPTH_MAX: usize = 8;
 
 /// Files that were being written when their process died: the local store puts a number behind their names and does not

@@ -285,6 +285,8 @@ pub(crate) async fn run(
     let attempt = tokio::time::timeout(limit + end_within, guarded(lane, &job, &context));
     let ended = unless_interrupted(attempt, &mut interrupt, end_within).await;
     crash::point_of("after-run", [id]);
+    let took = began.elapsed();
+    lane.pace.learn(took);
     let log = context.log.close().await;
     let shown = context.gathered.into_inner().expect("no code panics while holding this lock");
     let (ended, result) = match ended {
@@ -298,8 +300,6 @@ pub(crate) async fn run(
     };
     let Gathered { files: artifacts, checks, notes, .. } = shown;
     let end = Finish { artifacts, checks, notes, log, result, ..ending(&lane.limits, job, ended) };
-    let took = began.elapsed();
-    lane.pace.learn(took);
     Over { end, took: Some(took), is_brisk }
 }
 

@@ -33,7 +33,7 @@ pub(crate) type Pads = mpsc::UnboundedReceiver<Arc<Pad>>;
 /// Where attempts get their logs from.
 #[derive(Debug)]
 pub(crate) struct Logs {
-    /// Bounded by the attempts there are: each has one pad, which is in it once.
+    /// A pad is in it once, whatever is on it.
     sender: mpsc::UnboundedSender<Arc<Pad>>,
 }
 
@@ -92,12 +92,11 @@ impl Log {
     /// The lines that are to be written with the end of the attempt, after all others. The last one says how many are
     /// missing, unless none is.
     pub(crate) async fn close(&self) -> Vec<NewLogLine> {
-        if tokio::time::timeout(WRITTEN_WITHIN, self.pad.nearly_written()).await.is_err() {
+        let last = tokio::time::timeout(WRITTEN_WITHIN, self.pad.last()).await;
+        let (mut last, missing) = last.unwrap_or_else(|_| {
             tracing::warn!(job.id = %self.job, "the log of job {} is still being written as it ends", self.job);
-        }
-        let mut notes = self.pad.notes();
-        let mut last = std::mem::take(&mut notes.waiting);
-        let missing = std::mem::take(&mut notes.missing);
+            self.pad.notes().take_last()
+        });
         if missing > 0 {
             let lines = if missing == 1 { "1 line is".to_owned() } else { format!("{missing} lines are") };
             let message = format!(
@@ -114,14 +113,14 @@ impl Pad {
         self.notes.lock().expect("no code panics while holding this lock")
     }
 
-    /// Waits until no more are left than the end of an attempt may take along.
-    async fn nearly_written(&self) {
+    /// What is left, once it is no more than the end of an attempt may take along, and how many lines are missing.
+    async fn last(&self) -> (Vec<NewLogLine>, u64) {
         loop {
             let is_settled = self.is_settled.notified();
             {
-                let notes = self.notes();
+                let mut notes = self.notes();
                 if notes.on_their_way == 0 && notes.waiting.len() <= BATCH_MAX {
-                    return;
+                    return notes.take_last();
                 }
             }
             is_settled.await;
@@ -152,6 +151,10 @@ impl Pad {
 }
 
 impl Notes {
+    fn take_last(&mut self) -> (Vec<NewLogLine>, u64) {
+        (std::mem::take(&mut self.waiting), std::mem::take(&mut self.missing))
+    }
+
     fn miss(&mut self, job: JobId) {
         self.missing += 1;
         if self.missing == 1 {

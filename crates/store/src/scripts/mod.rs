@@ -78,6 +78,7 @@ const TAKE_TURN: &str = "INSERT INTO script_turn (owner, turn, holder) VALUES ($
 const ADD_ORDER: &str =
     "INSERT INTO script_order (job_id, owner, turn, batch, place, run_at) VALUES ($1, $2, $3, $4, $5, $6)";
 const ADD_NEED: &str = "INSERT INTO script_need (job_id, needs) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+/// The place is selected, too: sorted by what is not, SQLite makes the whole view of jobs first.
 pub(crate) const OF_BATCH: &str = "SELECT o.job_id, o.batch, o.place, j.state
     FROM script_order k JOIN script_order o ON o.batch = k.batch JOIN jobs j ON j.id = o.job_id
     WHERE k.job_id = $1 ORDER BY o.place";

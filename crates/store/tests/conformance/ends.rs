@@ -1,13 +1,17 @@
 //! Ending attempts: success, failure, retries, and the fence.
 
 use crate::harness::{claim, claim_one, ending, file, finish, history, job, on_both, request, worker};
-use ode_job::{Artifact, Ended, ErrorCode, Failure, JobRef, Lane, Lease, Phase, Pipeline, State};
-use ode_store::{ClaimRequest, Finished, Store};
+use ode_job::{
+    Artifact, Ended, ErrorCode, Failure, JobId, JobRef, Lane, Lease, LogLevel, LogLine, NewLogLine, Phase,
+    Pipeline, State,
+};
+use ode_store::{ClaimRequest, Finish, Finished, Store};
 use std::time::Duration;
 
 on_both!(
     a_success_carries_its_result_and_history,
     a_late_finish_is_refused_and_changes_nothing,
+    the_last_lines_of_a_log_come_with_the_end_and_are_kept_whatever_became_of_it,
     a_retryable_failure_waits_and_is_tried_again,
     a_rejected_job_fails_at_once_and_keeps_its_reason,
     a_job_handed_back_has_not_used_a_try,
@@ -40,6 +44,50 @@ async fn a_success_carries_its_result_and_history(store: Store) {
     let events = store.events(id).await.unwrap();
     assert_eq!(events[3].from_state, Some(State::Processing));
     assert_eq!(events[2].actor, worker.to_string());
+}
+
+async fn the_last_lines_of_a_log_come_with_the_end_and_are_kept_whatever_became_of_it(store: Store) {
+    let line = |job: JobId, message: &str| NewLogLine {
+        job,
+        attempt: 1,
+        level: LogLevel::Info,
+        message: message.to_owned(),
+    };
+    let messages = async |id| -> Vec<String> {
+        let mut all: Vec<LogLine> = Vec::new();
+        loop {
+            let after = all.last().map_or(0, |line| line.id);
+            let lines = store.logs(id, after, 500).await.unwrap();
+            if lines.is_empty() {
+                return all.into_iter().map(|line| line.message).collect();
+            }
+            all.extend(lines);
+        }
+    };
+    let worker = worker(&store).await;
+    let mut ends = Vec::new();
+    for count in [1, 2_500] {
+        let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+        let claimed = claim_one(&store, Lane::Html, worker).await;
+        store.log(id, 1, LogLevel::Info, "first").await.unwrap();
+        let log = (0..count).map(|number| line(id, &number.to_string())).collect();
+        ends.push((id, count, Finish { log, ..ending(claimed, Ended::Succeeded) }));
+    }
+    let (ids, ends): (Vec<_>, Vec<_>) = ends.into_iter().map(|(id, count, end)| ((id, count), end)).unzip();
+    store.finish(ends).await.unwrap();
+    for (id, count) in ids {
+        let mut expected = vec!["first".to_owned()];
+        expected.extend((0..count).map(|number| number.to_string()));
+        assert_eq!(messages(id).await, expected);
+    }
+    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+    let short = ClaimRequest { lease: Duration::from_millis(1), ..request(Lane::Html, worker, 1) };
+    let late = store.claim(short).await.unwrap().remove(0);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(store.rescue().await.unwrap(), 1);
+    let end = Finish { log: vec![line(id, "of a lost lease")], ..ending(late, Ended::Succeeded) };
+    assert_eq!(store.finish(vec![end]).await.unwrap(), [Finished::LeaseLost]);
+    assert_eq!(messages(id).await, ["of a lost lease"]);
 }
 
 async fn a_late_finish_is_refused_and_changes_nothing(store: Store) {
