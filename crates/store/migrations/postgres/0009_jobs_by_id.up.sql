@@ -1,1 +1,2 @@
--- PostgreSQL looks into its view as it is.
+-- PostgreSQL looks into its view as it is; this file keeps the versions in step.
+SELECT 1;
