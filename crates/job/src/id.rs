@@ -138,6 +138,17 @@ impl Owner {
             Owner::Session(id) | Owner::User(id) | Owner::Organisation(id) => id,
         }
     }
+
+    /// Whose a job is by what its row names: some belong to two.
+    pub fn of(
+        session: Option<Uuid>,
+        user: Option<Uuid>,
+        organisation: Option<Uuid>,
+    ) -> impl Iterator<Item = Self> {
+        let owners =
+            [session.map(Owner::Session), user.map(Owner::User), organisation.map(Owner::Organisation)];
+        owners.into_iter().flatten()
+    }
 }
 
 #[cfg(test)]

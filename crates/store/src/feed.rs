@@ -56,10 +56,9 @@ impl Store {
         let mut owners = Vec::new();
         for row in &self.db().read(OWNERS, &[ids_as_rows(ids)]).await? {
             let id = row.job("id")?;
-            let session = row.opt_uuid("session_id")?.map(Owner::Session);
-            let user = row.opt_uuid("user_id")?.map(Owner::User);
-            let organisation = row.opt_uuid("organisation_id")?.map(Owner::Organisation);
-            owners.extend([session, user, organisation].into_iter().flatten().map(|owner| (id, owner)));
+            let (session, user) = (row.opt_uuid("session_id")?, row.opt_uuid("user_id")?);
+            let found = Owner::of(session, user, row.opt_uuid("organisation_id")?);
+            owners.extend(found.map(|owner| (id, owner)));
         }
         Ok(owners)
     }

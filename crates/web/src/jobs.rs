@@ -346,8 +346,5 @@ pub(crate) fn forget(app: &App, job: &JobRecord) {
 
 /// Everyone who sees a job: after a session's jobs were given to a user, both.
 pub(crate) fn owners(job: &JobRecord) -> impl Iterator<Item = ode_job::Owner> + use<> {
-    use ode_job::Owner;
-    let session = job.session_id.map(Owner::Session);
-    let user = job.user_id.map(Owner::User);
-    session.into_iter().chain(user).chain(job.organisation_id.map(Owner::Organisation))
+    ode_job::Owner::of(job.session_id, job.user_id, job.organisation_id)
 }
