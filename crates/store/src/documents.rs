@@ -7,7 +7,6 @@ use crate::error::Error;
 use jiff::{SignedDuration, Timestamp};
 use ode_job::{Event, JobId, JobRecord, Pipeline, State};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// What is known of a document beside its job.
@@ -49,14 +48,44 @@ pub struct Download {
 /// Who began to read a result that goes with its first download has this long to read it to its end.
 const LAST_READ: Duration = Duration::from_secs(60);
 
-/// What lies beside the jobs of a list: a row for each of their files, or one for a job that has none. Read by their ids
-/// and not through the view `documents`, which would be made for all documents there are.
-pub(crate) const BESIDE: &str =
-    "SELECT r.key AS job_id, a.role, a.path, a.content_type, a.created_at, d.count, d.first_at, p.source_micros,
-        p.result_micros
-    FROM {rows $1: key uuid} CROSS JOIN retention_policy p
-    LEFT JOIN job_artifact a ON a.job_id = r.key AND a.role IN ('source', 'result')
-    LEFT JOIN job_download d ON d.job_id = r.key";
+/// A column of one of a job's files.
+macro_rules! of_file {
+    ($column:literal, $role:literal) => {
+        concat!(
+            "(SELECT a.",
+            $column,
+            " FROM job_artifact a WHERE a.job_id = jobs.id AND a.role = '",
+            $role,
+            "' LIMIT 1)"
+        )
+    };
+}
+pub(crate) use of_file;
+
+/// What is known of a job's document beside the job, looked up by its id wherever it is read. A join, or the view `documents`,
+/// might be made for all documents there are.
+macro_rules! document_columns {
+    () => {
+        concat!(
+            $crate::documents::of_file!("path", "source"),
+            " AS upload_path, ",
+            $crate::documents::of_file!("content_type", "source"),
+            " AS content_type, ",
+            $crate::documents::of_file!("created_at", "source"),
+            " AS uploaded_at, ",
+            $crate::documents::of_file!("path", "result"),
+            " AS result_path, ",
+            $crate::documents::of_file!("created_at", "result"),
+            " AS made_at,
+            (SELECT d.count FROM job_download d WHERE d.job_id = jobs.id) AS download_count,
+            (SELECT d.first_at FROM job_download d WHERE d.job_id = jobs.id) AS first_downloaded_at,
+            (SELECT p.source_micros FROM retention_policy p) AS source_micros,
+            (SELECT p.result_micros FROM retention_policy p) AS result_micros"
+        )
+    };
+}
+pub(crate) use document_columns;
+
 const STANDING: &str = "SELECT pipeline, state FROM job_past WHERE id = $1
     UNION ALL SELECT pipeline, state FROM job_live WHERE id = $1";
 /// Holds the row for the rest of the transaction.
@@ -95,21 +124,6 @@ impl Store {
     pub async fn document(&self, id: JobId) -> Result<Option<Document>, Error> {
         let jobs = self.jobs_by_id(std::iter::once(id)).await?;
         Ok(jobs.into_iter().find_map(|job| job.document))
-    }
-
-    /// What is known of the documents of these jobs, as far as they are about one.
-    pub(crate) async fn documents(&self, jobs: &[JobRecord]) -> Result<HashMap<JobId, Document>, Error> {
-        let jobs = jobs.iter().filter(|job| job.pipeline == Pipeline::Xml);
-        let mut documents: HashMap<JobId, Document> = jobs.map(|job| (job.id, Document::of(job))).collect();
-        if documents.is_empty() {
-            return Ok(documents);
-        }
-        for row in self.db().read(BESIDE, &[ids_as_rows(documents.keys().copied())]).await? {
-            if let Some(document) = documents.get_mut(&row.job("job_id")?) {
-                document.add(&row)?;
-            }
-        }
-        Ok(documents)
     }
 
     /// Records that a job's result was fetched. If results go with their first download, this one is given up here: its
@@ -205,49 +219,36 @@ pub(crate) fn ids_as_rows(ids: impl Iterator<Item = JobId>) -> Param {
 }
 
 impl Document {
-    /// What the job itself says of it.
-    fn of(job: &JobRecord) -> Self {
+    /// What a row says of the document of its job, if the job is about one.
+    pub(crate) fn of(job: &JobRecord, row: &Row) -> Result<Option<Self>, Error> {
+        if job.pipeline != Pipeline::Xml {
+            return Ok(None);
+        }
         let document = &job.input["document"];
         let text = |name: &str| document[name].as_str().map(str::to_owned);
-        Document {
+        let until = |since: &str, kept_for: &str| {
+            let kept_for = SignedDuration::from_micros(row.int(kept_for)?);
+            let until = |since: Timestamp| since.checked_add(kept_for).unwrap_or(Timestamp::MAX);
+            Ok::<_, Error>(row.opt_moment(since)?.map(until))
+        };
+        let count = row.opt_int("download_count")?.unwrap_or_default();
+        // A result outlives the document it was made from.
+        let expires_at = match until("made_at", "result_micros")? {
+            None => until("uploaded_at", "source_micros")?,
+            known => known,
+        };
+        Ok(Some(Document {
             original_filename: text("name"),
-            content_type: "application/pdf".into(),
+            content_type: row.opt_text("content_type")?.unwrap_or_else(|| "application/pdf".into()),
             bytes: document["bytes"].as_i64(),
             sha256: text("sha256"),
             mapping: job.kind.clone(),
-            upload_path: None,
-            result_path: None,
-            expires_at: None,
-            download_count: 0,
-            first_downloaded_at: None,
+            upload_path: row.opt_text("upload_path")?,
+            result_path: row.opt_text("result_path")?,
+            expires_at,
+            download_count: u32::try_from(count).unwrap_or(u32::MAX),
+            first_downloaded_at: row.opt_moment("first_downloaded_at")?,
             duplicate_of: text("duplicate_of").and_then(|id| id.parse().ok()).map(JobId),
-        }
-    }
-
-    /// Adds what one row of [`BESIDE`] says.
-    fn add(&mut self, row: &Row) -> Result<(), Error> {
-        let count = row.opt_int("count")?.unwrap_or_default();
-        self.download_count = u32::try_from(count).unwrap_or(u32::MAX);
-        self.first_downloaded_at = row.opt_moment("first_at")?;
-        let until = |kept_for: &str| {
-            let kept_for = SignedDuration::from_micros(row.int(kept_for)?);
-            Ok::<_, Error>(row.moment("created_at")?.checked_add(kept_for).unwrap_or(Timestamp::MAX))
-        };
-        match row.opt_text("role")?.as_deref() {
-            Some("result") => {
-                self.result_path = row.opt_text("path")?;
-                self.expires_at = Some(until("result_micros")?);
-            }
-            Some(_) => {
-                self.upload_path = row.opt_text("path")?;
-                self.content_type = row.text("content_type")?;
-                // A result outlives the document it was made from.
-                if self.result_path.is_none() {
-                    self.expires_at = Some(until("source_micros")?);
-                }
-            }
-            None => {}
-        }
-        Ok(())
+        }))
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::Store;
 use crate::db::{Param, Row, params};
-use crate::documents::{Document, ids_as_rows};
+use crate::documents::{Document, document_columns, ids_as_rows};
 use crate::error::Error;
 use crate::read::{LIST_MAX, job_columns, record};
 use jiff::Timestamp;
@@ -110,6 +110,8 @@ macro_rules! list_and_count {
         (
             concat!(
                 job_columns!(),
+                ", ",
+                document_columns!(),
                 " FROM jobs WHERE ",
                 $column,
                 " = $1 AND pipeline <> 'print' AND ($2 IS NULL OR state = $2) AND ($3 IS NULL OR type = $3) AND ($4 IS NULL OR updated_at >= $4)
@@ -125,7 +127,12 @@ macro_rules! list_and_count {
 }
 
 pub(crate) const LIST_AND_COUNT: ByOwner<(&str, &str)> = by_owner!(list_and_count);
-pub(crate) const BY_IDS: &str = job_columns!("WHERE id IN (SELECT r.key FROM {rows $1: key uuid})");
+pub(crate) const BY_IDS: &str = concat!(
+    job_columns!(),
+    ", ",
+    document_columns!(),
+    " FROM jobs WHERE id IN (SELECT r.key FROM {rows $1: key uuid})"
+);
 /// The last entry in the history of jobs that wait: what ended an attempt is told there with the reason.
 pub(crate) const SETBACKS: &str =
     "SELECT l.id, e.details -> r.name AS meta FROM {rows $1: key uuid, name text}
@@ -150,7 +157,7 @@ impl Store {
         // clock is never ahead of what was read.
         let counts = self.db().read(count, params![filter.owner.key()]).await?;
         let rows = self.db().read(list, params).await?;
-        let jobs = self.with_documents(&rows[..rows.len().min(limit)]).await?;
+        let jobs = self.owned(&rows[..rows.len().min(limit)]).await?;
         let next_cursor = jobs.last().map(|job| job.record.id).filter(|_| rows.len() > limit);
         let counted = counts.first().ok_or_else(|| Error::Corrupt("a count without an answer".into()))?;
         Ok(OwnedPage {
@@ -168,26 +175,28 @@ impl Store {
             return Ok(Vec::new());
         }
         let rows = self.db().read(BY_IDS, &[ids_as_rows(ids.into_iter())]).await?;
-        self.with_documents(&rows).await
+        self.owned(&rows).await
     }
 
-    async fn with_documents(&self, rows: &[Row]) -> Result<Vec<OwnedJob>, Error> {
-        let records = rows.iter().map(record).collect::<Result<Vec<_>, _>>()?;
-        let (mut documents, mut setbacks) =
-            tokio::try_join!(self.documents(&records), self.setbacks(&records))?;
-        let owned = |record: JobRecord| OwnedJob {
-            document: documents.remove(&record.id),
-            setback: setbacks.remove(&record.id),
-            record,
+    /// The jobs of these rows.
+    async fn owned(&self, rows: &[Row]) -> Result<Vec<OwnedJob>, Error> {
+        let owned = |row: &Row| {
+            let record = record(row)?;
+            Ok(OwnedJob { document: Document::of(&record, row)?, setback: None, record })
         };
-        Ok(records.into_iter().map(owned).collect())
+        let mut jobs = rows.iter().map(owned).collect::<Result<Vec<_>, Error>>()?;
+        let mut setbacks = self.setbacks(&jobs).await?;
+        for job in &mut jobs {
+            job.setback = setbacks.remove(&job.record.id);
+        }
+        Ok(jobs)
     }
 
     /// Why those of these jobs that wait for another attempt do. One that was never tried costs nothing.
-    async fn setbacks(&self, jobs: &[JobRecord]) -> Result<HashMap<JobId, Setback>, Error> {
+    async fn setbacks(&self, jobs: &[OwnedJob]) -> Result<HashMap<JobId, Setback>, Error> {
         let is_waiting = |job: &&JobRecord| matches!(job.phase, Phase::Held | Phase::Ready);
         let was_tried = |job: &&JobRecord| job.attempt_count > 0 || job.run_at.is_some();
-        let waiting = jobs.iter().filter(is_waiting).filter(was_tried);
+        let waiting = jobs.iter().map(|job| &job.record).filter(is_waiting).filter(was_tried);
         let keys: Vec<Value> =
             waiting.map(|job| json!({ "key": job.id, "name": job.id.to_string() })).collect();
         if keys.is_empty() {

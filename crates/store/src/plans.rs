@@ -1,7 +1,7 @@
 //! How the databases go about the statements that read jobs by their ids: never by reading all jobs there are.
 
 use crate::db::{Param, params};
-use crate::documents::{BESIDE, ids_as_rows};
+use crate::documents::ids_as_rows;
 use crate::owned::{BY_IDS, ByOwner, LIST_AND_COUNT, SETBACKS};
 use crate::{Config, Dialect, Store};
 use crate::{enqueue, feed, finish, orders, read, scripts, twins, webhooks};
@@ -70,7 +70,7 @@ async fn a_list_is_read_by_index_however_many_jobs_others_have(store: Store) {
     let named = Param::Rows(json!([{ "key": id, "name": id.to_string() }]).to_string());
     let text = None::<&str>;
     let filter = params![id.0, text, text, None::<Timestamp>, None::<Uuid>, 101_i64, text];
-    let mut read = vec![(BY_IDS, vec![keys.clone()]), (BESIDE, vec![keys]), (SETBACKS, vec![named])];
+    let mut read = vec![(BY_IDS, vec![keys]), (SETBACKS, vec![named])];
     let ByOwner { session, user, organisation } = LIST_AND_COUNT;
     for (list, count) in [session, user, organisation] {
         read.extend([(list, filter.to_vec()), (count, params![id.0].to_vec())]);
