@@ -319,6 +319,16 @@ impl Store {
     }
 
     pub(crate) fn insert_script(&self, rows: &[&NewRow]) -> Script {
+        let (statements, is_one) = match (self.dialect(), rows) {
+            (Dialect::Postgres, [_]) => (postgres::ENQUEUE_ONE, true),
+            (Dialect::Postgres, _) => (postgres::ENQUEUE, false),
+            (Dialect::Sqlite, _) => (sqlite::ENQUEUE, false),
+        };
+        Script { statements, params: self.insert_params(rows, is_one) }
+    }
+
+    /// What the statements that store new jobs take; the one for a single job takes it as single values.
+    pub(crate) fn insert_params(&self, rows: &[&NewRow], is_one: bool) -> Vec<Param> {
         let mut steps = Steps::new();
         let told = rows.iter().map(|row| {
             let (group, seqs) = steps.group(&row.steps, || self.inner.mint.seq());
@@ -328,11 +338,11 @@ impl Store {
         let waiting = waiting_lanes(rows.iter().copied());
         let lanes = waiting.iter().map(|lane| json!({ "lane": lane }));
         let lanes = Param::rows(lanes);
-        let (statements, jobs, lanes, columns) = match (self.dialect(), rows) {
-            (Dialect::Postgres, [row]) => {
+        let (jobs, lanes, columns) = match (self.dialect(), rows) {
+            (Dialect::Postgres, [row]) if is_one => {
                 let seqs = told.into_iter().flat_map(|(_, seqs)| seqs).collect();
                 let lane = waiting.first().map(|lane| lane.as_str());
-                (postgres::ENQUEUE_ONE, row.id.into(), lane.into(), values(row, seqs))
+                (row.id.into(), lane.into(), values(row, seqs))
             }
             (Dialect::Postgres, rows) => {
                 let ids = Param::Ids(rows.iter().map(|row| row.id.0).collect());
@@ -340,13 +350,13 @@ impl Store {
                 let groups = groups.into_iter().map(|group| i64::try_from(group).ok()).collect();
                 let mut columns = Param::columns(rows.iter().zip(seqs).map(|(row, seqs)| values(row, seqs)));
                 columns.push(Param::Ints(groups));
-                (postgres::ENQUEUE, ids, lanes, columns)
+                (ids, lanes, columns)
             }
             (Dialect::Sqlite, rows) => {
                 let json = rows.iter().zip(told).map(|(row, (group, seqs))| {
                     row.to_json(group, sqlite::history(&seqs).trim_start_matches(',').to_owned())
                 });
-                (sqlite::ENQUEUE, Param::rows(json), lanes, Vec::new())
+                (Param::rows(json), lanes, Vec::new())
             }
         };
         let born = rows.iter().find_map(|row| row.born.as_ref());
@@ -359,7 +369,7 @@ impl Store {
             born.map_or(0, |born| micros(born.terms().0)).into(),
         ];
         params.extend(columns);
-        Script { statements, params }
+        params
     }
 
     /// After the commit: starts what was born claimed, and wakes workers for the rest.

@@ -3,7 +3,7 @@
 
 use crate::Store;
 use crate::db::{Param, Row, Script, Tx, params};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, postgres};
 use crate::enqueue::{Enqueued, NewRow, fingerprint};
 use crate::error::Error;
 use crate::maps::FrozenMap;
@@ -11,7 +11,7 @@ use crate::mint::unless_taken;
 use crate::orders::{PaidOrder, grant};
 use jiff::Timestamp;
 use ode_job::{Artifact, JobId, NewJob};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -63,6 +63,12 @@ impl Request {
     fn dedupe(&self) -> Option<Claim<'_>> {
         let (owner, job) = (self.row.job.owner.key(), self.row.id);
         Some(Claim { owner, key: self.row.job.dedupe_key.as_deref()?, job, request: None })
+    }
+
+    /// Its keys as rows of [`CLAIM_FREE_KEYS`].
+    fn keys(&self) -> impl Iterator<Item = Value> {
+        let row = |kind: &'static str| move |Claim { owner, key, job, request }: Claim| json!({ "kind": kind, "owner": owner, "key": key, "job_id": job, "request": request });
+        self.idempotency().map(row("idempotency")).into_iter().chain(self.dedupe().map(row("dedupe")))
     }
 
     fn content(&self) -> (Uuid, Option<&str>) {
@@ -166,7 +172,22 @@ impl Store {
     pub(crate) async fn commit_keyed(&self, mut batch: Vec<Request>) {
         // In one order, so that two processes do not wait for each other in a circle.
         batch.sort_by(|a, b| a.content().cmp(&b.content()));
-        match self.write_keyed(&batch).await {
+        // A statement costs more than its work, and keys are nearly always free: all are claimed at once, and looked up only
+        // where that fails.
+        let known = match self.write_new(&batch).await {
+            Ok(made) => {
+                let (new, rest): (Vec<_>, Vec<_>) =
+                    batch.into_iter().partition(|request| made.contains(&request.row.id));
+                let none = new.iter().map(|_| None).collect();
+                self.answer(new, none);
+                batch = rest;
+                self.find_or_write(&batch).await
+            }
+            Err(error) if error.is_passing() => Err(error),
+            // Which of them is at fault is found out one by one.
+            Err(_) => self.find_or_write(&batch).await,
+        };
+        match known {
             Ok(known) => self.answer(batch, known),
             // The database is away, for all of them.
             Err(error @ (Error::Unavailable(_) | Error::DiskFull(_))) => {
@@ -186,43 +207,44 @@ impl Store {
         }
     }
 
-    /// Writes a batch in one transaction; answers the jobs that were there before.
-    async fn write_keyed(&self, batch: &[Request]) -> Result<Vec<Known>, Error> {
-        // On SQLite a statement costs more than its work, and keys are nearly always free: all are claimed at once, and
-        // looked up only if that fails.
-        if self.dialect() == Dialect::Sqlite && !batch.iter().any(Request::has_map) {
-            match self.write_new(batch).await {
-                Ok(()) => return Ok(batch.iter().map(|_| None).collect()),
-                Err(error) if error.is_passing() => return Err(error),
-                // Somebody was here before: who, is found out one by one.
-                Err(_) => {}
+    /// Writes those of a batch whose keys are free, in one round trip; answers which. On SQLite it is all of them, or it fails.
+    async fn write_new(&self, batch: &[Request]) -> Result<HashSet<JobId>, Error> {
+        let can_be = |request: &Request| match self.dialect() {
+            Dialect::Sqlite => !request.has_map(),
+            // Of two keys one may be taken, and the other must not be left to a job that is not made.
+            Dialect::Postgres => !request.has_map() && request.keys().count() == 1,
+        };
+        if !batch.iter().all(can_be) {
+            return Ok(HashSet::new());
+        }
+        let keys = Param::rows(batch.iter().flat_map(Request::keys));
+        let rows: Vec<&NewRow> = batch.iter().map(|request| &request.row).collect();
+        let files = batch.iter().filter_map(Request::file).collect::<Vec<_>>();
+        let files = file_rows(&files);
+        match self.dialect() {
+            Dialect::Sqlite => {
+                let scripts = [
+                    Script { statements: &[CLAIM_FREE_KEYS], params: vec![keys] },
+                    self.insert_script(&rows),
+                    Script { statements: &[KEEP_FILES], params: vec![files] },
+                ];
+                self.db().write_all(&scripts).await?;
+                Ok(rows.iter().map(|row| row.id).collect())
+            }
+            Dialect::Postgres => {
+                let mut params = self.insert_params(&rows, false);
+                params.extend([keys, files]);
+                let made = self.db().write(postgres::ENQUEUE_KEYED, &params).await?;
+                made.iter().map(|row| row.job("job_id")).collect()
             }
         }
-        self.find_or_write(batch).await
-    }
-
-    /// Writes a batch whose keys are all free, in one round trip.
-    async fn write_new(&self, batch: &[Request]) -> Result<(), Error> {
-        let keys = |kind: &'static str, claim: Claim| {
-            let Claim { owner, key, job, request } = claim;
-            json!({ "kind": kind, "owner": owner, "key": key, "job_id": job, "request": request })
-        };
-        let keys = batch.iter().flat_map(|request| {
-            let asked = request.idempotency().map(|claim| keys("idempotency", claim));
-            asked.into_iter().chain(request.dedupe().map(|claim| keys("dedupe", claim)))
-        });
-        let rows: Vec<&NewRow> = batch.iter().map(|request| &request.row).collect();
-        let files: Vec<(JobId, &Artifact)> = batch.iter().filter_map(Request::file).collect();
-        let scripts = [
-            Script { statements: &[CLAIM_FREE_KEYS], params: vec![Param::rows(keys)] },
-            self.insert_script(&rows),
-            Script { statements: &[KEEP_FILES], params: vec![file_rows(&files)] },
-        ];
-        self.db().write_all(&scripts).await
     }
 
     /// The same where some may be there already.
     async fn find_or_write(&self, batch: &[Request]) -> Result<Vec<Known>, Error> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut tx = self.db().begin().await?;
         let known = find_known(&mut tx, batch).await?;
         let made = unknown(batch, &known);

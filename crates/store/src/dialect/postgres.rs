@@ -132,14 +132,21 @@ fn send_without_delay(_port: u16) {}
 
 /// Stores new jobs. `$1` the jobs and from `$7` on their columns, `$2` the steps by group, `$3` who, `$4` the lanes to
 /// wake (or nothing), `$5` the worker and `$6` the lease in microseconds of jobs that are born claimed, `$28` the groups.
-pub(crate) const ENQUEUE: &[&str] = &["
-WITH t AS MATERIALIZED (
+macro_rules! enqueue {
+    (first $first:literal, only $only:literal, last $last:literal) => {
+        concat!(
+            "
+WITH ",
+            $first,
+            "t AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $7::text[], $8::text[], $9::uuid[], $10::uuid[], $11::uuid[], $12::uuid[],
         $13::uuid[], $14::text[], $15::bigint[], $16::bigint[], $17::jsonb[], $18::jsonb[], $19::jsonb[],
         $20::bigint[], $21::text[], $22::text[], $23::bytea[], $24::bigint[], $25::bigint[], $26::bigint[],
         $27::bigint[], $28::bigint[]) AS t (id, pipeline, kind, owner, session_id, user_id, organisation_id,
         created_by, external_id, priority, timeout_ms, input, config, metadata, retries_max, lane, state, history,
-        run_at, started, advance, limit_micros, g)
+        run_at, started, advance, limit_micros, g)",
+            $only,
+            "
 ), l AS (
     INSERT INTO job_live (id, owner, priority, retries_max, pipeline, kind, lane, session_id, user_id,
         organisation_id, created_by, external_id, timeout_ms, input, config, metadata, fence, attempts, state,
@@ -153,10 +160,35 @@ WITH t AS MATERIALIZED (
         CASE WHEN started = 1 THEN $5::uuid END FROM t
 ), e AS (
     INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
-    SELECT r.seq, r.event, r.from_state, r.to_state, $3, (SELECT array_agg(t.id) FROM t WHERE t.g = r.g)
+    SELECT r.seq, r.event, r.from_state, r.to_state, $3, j.ids
     FROM {rows $2: g int, seq int, event text, from_state text, to_state text}
+    JOIN (SELECT t.g, array_agg(t.id) AS ids FROM t GROUP BY t.g) j ON j.g = r.g
+)",
+            $last
+        )
+    };
+}
+
+pub(crate) const ENQUEUE: &[&str] =
+    &[enqueue!(first "", only "", last "SELECT pg_notify('ode_ready', r.lane) FROM {rows $4: lane text}")];
+
+/// The same for jobs with a key each, `$29`, and perhaps a file, `$30`: those whose keys are free. Answers which.
+pub(crate) const ENQUEUE_KEYED: &str = enqueue!(
+    first "k AS (
+    INSERT INTO job_key (kind, owner, key, job_id, request)
+    SELECT r.kind, r.owner, r.key, r.job_id, r.request
+    FROM {rows $29: kind text, owner uuid, key text, job_id uuid, request text} ORDER BY r.kind DESC, r.owner, r.key
+    ON CONFLICT (kind, owner, key) DO NOTHING RETURNING job_id
+), ",
+    only " WHERE id IN (SELECT job_id FROM k)",
+    last ", a AS (
+    INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
+    SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
+    FROM {rows $30: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text,
+        bytes int, sha256 text} WHERE r.job_id IN (SELECT job_id FROM k)
 )
-SELECT pg_notify('ode_ready', r.lane) FROM {rows $4: lane text}"];
+SELECT job_id, (SELECT count(pg_notify('ode_ready', r.lane)) FROM {rows $4: lane text}) AS woken FROM k"
+);
 
 /// Stores one new job, as most come: half the work of unpacking arrays. Parameters as for [`ENQUEUE`] but the
 /// groups, as single values.

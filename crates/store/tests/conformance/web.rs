@@ -10,6 +10,7 @@ use uuid::Uuid;
 on_both!(
     a_job_and_its_file_are_stored_together,
     of_many_who_send_one_file_at_once_one_makes_the_job,
+    whose_content_is_known_does_not_hold_up_the_others,
     a_finished_twin_stands_while_its_result_is_there,
     a_job_that_is_born_done_is_whole,
     an_owners_list_holds_what_the_owner_has,
@@ -68,6 +69,24 @@ async fn of_many_who_send_one_file_at_once_one_makes_the_job(store: Store) {
     assert!(made.iter().all(|other| other.id() == made[0].id()), "{made:?}");
     assert_eq!(store.live_count().await.unwrap(), 1);
     assert_eq!(store.artifacts(made[0].id()).await.unwrap().len(), 1);
+}
+
+async fn whose_content_is_known_does_not_hold_up_the_others(store: Store) {
+    let owner = session();
+    let content = |number: usize| number.to_string();
+    for number in (0..20).step_by(3) {
+        store.enqueue_file(document(owner, &content(number)), source()).await.unwrap();
+    }
+    let sent = (0..20).map(|number| store.enqueue_file(document(owner, &content(number)), source()));
+    let sent: Vec<Enqueued> =
+        futures_util::future::join_all(sent).await.into_iter().map(Result::unwrap).collect();
+    for (number, sent) in sent.iter().enumerate() {
+        assert_eq!(matches!(sent, Enqueued::Existing(_)), number % 3 == 0, "{number}");
+        assert_eq!(store.artifacts(sent.id()).await.unwrap().len(), 1, "{number}");
+        let events = store.events(sent.id()).await.unwrap();
+        assert_eq!(events.iter().filter(|event| event.event == Event::Created).count(), 1, "{number}");
+    }
+    assert_eq!(store.live_count().await.unwrap(), 20);
 }
 
 async fn a_finished_twin_stands_while_its_result_is_there(store: Store) {
