@@ -9,6 +9,7 @@
 use crate::error::Error;
 use crate::incoming::Incoming;
 use crate::local;
+use crate::parts::{LOCAL_PART_BYTES, Parts, S3_PART_BYTES};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
@@ -46,6 +47,8 @@ pub struct Blobs {
     pub(crate) store: Arc<dyn ObjectStore>,
     storage: &'static str,
     root: Option<PathBuf>,
+    /// For files that come in.
+    pub(crate) parts: Parts,
 }
 
 /// A file that is safely stored.
@@ -88,11 +91,16 @@ impl Blobs {
                 let store = LocalFileSystem::new_with_prefix(root)?.with_fsync(true);
                 // A job has a directory of its own; it goes with its last file.
                 let store = store.with_automatic_cleanup(true);
-                Ok(Blobs { store: Arc::new(store), storage: "local", root: Some(root.clone()) })
+                Ok(Blobs {
+                    store: Arc::new(store),
+                    storage: "local",
+                    root: Some(root.clone()),
+                    parts: Parts::new(LOCAL_PART_BYTES),
+                })
             }
             BlobsConfig::S3 { bucket, endpoint } => {
                 let store = crate::places::open_bucket(bucket, endpoint.as_deref())?;
-                Ok(Blobs { store, storage: "s3", root: None })
+                Ok(Blobs { store, storage: "s3", root: None, parts: Parts::new(S3_PART_BYTES) })
             }
         }
     }
@@ -139,7 +147,7 @@ impl Blobs {
     /// Takes in a file that comes in pieces. What is not finished leaves nothing behind.
     pub fn receive(&self) -> Incoming {
         let id = Uuid::now_v7();
-        Incoming::new(self, format!("uploads/{:02x}/{id}", id.as_bytes()[15]))
+        Incoming::new(self.clone(), format!("uploads/{:02x}/{id}", id.as_bytes()[15]))
     }
 
     /// Reads a part of a file, in pieces as they are sent on.

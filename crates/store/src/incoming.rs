@@ -3,24 +3,16 @@
 
 use crate::blobs::{Blobs, Stored, hex};
 use crate::error::Error;
-use crate::local::{begin, sync_folder_of, write};
-use bytes::{Bytes, BytesMut};
+use crate::local::{begin, sync_folder_of, write_past_memory};
+use crate::parts::Part;
+use bytes::Bytes;
 use object_store::path::Path;
-use object_store::{MultipartUpload, ObjectStoreExt as _, PutPayload};
+use object_store::{MultipartUpload, ObjectStoreExt as _};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use tokio::task::JoinHandle;
-
-/// Parts on local disk: small enough that a large file is hashed and written while its rest still comes, large enough that
-/// most documents take one hop to a thread that may wait, and the file system is asked for few large writes.
-const LOCAL_PART_BYTES: usize = 1 << 20;
-/// Pieces that are smaller are put together. Each would keep the whole buffer that it was read into, and whoever sends byte
-/// by byte could fill the memory with those.
-const PIECE_BYTES_MIN: usize = 32 << 10;
-/// S3 takes no smaller ones, but for the last; some that are like it want all others to be of one size.
-const S3_PART_BYTES: usize = 5 << 20;
 
 /// A file that is coming in.
 #[derive(Debug)]
@@ -28,10 +20,7 @@ pub struct Incoming {
     blobs: Blobs,
     path: String,
     bytes: u64,
-    part: Vec<Bytes>,
-    /// The end of the part, while it comes in small pieces.
-    small: BytesMut,
-    part_bytes: usize,
+    part: Option<Part>,
     sink: Sink,
 }
 
@@ -43,20 +32,12 @@ enum Sink {
 }
 
 impl Incoming {
-    pub(crate) fn new(blobs: &Blobs, path: String) -> Self {
+    pub(crate) fn new(blobs: Blobs, path: String) -> Self {
         let sink = match blobs.root() {
             Some(root) => Sink::Disk(Disk::new(root.join(&path))),
             None => Sink::Bucket(Bucket::default()),
         };
-        Incoming {
-            blobs: blobs.clone(),
-            path,
-            bytes: 0,
-            part: Vec::new(),
-            small: BytesMut::new(),
-            part_bytes: 0,
-            sink,
-        }
+        Incoming { blobs, path, bytes: 0, part: None, sink }
     }
 
     /// How much has come.
@@ -64,50 +45,31 @@ impl Incoming {
         self.bytes
     }
 
-    /// Takes the next piece.
-    pub async fn write(&mut self, mut piece: Bytes) -> Result<(), Error> {
+    /// Takes the next piece. It is copied, which is quick while it is fresh, so that whoever received it can use its buffer
+    /// again.
+    pub async fn write(&mut self, mut piece: &[u8]) -> Result<(), Error> {
+        if let Sink::Disk(disk) = &mut self.sink {
+            disk.begin();
+        }
         self.bytes += piece.len() as u64;
-        let full = match self.sink {
-            Sink::Disk(_) => LOCAL_PART_BYTES,
-            Sink::Bucket(_) => S3_PART_BYTES,
-        };
         while !piece.is_empty() {
-            if self.part_bytes == full {
+            if self.part.as_ref().is_some_and(|part| part.room() == 0) {
                 self.send_part().await?;
             }
-            let taken = piece.split_to((full - self.part_bytes).min(piece.len()));
-            self.part_bytes += taken.len();
-            self.gather(taken);
+            self.part.get_or_insert_with(|| self.blobs.parts.take()).fill(&mut piece);
         }
         Ok(())
     }
 
-    fn gather(&mut self, piece: Bytes) {
-        if piece.len() < PIECE_BYTES_MIN {
-            self.small.extend_from_slice(&piece);
-        } else {
-            self.close_small();
-            self.part.push(piece);
-        }
-    }
-
-    fn close_small(&mut self) {
-        if !self.small.is_empty() {
-            self.part.push(self.small.split().freeze());
-        }
-    }
-
     /// All of the part that gathers.
-    fn take_part(&mut self) -> Vec<Bytes> {
-        self.close_small();
-        self.part_bytes = 0;
-        std::mem::take(&mut self.part)
+    fn take_part(&mut self) -> Bytes {
+        self.part.take().map(Bytes::from_owner).unwrap_or_default()
     }
 
     async fn send_part(&mut self) -> Result<(), Error> {
         let part = self.take_part();
         match &mut self.sink {
-            Sink::Disk(disk) => disk.add(part).await,
+            Sink::Disk(disk) => disk.go_on(part, false).await,
             Sink::Bucket(bucket) => bucket.add(&self.blobs, &self.path, part).await,
         }
     }
@@ -171,44 +133,42 @@ impl Disk {
         Disk { place, under_way: None, is_begun: false }
     }
 
-    async fn add(&mut self, part: Vec<Bytes>) -> Result<(), Error> {
-        self.go_on(part, |_| Ok(())).await
+    /// Makes an empty file and its name durable, once, while the content still comes.
+    fn begin(&mut self) {
+        if self.is_begun {
+            return;
+        }
+        self.is_begun = true;
+        let place = self.place.clone();
+        self.under_way = Some(tokio::task::spawn_blocking(move || {
+            let file = begin(&place)?;
+            sync_folder_of(&place)?;
+            Ok(Draft { file, hash: Sha256::new() })
+        }));
     }
 
-    async fn finish(&mut self, last: Vec<Bytes>) -> Result<Sha256, Error> {
-        let place = self.place.clone();
-        self.go_on(last, move |file| {
-            file.sync_all()?;
-            sync_folder_of(&place)
-        })
-        .await?;
-        let draft = self.settled().await?.ok_or_else(not_written)?;
+    async fn finish(&mut self, last: Bytes) -> Result<Sha256, Error> {
+        self.go_on(last, true).await?;
+        let draft = self.settled().await?;
         self.is_begun = false;
         Ok(draft.hash)
     }
 
     /// Begins with the next part when the one before is done.
-    async fn go_on(
-        &mut self,
-        part: Vec<Bytes>,
-        then: impl FnOnce(&File) -> io::Result<()> + Send + 'static,
-    ) -> Result<(), Error> {
-        let (file, mut hash) = match self.settled().await? {
-            Some(Draft { file, hash }) => (Some(file), hash),
-            None => (None, Sha256::new()),
-        };
-        let (place, hashed) = (self.place.clone(), part.clone());
-        self.is_begun = true;
+    async fn go_on(&mut self, part: Bytes, is_last: bool) -> Result<(), Error> {
+        let Draft { file, mut hash } = self.settled().await?;
+        let hashed = part.clone();
         self.under_way = Some(tokio::spawn(async move {
-            let hashing = tokio::task::spawn_blocking(move || {
-                hashed.iter().for_each(|piece| hash.update(piece));
-                hash
-            });
             let writing = tokio::task::spawn_blocking(move || {
-                let file = file.map_or_else(|| begin(&place), Ok)?;
-                write(&file, &part)?;
-                then(&file)?;
+                write_past_memory(&file, &part)?;
+                if is_last {
+                    file.sync_all()?;
+                }
                 io::Result::Ok(file)
+            });
+            let hashing = tokio::task::spawn_blocking(move || {
+                hash.update(&hashed);
+                hash
             });
             let (file, hash) = tokio::join!(writing, hashing);
             Ok(Draft { file: file.map_err(io::Error::other)??, hash: hash.map_err(io::Error::other)? })
@@ -216,12 +176,12 @@ impl Disk {
         Ok(())
     }
 
-    async fn settled(&mut self) -> Result<Option<Draft>, Error> {
-        let Some(step) = &mut self.under_way else { return Ok(None) };
+    async fn settled(&mut self) -> Result<Draft, Error> {
+        let step = self.under_way.as_mut().ok_or_else(not_written)?;
         // Kept until it has ended: if the caller goes away meanwhile, whoever gives the file up waits for it.
         let ended = step.await;
         self.under_way = None;
-        Ok(Some(ended.map_err(|_| not_written())??))
+        Ok(ended.map_err(|_| not_written())??)
     }
 
     /// Removes what was written of a file that is not to be.
@@ -264,20 +224,22 @@ impl std::fmt::Debug for Bucket {
 }
 
 impl Bucket {
-    async fn add(&mut self, blobs: &Blobs, path: &str, part: Vec<Bytes>) -> Result<(), Error> {
+    async fn add(&mut self, blobs: &Blobs, path: &str, part: Bytes) -> Result<(), Error> {
         self.settle().await?;
         let upload = match &mut self.upload {
             Some(upload) => upload,
             None => self.upload.insert(blobs.store.put_multipart(&Path::from(path)).await?),
         };
-        self.under_way = Some(tokio::spawn(upload.put_part(payload(&mut self.hash, part))));
+        self.hash.update(&part);
+        self.under_way = Some(tokio::spawn(upload.put_part(part.into())));
         Ok(())
     }
 
-    async fn finish(&mut self, blobs: &Blobs, path: &str, last: Vec<Bytes>) -> Result<Sha256, Error> {
+    async fn finish(&mut self, blobs: &Blobs, path: &str, last: Bytes) -> Result<Sha256, Error> {
         // What fits into one part takes one request.
         if self.upload.is_none() {
-            blobs.store.put(&Path::from(path), payload(&mut self.hash, last)).await?;
+            self.hash.update(&last);
+            blobs.store.put(&Path::from(path), last.into()).await?;
         } else {
             self.add(blobs, path, last).await?;
             self.settle().await?;
@@ -311,16 +273,11 @@ impl Bucket {
     }
 }
 
-/// A part as it is sent, which counts for the digest.
-fn payload(hash: &mut Sha256, part: Vec<Bytes>) -> PutPayload {
-    part.iter().for_each(|piece| hash.update(piece));
-    part.into_iter().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::BlobsConfig;
+    use crate::parts::LOCAL_PART_BYTES;
 
     const SENT: usize = 2_500_000;
 
@@ -335,9 +292,9 @@ mod tests {
     }
 
     async fn receive(blobs: &Blobs, size: usize) -> Incoming {
-        let (mut incoming, mut rest) = (blobs.receive(), content());
-        while !rest.is_empty() {
-            incoming.write(rest.split_to(size.min(rest.len()))).await.unwrap();
+        let mut incoming = blobs.receive();
+        for piece in content().chunks(size) {
+            incoming.write(piece).await.unwrap();
         }
         incoming
     }
@@ -351,7 +308,7 @@ mod tests {
     #[tokio::test]
     async fn a_file_is_what_came_however_it_was_cut() {
         let (_directory, blobs) = open();
-        for size in [1000, 65_536, LOCAL_PART_BYTES - 1, LOCAL_PART_BYTES, LOCAL_PART_BYTES + 1, SENT] {
+        for size in [9, 1000, 65_536, LOCAL_PART_BYTES - 1, LOCAL_PART_BYTES, LOCAL_PART_BYTES + 1, SENT] {
             let stored = receive(&blobs, size).await.finish().await.unwrap();
             assert_eq!(stored.bytes, SENT as i64, "pieces of {size} bytes");
             let read = blobs.get(&stored.path, &stored.sha256).await.unwrap();
@@ -399,18 +356,6 @@ mod tests {
             }
             gone(directory.path()).await;
         }
-    }
-
-    #[tokio::test]
-    async fn small_pieces_are_put_together() {
-        let (_directory, blobs) = open();
-        let mut incoming = blobs.receive();
-        for piece in content().chunks(9) {
-            incoming.write(Bytes::copy_from_slice(piece)).await.unwrap();
-            assert!(incoming.part.len() <= 1, "each would keep a buffer of its own");
-        }
-        let stored = incoming.finish().await.unwrap();
-        assert!(blobs.get(&stored.path, &stored.sha256).await.unwrap() == content());
     }
 
     #[tokio::test]

@@ -35,6 +35,7 @@ mod mint;
 mod orders;
 mod overview;
 mod owned;
+mod parts;
 mod people;
 mod places;
 #[cfg(test)]

@@ -3,7 +3,9 @@
 //! A file is written under its own name, which nobody knows before it is whole and synced: it need not be moved into
 //! place. What a crash leaves of one is found by the sweep.
 
+use crate::parts::BLOCK_BYTES;
 use bytes::Bytes;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::File;
 use std::io::{self, IoSlice, Write as _};
 use std::path::Path;
@@ -57,6 +59,31 @@ pub(crate) fn write(mut file: &File, part: &[Bytes]) -> io::Result<()> {
     Ok(())
 }
 
+/// Less is written in the ordinary way: it waits for the disk once, when it is synced.
+const PAST_MEMORY_MIN: usize = 256 << 10;
+
+/// Writes without a copy in the memory that the system keeps of files, where that saves something and the file system can do
+/// it. Whoever reads the file then fetches it from the disk.
+pub(crate) fn write_past_memory(mut file: &File, part: &[u8]) -> io::Result<()> {
+    let (mut blocks, rest) = part.split_at(part.len() - part.len() % BLOCK_BYTES);
+    let ordinary = fcntl_getfl(file)?;
+    if blocks.len() >= PAST_MEMORY_MIN && fcntl_setfl(file, ordinary | OFlags::DIRECT).is_ok() {
+        while !blocks.is_empty() {
+            match file.write(blocks) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => blocks = &blocks[written..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // It wants larger blocks, or cannot do it after all.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => break,
+                Err(error) => return Err(error),
+            }
+        }
+        fcntl_setfl(file, ordinary)?;
+    }
+    file.write_all(blocks)?;
+    file.write_all(rest)
+}
+
 /// Makes a name durable.
 pub(crate) fn sync_folder_of(place: &Path) -> io::Result<()> {
     File::open(place.parent().unwrap_or(place))?.sync_all()
@@ -93,6 +120,26 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&place).unwrap(), "pagestyle");
         write_whole(&place, &["again".into()]).unwrap();
         assert_eq!(std::fs::read_to_string(place).unwrap(), "again");
+    }
+
+    #[test]
+    fn what_is_written_past_memory_is_what_was_given() {
+        let root = tempfile::tempdir().unwrap();
+        let given: Vec<u8> = (0..3 * PAST_MEMORY_MIN).map(|number| (number % 251) as u8).collect();
+        let aligned = given.as_ptr().align_offset(BLOCK_BYTES);
+        for (number, start) in [aligned, aligned + 1, aligned + 512].into_iter().enumerate() {
+            let place = root.path().join(number.to_string());
+            let file = begin(&place).unwrap();
+            // The third begins where no block does.
+            let ends = [PAST_MEMORY_MIN, 2 * PAST_MEMORY_MIN + 100, given.len() - start];
+            let mut from = 0;
+            for end in ends {
+                write_past_memory(&file, &given[start + from..start + end]).unwrap();
+                from = end;
+            }
+            assert!(std::fs::read(&place).unwrap() == given[start..], "from {start} on");
+            assert!(!fcntl_getfl(&file).unwrap().contains(OFlags::DIRECT));
+        }
     }
 
     #[test]

@@ -89,7 +89,7 @@ async fn copy(app: &App, job: JobId) -> Result<(String, Received), Problem> {
     let mut incoming = app.blobs.receive();
     let mut content = pin!(app.blobs.stream(path, 0..bytes).await?);
     while let Some(piece) = content.next().await {
-        incoming.write(piece?).await?;
+        incoming.write(&piece?).await?;
     }
     Ok((name.to_owned(), Received::new(&app.blobs, incoming.finish().await?)))
 }

@@ -138,7 +138,7 @@ async fn accept_done(
 ) -> Result<Enqueued, ode_store::Error> {
     let content = app.blobs.get(&twin.file.path, &twin.file.sha256).await?;
     let mut incoming = app.blobs.receive();
-    incoming.write(content).await?;
+    incoming.write(&content).await?;
     let copy = Received::new(&app.blobs, incoming.finish().await?);
     let result = copy.artifact("result", &twin.file.name, &twin.file.content_type);
     job.input["document"]["duplicate_of"] = json!(twin.id);

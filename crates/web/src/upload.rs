@@ -273,7 +273,7 @@ pub(crate) async fn take_in(app: &App, field: &mut Field<'_>) -> Result<Received
             return Err(too_large(bytes_max));
         }
         door.see(&piece)?;
-        incoming.write(piece).await?;
+        incoming.write(&piece).await?;
     }
     if incoming.bytes() == 0 {
         return Err(empty());

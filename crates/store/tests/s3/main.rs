@@ -4,7 +4,6 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic at the place is the report")]
 
-use bytes::Bytes;
 use ode_job::pipeline::File;
 use ode_job::{ErrorCode, FailureKind, JobId, Owner};
 use ode_store::{Blobs, BlobsConfig, Destination, MANIFEST, Places, PlacesConfig, Published};
@@ -144,7 +143,7 @@ async fn an_upload_in_parts_arrives_whole_or_not_at_all() {
     let sent = content(12 << 20, 3);
     let mut incoming = blobs.receive();
     for piece in sent.chunks(700_000) {
-        incoming.write(Bytes::copy_from_slice(piece)).await.unwrap();
+        incoming.write(piece).await.unwrap();
     }
     bucket.proxy.set(Mood::Status(503), 1);
     let stored = incoming.finish().await.unwrap();
