@@ -56,7 +56,7 @@ macro_rules! of_file {
             $column,
             " FROM job_artifact a WHERE a.job_id = jobs.id AND a.role = '",
             $role,
-            "' LIMIT 1)"
+            "' ORDER BY a.name LIMIT 1)"
         )
     };
 }
@@ -227,16 +227,15 @@ impl Document {
         let document = &job.input["document"];
         let text = |name: &str| document[name].as_str().map(str::to_owned);
         let until = |since: &str, kept_for: &str| {
-            let kept_for = SignedDuration::from_micros(row.int(kept_for)?);
-            let until = |since: Timestamp| since.checked_add(kept_for).unwrap_or(Timestamp::MAX);
-            Ok::<_, Error>(row.opt_moment(since)?.map(until))
+            let (since, kept_for) = (row.opt_moment(since)?, row.opt_int(kept_for)?);
+            let kept = since.zip(kept_for.map(SignedDuration::from_micros));
+            Ok::<_, Error>(
+                kept.map(|(since, kept_for)| since.checked_add(kept_for).unwrap_or(Timestamp::MAX)),
+            )
         };
         let count = row.opt_int("download_count")?.unwrap_or_default();
         // A result outlives the document it was made from.
-        let expires_at = match until("made_at", "result_micros")? {
-            None => until("uploaded_at", "source_micros")?,
-            known => known,
-        };
+        let expires_at = until("made_at", "result_micros")?.or(until("uploaded_at", "source_micros")?);
         Ok(Some(Document {
             original_filename: text("name"),
             content_type: row.opt_text("content_type")?.unwrap_or_else(|| "application/pdf".into()),

@@ -173,7 +173,7 @@ pub(crate) fn owner_columns(owner: Owner) -> [Option<Uuid>; 3] {
     }
 }
 
-/// A new job's values, in the order of [`postgres::ENQUEUE`].
+/// A new job's values, in the order of the columns of [`postgres::ENQUEUE`].
 fn values(row: &NewRow, seqs: Vec<i64>) -> Vec<Param> {
     let job = &row.job;
     let [session, user, organisation] = owner_columns(job.owner);
@@ -200,6 +200,15 @@ fn values(row: &NewRow, seqs: Vec<i64>) -> Vec<Param> {
         i64::from(job.advance).into(),
         row.born_limit().into(),
     ]
+}
+
+/// How new jobs are handed to a statement.
+pub(crate) enum Handed<'a> {
+    /// The only one, as single values.
+    Alone(&'a NewRow),
+    /// As one array for each column.
+    Columns,
+    Json,
 }
 
 /// The lanes in which some of these jobs wait.
@@ -319,16 +328,16 @@ impl Store {
     }
 
     pub(crate) fn insert_script(&self, rows: &[&NewRow]) -> Script {
-        let (statements, is_one) = match (self.dialect(), rows) {
-            (Dialect::Postgres, [_]) => (postgres::ENQUEUE_ONE, true),
-            (Dialect::Postgres, _) => (postgres::ENQUEUE, false),
-            (Dialect::Sqlite, _) => (sqlite::ENQUEUE, false),
+        let (statements, handed) = match (self.dialect(), rows) {
+            (Dialect::Postgres, [row]) => (postgres::ENQUEUE_ONE, Handed::Alone(row)),
+            (Dialect::Postgres, _) => (postgres::ENQUEUE, Handed::Columns),
+            (Dialect::Sqlite, _) => (sqlite::ENQUEUE, Handed::Json),
         };
-        Script { statements, params: self.insert_params(rows, is_one) }
+        Script { statements, params: self.insert_params(rows, handed) }
     }
 
-    /// What the statements that store new jobs take; the one for a single job takes it as single values.
-    pub(crate) fn insert_params(&self, rows: &[&NewRow], is_one: bool) -> Vec<Param> {
+    /// What the statements that store new jobs take.
+    pub(crate) fn insert_params(&self, rows: &[&NewRow], handed: Handed<'_>) -> Vec<Param> {
         let mut steps = Steps::new();
         let told = rows.iter().map(|row| {
             let (group, seqs) = steps.group(&row.steps, || self.inner.mint.seq());
@@ -338,13 +347,13 @@ impl Store {
         let waiting = waiting_lanes(rows.iter().copied());
         let lanes = waiting.iter().map(|lane| json!({ "lane": lane }));
         let lanes = Param::rows(lanes);
-        let (jobs, lanes, columns) = match (self.dialect(), rows) {
-            (Dialect::Postgres, [row]) if is_one => {
+        let (jobs, lanes, columns) = match handed {
+            Handed::Alone(row) => {
                 let seqs = told.into_iter().flat_map(|(_, seqs)| seqs).collect();
                 let lane = waiting.first().map(|lane| lane.as_str());
                 (row.id.into(), lane.into(), values(row, seqs))
             }
-            (Dialect::Postgres, rows) => {
+            Handed::Columns => {
                 let ids = Param::Ids(rows.iter().map(|row| row.id.0).collect());
                 let (groups, seqs): (Vec<usize>, Vec<_>) = told.into_iter().unzip();
                 let groups = groups.into_iter().map(|group| i64::try_from(group).ok()).collect();
@@ -352,7 +361,7 @@ impl Store {
                 columns.push(Param::Ints(groups));
                 (ids, lanes, columns)
             }
-            (Dialect::Sqlite, rows) => {
+            Handed::Json => {
                 let json = rows.iter().zip(told).map(|(row, (group, seqs))| {
                     row.to_json(group, sqlite::history(&seqs).trim_start_matches(',').to_owned())
                 });

@@ -133,7 +133,7 @@ impl Disk {
         Disk { place, under_way: None, is_begun: false }
     }
 
-    /// Makes an empty file and its name durable, once, while the content still comes.
+    /// Makes an empty file, once, and its name durable, while the content still comes.
     fn begin(&mut self) {
         if self.is_begun {
             return;

@@ -1,10 +1,10 @@
-//! Accepting jobs under their keys, each with what is stored beside it. One transaction finds or makes a job, so ten
-//! requests at once make one; many requests share one commit.
+//! Accepting jobs under their keys, each with what is stored beside it. A job is made in the transaction that takes its keys, so
+//! ten requests at once make one; many requests share one commit.
 
 use crate::Store;
 use crate::db::{Param, Row, Script, Tx, params};
 use crate::dialect::{Dialect, postgres};
-use crate::enqueue::{Enqueued, NewRow, fingerprint};
+use crate::enqueue::{Enqueued, Handed, NewRow, fingerprint};
 use crate::error::Error;
 use crate::maps::FrozenMap;
 use crate::mint::unless_taken;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// Requests in one commit. Each that finds its key taken costs statements of its own while the others wait.
+/// Requests in one commit. Each that finds its key taken costs statements of its own, while others wait.
 pub(crate) const BATCH_MAX: usize = 100;
 
 /// What is stored in the transaction that makes a job.
@@ -65,10 +65,13 @@ impl Request {
         Some(Claim { owner, key: self.row.job.dedupe_key.as_deref()?, job, request: None })
     }
 
-    /// Its keys as rows of [`CLAIM_FREE_KEYS`].
+    /// Its keys as rows.
     fn keys(&self) -> impl Iterator<Item = Value> {
-        let row = |kind: &'static str| move |Claim { owner, key, job, request }: Claim| json!({ "kind": kind, "owner": owner, "key": key, "job_id": job, "request": request });
-        self.idempotency().map(row("idempotency")).into_iter().chain(self.dedupe().map(row("dedupe")))
+        let keys = [("idempotency", self.idempotency()), ("dedupe", self.dedupe())];
+        keys.into_iter().filter_map(|(kind, claim)| {
+            let Claim { owner, key, job, request } = claim?;
+            Some(json!({ "kind": kind, "owner": owner, "key": key, "job_id": job, "request": request }))
+        })
     }
 
     fn content(&self) -> (Uuid, Option<&str>) {
@@ -169,24 +172,32 @@ impl Store {
         answer.await.map_err(|_| gone())?
     }
 
-    pub(crate) async fn commit_keyed(&self, mut batch: Vec<Request>) {
-        // In one order, so that two processes do not wait for each other in a circle.
-        batch.sort_by(|a, b| a.content().cmp(&b.content()));
+    pub(crate) async fn commit_keyed(&self, batch: Vec<Request>) {
         // A statement costs more than its work, and keys are nearly always free: all are claimed at once, and looked up only
         // where that fails.
-        let known = match self.write_new(&batch).await {
+        let (mut free, mut rest): (Vec<_>, Vec<_>) =
+            batch.into_iter().partition(|request| self.may_be_free(request));
+        in_order(&mut free);
+        let known = match self.write_free(&free).await {
             Ok(made) => {
-                let (new, rest): (Vec<_>, Vec<_>) =
-                    batch.into_iter().partition(|request| made.contains(&request.row.id));
+                let is_made = |request: &Request| made.contains(&request.row.id);
+                let (new, taken): (Vec<_>, Vec<_>) = free.into_iter().partition(is_made);
                 let none = new.iter().map(|_| None).collect();
                 self.answer(new, none);
-                batch = rest;
-                self.find_or_write(&batch).await
+                rest.extend(taken);
+                self.find_or_write(&mut rest).await
             }
-            Err(error) if error.is_passing() => Err(error),
-            // Which of them is at fault is found out one by one.
-            Err(_) => self.find_or_write(&batch).await,
+            Err(error) if error.is_passing() => {
+                rest.extend(free);
+                Err(error)
+            }
+            // One of them is at fault, or was there before.
+            Err(_) => {
+                rest.extend(free);
+                self.find_or_write(&mut rest).await
+            }
         };
+        let batch = rest;
         match known {
             Ok(known) => self.answer(batch, known),
             // The database is away, for all of them.
@@ -207,19 +218,23 @@ impl Store {
         }
     }
 
-    /// Writes those of a batch whose keys are free, in one round trip; answers which. On SQLite it is all of them, or it fails.
-    async fn write_new(&self, batch: &[Request]) -> Result<HashSet<JobId>, Error> {
-        let can_be = |request: &Request| match self.dialect() {
+    /// Whether a request is written at once if its keys are free.
+    fn may_be_free(&self, request: &Request) -> bool {
+        match self.dialect() {
             Dialect::Sqlite => !request.has_map(),
             // Of two keys one may be taken, and the other must not be left to a job that is not made.
             Dialect::Postgres => !request.has_map() && request.keys().count() == 1,
-        };
-        if !batch.iter().all(can_be) {
+        }
+    }
+
+    /// Writes those of these requests whose keys are free, in one round trip; answers which. On SQLite it is all or none.
+    async fn write_free(&self, batch: &[Request]) -> Result<HashSet<JobId>, Error> {
+        if batch.is_empty() {
             return Ok(HashSet::new());
         }
         let keys = Param::rows(batch.iter().flat_map(Request::keys));
         let rows: Vec<&NewRow> = batch.iter().map(|request| &request.row).collect();
-        let files = batch.iter().filter_map(Request::file).collect::<Vec<_>>();
+        let files: Vec<(JobId, &Artifact)> = batch.iter().filter_map(Request::file).collect();
         let files = file_rows(&files);
         match self.dialect() {
             Dialect::Sqlite => {
@@ -232,7 +247,7 @@ impl Store {
                 Ok(rows.iter().map(|row| row.id).collect())
             }
             Dialect::Postgres => {
-                let mut params = self.insert_params(&rows, false);
+                let mut params = self.insert_params(&rows, Handed::Columns);
                 params.extend([keys, files]);
                 let made = self.db().write(postgres::ENQUEUE_KEYED, &params).await?;
                 made.iter().map(|row| row.job("job_id")).collect()
@@ -240,11 +255,13 @@ impl Store {
         }
     }
 
-    /// The same where some may be there already.
-    async fn find_or_write(&self, batch: &[Request]) -> Result<Vec<Known>, Error> {
+    /// Writes requests in one transaction where some may be there already; answers the jobs that were.
+    async fn find_or_write(&self, batch: &mut [Request]) -> Result<Vec<Known>, Error> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
+        in_order(batch);
+        let batch = &*batch;
         let mut tx = self.db().begin().await?;
         let known = find_known(&mut tx, batch).await?;
         let made = unknown(batch, &known);
@@ -273,10 +290,16 @@ impl Store {
 
     /// After the commit: lets new jobs start, and tells the callers.
     fn answer(&self, batch: Vec<Request>, known: Vec<Known>) {
+        if batch.is_empty() {
+            return;
+        }
         let (mut rows, mut answers) = (Vec::new(), Vec::new());
         for (Request { row, reply, .. }, known) in batch.into_iter().zip(known) {
             let answer = match known {
-                Some(known) => known.map(Enqueued::Existing),
+                // Its own job was there before where a commit went through whose answer did not.
+                Some(Ok(id)) if id != row.id => Ok(Enqueued::Existing(id)),
+                Some(Err(error)) => Err(error),
+                Some(Ok(id)) => Ok(Enqueued::New(id)),
                 None => {
                     let id = row.id;
                     rows.push(row);
@@ -321,6 +344,11 @@ async fn find_known(tx: &mut Tx, batch: &[Request]) -> Result<Vec<Known>, Error>
     }
     follow(batch, &mut known);
     Ok(known)
+}
+
+/// In one order, so that two processes do not wait for each other in a circle.
+fn in_order(batch: &mut [Request]) {
+    batch.sort_by(|a, b| a.content().cmp(&b.content()));
 }
 
 /// The requests whose own job is to be made.

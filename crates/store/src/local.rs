@@ -3,9 +3,7 @@
 //! A file is written under its own name, which nobody knows before it is whole and synced: it need not be moved into
 //! place. What a crash leaves of one is found by the sweep.
 
-use crate::parts::BLOCK_BYTES;
 use bytes::Bytes;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::File;
 use std::io::{self, IoSlice, Write as _};
 use std::path::Path;
@@ -65,23 +63,37 @@ const PAST_MEMORY_MIN: usize = 256 << 10;
 /// Writes without a copy in the memory that the system keeps of files, where that saves something and the file system can do
 /// it. Whoever reads the file then fetches it from the disk.
 pub(crate) fn write_past_memory(mut file: &File, part: &[u8]) -> io::Result<()> {
-    let (mut blocks, rest) = part.split_at(part.len() - part.len() % BLOCK_BYTES);
+    let done = if part.len() >= PAST_MEMORY_MIN { write_blocks(file, part)? } else { 0 };
+    file.write_all(&part[done..])
+}
+
+/// Hands whole blocks to the disk, as far as it takes them; answers how much that was.
+#[cfg(target_os = "linux")]
+fn write_blocks(mut file: &File, part: &[u8]) -> io::Result<usize> {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    use std::io::ErrorKind;
     let ordinary = fcntl_getfl(file)?;
-    if blocks.len() >= PAST_MEMORY_MIN && fcntl_setfl(file, ordinary | OFlags::DIRECT).is_ok() {
-        while !blocks.is_empty() {
-            match file.write(blocks) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => blocks = &blocks[written..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // It wants larger blocks, or cannot do it after all.
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => break,
-                Err(error) => return Err(error),
-            }
-        }
-        fcntl_setfl(file, ordinary)?;
+    let (mut done, end) = (0, part.len() - part.len() % crate::parts::BLOCK_BYTES);
+    if fcntl_setfl(file, ordinary | OFlags::DIRECT).is_err() {
+        return Ok(done);
     }
-    file.write_all(blocks)?;
-    file.write_all(rest)
+    while done < end {
+        match file.write(&part[done..end]) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => done += written,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // It wants larger blocks, or cannot do it after all.
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    fcntl_setfl(file, ordinary)?;
+    Ok(done)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn write_blocks(_file: &File, _part: &[u8]) -> io::Result<usize> {
+    Ok(0)
 }
 
 /// Makes a name durable.
@@ -110,6 +122,7 @@ pub(crate) fn write_whole(place: &Path, parts: &[Bytes]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::BLOCK_BYTES;
 
     #[test]
     fn a_file_is_written_with_the_directories_above_it_in_the_place_of_one_before() {
@@ -138,7 +151,6 @@ mod tests {
                 from = end;
             }
             assert!(std::fs::read(&place).unwrap() == given[start..], "from {start} on");
-            assert!(!fcntl_getfl(&file).unwrap().contains(OFlags::DIRECT));
         }
     }
 

@@ -3,17 +3,17 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Parts on local disk: small enough that a large file is hashed and written while its rest still comes, large enough that
-/// most documents take one hop to a thread that may wait, and the file system is asked for few large writes.
+/// most documents are one, which is few changes of thread and one large write.
 pub(crate) const LOCAL_PART_BYTES: usize = 1 << 20;
 /// S3 takes no smaller ones, but for the last; some that are like it want all others to be of one size.
 pub(crate) const S3_PART_BYTES: usize = 5 << 20;
-/// What a disk fetches from memory by itself begins and ends where its blocks do, here and there. They are no larger anywhere.
+/// What a disk fetches from memory by itself begins and ends at a multiple of this, in memory and in the file. Few want more.
 pub(crate) const BLOCK_BYTES: usize = 4096;
 /// So much memory is kept for parts that nobody fills just now.
 const KEPT_BYTES: usize = 8 << 20;
 
-/// Makes parts of one size, and keeps some of those that were used: memory that is new to a process costs more than what
-/// is written into it.
+/// Makes parts of one size, and keeps some of those that were used: memory that is new to a process costs more than copying
+/// into it.
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
     pub(crate) size: usize,

@@ -1,5 +1,5 @@
 //! Forms with files in them (`multipart/form-data`, RFC 7578), read while they come. What a field holds is handed on as it
-//! came from the connection, so that a document is not copied on its way to the disk.
+//! came from the connection, without a buffer in between.
 
 use axum::body::{Body, BodyDataStream};
 use axum::http::{Request, header};

@@ -328,13 +328,13 @@ const PROTECTIONS: [(HeaderName, &str); 6] = [
 ];
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use ode_store::{BlobsConfig, Config};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 
-    async fn app(files: &std::path::Path, change: impl FnOnce(&mut WebSettings)) -> Arc<App> {
+    pub(crate) async fn app(files: &std::path::Path, change: impl FnOnce(&mut WebSettings)) -> Arc<App> {
         let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
         store.migrate_up().await.unwrap();
         let blobs = Blobs::open(&BlobsConfig::Local(files.to_owned())).unwrap();

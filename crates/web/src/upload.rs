@@ -21,7 +21,7 @@ use ode_store::{Enqueued, OwnedJob};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use utoipa::ToSchema;
 
 /// Files in one form.
@@ -36,6 +36,8 @@ const SKIPPED_BYTES_MAX: u64 = 4_000_000;
 const MAPPING_CHARS_MAX: usize = 100;
 /// A sender that is silent for so long is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// A file that takes longer is refused. Much longer, and a cleanup would take what came of it for something that was left.
+const TAKES_MAX: Duration = Duration::from_hours(2);
 /// Names of files are shown, and become part of no path; longer ones are cut.
 const FILENAME_CHARS_MAX: usize = 200;
 const OUTPUTS: [&str; 3] = ["own", "ubl", "cii"];
@@ -266,9 +268,19 @@ async fn receive(app: &App, caller: &Caller, field: &mut Field<'_>) -> Result<Re
 
 /// The same, whoever sends it and however often.
 pub(crate) async fn take_in(app: &App, field: &mut Field<'_>) -> Result<Received, Problem> {
+    take_until(app, field, Instant::now() + TAKES_MAX).await
+}
+
+async fn take_until(app: &App, field: &mut Field<'_>, deadline: Instant) -> Result<Received, Problem> {
     let bytes_max = app.settings.upload_bytes_max;
     let (mut incoming, mut door) = (app.blobs.receive(), Door::default());
     while let Some(piece) = patient(field.piece()).await? {
+        if Instant::now() > deadline {
+            let hours = TAKES_MAX.as_secs() / 3600;
+            return Err(Problem::too_slow(format!(
+                "A file may take {hours} hours to arrive. Send it over a faster connection."
+            )));
+        }
         if incoming.bytes() + piece.len() as u64 > bytes_max {
             return Err(too_large(bytes_max));
         }
@@ -354,6 +366,21 @@ pub(crate) fn plain_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::body::Body;
+
+    #[tokio::test]
+    async fn a_file_that_takes_too_long_is_refused() {
+        let files = tempfile::tempdir().unwrap();
+        let app = crate::site::tests::app(files.path(), |_| ()).await;
+        for (left, status) in [(Duration::ZERO, Some(StatusCode::REQUEST_TIMEOUT)), (TAKES_MAX, None)] {
+            let body = "--B\r\nContent-Disposition: form-data; name=file\r\n\r\n%PDF-1.7\nstartxref\r\n--B--";
+            let request = Request::builder().header("content-type", "multipart/form-data; boundary=B");
+            let mut form = Form::of(request.body(Body::from(body)).unwrap(), UNBOUNDED).unwrap();
+            let mut field = form.next_field().await.unwrap().unwrap();
+            let taken = take_until(&app, &mut field, Instant::now() + left).await;
+            assert_eq!(taken.err().map(|problem| problem.status()), status);
+        }
+    }
 
     #[test]
     fn a_name_is_shown_and_leads_nowhere() {

@@ -141,6 +141,7 @@ async fn serve(
     args: &Serve,
     beside: impl AsyncFnOnce(Store, Blobs) -> anyhow::Result<Option<Beside>>,
 ) -> anyhow::Result<ExitCode> {
+    raise_descriptors();
     let mut signals = Signals::listen()?;
     let listener = listen(&args.listen, "--listen").await?;
     let address = listener.local_addr()?;
@@ -179,6 +180,20 @@ async fn serve(
         web.context("The web side ended unexpectedly").and(beside)
     };
     signals.wait_for(drained, args.drain.grace()).await
+}
+
+/// Files and connections that a busy site may have open.
+const DESCRIPTORS: u64 = 65_536;
+
+/// Raises the limit that programs begin with, which is often 1,024, as far as this process may.
+pub(crate) fn raise_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(DESCRIPTORS, |maximum| maximum.min(DESCRIPTORS));
+    if current.is_some_and(|current| current < wanted) {
+        // Where it is refused, it stays as it was.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
+    }
 }
 
 async fn end_beside(beside: Option<Beside>) -> anyhow::Result<()> {

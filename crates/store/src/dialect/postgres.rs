@@ -130,8 +130,7 @@ fn send_without_delay(port: u16) {
 #[cfg(not(target_os = "linux"))]
 fn send_without_delay(_port: u16) {}
 
-/// Stores new jobs. `$1` the jobs and from `$7` on their columns, `$2` the steps by group, `$3` who, `$4` the lanes to
-/// wake (or nothing), `$5` the worker and `$6` the lease in microseconds of jobs that are born claimed, `$28` the groups.
+/// A statement that stores new jobs: what it does `first`, `only` which of them it stores, and what it does and answers `last`.
 macro_rules! enqueue {
     (first $first:literal, only $only:literal, last $last:literal) => {
         concat!(
@@ -169,10 +168,13 @@ WITH ",
     };
 }
 
+/// Stores new jobs. `$1` the jobs and from `$7` on their columns, `$2` the steps by group, `$3` who, `$4` the lanes to
+/// wake (or nothing), `$5` the worker and `$6` the lease in microseconds of jobs that are born claimed, `$28` the groups.
 pub(crate) const ENQUEUE: &[&str] =
     &[enqueue!(first "", only "", last "SELECT pg_notify('ode_ready', r.lane) FROM {rows $4: lane text}")];
 
-/// The same for jobs with a key each, `$29`, and perhaps a file, `$30`: those whose keys are free. Answers which.
+/// The same for jobs with a key each, `$29`, and perhaps a file, `$30`: those whose keys are free. Answers which. Idempotency
+/// keys are taken before the others here as elsewhere, so that two processes do not wait for each other in a circle.
 pub(crate) const ENQUEUE_KEYED: &str = enqueue!(
     first "k AS (
     INSERT INTO job_key (kind, owner, key, job_id, request)
@@ -190,7 +192,7 @@ pub(crate) const ENQUEUE_KEYED: &str = enqueue!(
 SELECT job_id, (SELECT count(pg_notify('ode_ready', r.lane)) FROM {rows $4: lane text}) AS woken FROM k"
 );
 
-/// Stores one new job, as most come: half the work of unpacking arrays. Parameters as for [`ENQUEUE`] but the
+/// Stores one new job, as most without keys come: half the work of unpacking arrays. Parameters as for [`ENQUEUE`] but the
 /// groups, as single values.
 pub(crate) const ENQUEUE_ONE: &[&str] = &["
 WITH l AS (

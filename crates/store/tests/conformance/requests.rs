@@ -442,9 +442,13 @@ async fn a_crowd_under_keys_shares_its_commits_and_each_has_its_own_answer(store
         let other = NewJob { priority: 7, ..keyed("used", owner) };
         let called = NewJob { external_id: Some(name.into()), ..content(&format!("named-{round}"), owner) };
         let first = content(&format!("first-{round}"), owner);
-        let asks = [first, fresh.clone(), known.clone(), known, other, called, fresh];
+        // Born into another state than the rest, and the only one of those.
+        let mut later = job(Pipeline::Script).owned_by(owner);
+        (later.dedupe_key, later.run_at) = (Some("known".into()), Some(Timestamp::MAX));
+        let asks = [first, fresh.clone(), known.clone(), known, other, called, later, fresh];
         let answers = join_all(asks.map(|ask| store.enqueue(ask))).await;
-        let [first, fresh, known, again, other, called, same]: [_; 7] = answers.try_into().unwrap();
+        let [first, fresh, known, again, other, called, later, same]: [_; 8] = answers.try_into().unwrap();
+        assert_eq!(later.unwrap(), Enqueued::Existing(twin));
         assert!(matches!(first, Ok(Enqueued::New(_))), "{first:?}");
         let fresh = fresh.unwrap();
         assert_eq!((fresh, same.unwrap()), (Enqueued::New(fresh.id()), Enqueued::Existing(fresh.id())));

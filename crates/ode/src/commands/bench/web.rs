@@ -4,6 +4,7 @@
 //! machine the two share the processors, so figures are lower than visitors from elsewhere would see.
 
 use super::client::Visitor;
+use crate::commands::serve::raise_descriptors;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -127,14 +128,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Two thousand visitors are two thousand descriptors, here and there.
-fn raise_descriptors() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Where it is not allowed, the phase that needs them says so.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// A document of this size that differs from every other.
