@@ -16,7 +16,7 @@ const KEPT_BYTES: usize = 8 << 20;
 /// into it.
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
-    pub(crate) size: usize,
+    size: usize,
     kept: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 

@@ -30,8 +30,9 @@ const FILES_MAX: usize = 100;
 const TEXT_BYTES_MAX: usize = 200;
 /// Of a name that is not known, so much is repeated.
 const NAME_SHOWN_MAX: usize = 40;
-/// So much of what is refused is read, and dropped, to reach what comes after it.
-const SKIPPED_BYTES_MAX: u64 = 4_000_000;
+/// So much of what is refused in a form is read, and dropped, to reach what comes after it: what is good is taken, and fields may
+/// come last.
+const SKIPPED_BYTES_MAX: u64 = 256_000_000;
 /// Longer names of mappings are none.
 const MAPPING_CHARS_MAX: usize = 100;
 /// A sender that is silent for so long is gone.
@@ -203,7 +204,7 @@ impl Upload {
                 "file" | "files" | "files[]" => {
                     if files.len() == FILES_MAX {
                         return Err(Problem::invalid(format!(
-                            "A form may hold {FILES_MAX} files. Send the rest in another."
+                            "A form may hold {FILES_MAX} files. This one has more, and none was taken: send them in several."
                         )));
                     }
                     let filename = plain_name(field.filename().unwrap_or_default());
@@ -284,23 +285,28 @@ async fn take_until(app: &App, field: &mut Field<'_>, deadline: Instant) -> Resu
         if incoming.bytes() + piece.len() as u64 > bytes_max {
             return Err(too_large(bytes_max));
         }
-        door.see(&piece)?;
+        door.see(&piece).map_err(unfit)?;
         incoming.write(&piece).await?;
     }
     if incoming.bytes() == 0 {
         return Err(empty());
     }
-    door.leave()?;
+    door.leave().map_err(unfit)?;
     let stored = incoming.finish().await?;
     Ok(Received::new(&app.blobs, stored))
 }
 
-/// Reads past the rest of a file that was refused. If there is too much of it, nothing of the form is taken.
+/// Reads past the rest of a file that was refused. If there is too much of it, or nothing comes any more, nothing of the form
+/// is taken.
 async fn skip(field: &mut Field<'_>, skipped: &mut u64, problem: &Problem) -> Result<(), Problem> {
+    if problem.status() == StatusCode::REQUEST_TIMEOUT {
+        return Err(problem.clone());
+    }
     while let Some(piece) = patient(field.piece()).await? {
         *skipped += piece.len() as u64;
         if *skipped > SKIPPED_BYTES_MAX {
-            return Err(problem.clone());
+            let rest = "The rest of the form was not read, and nothing of it was taken.";
+            return Err(problem.clone().reworded(|detail| format!("{detail} {rest}")));
         }
     }
     Ok(())
@@ -334,10 +340,20 @@ pub(crate) async fn patient<T>(
     }
 }
 
+/// What the door says of a file, with what to do.
+fn unfit(code: ErrorCode) -> Problem {
+    match code {
+        ErrorCode::NotPdf => {
+            Problem::new(code, "This file is no PDF, whatever its name says. Save it as a PDF and send that.")
+        }
+        code => code.into(),
+    }
+}
+
 fn too_large(bytes_max: u64) -> Problem {
     let limit = bytes_max / 1_000_000;
     let detail = format!(
-        "This file is larger than {limit} MB, which is the limit. Split it, or save it with smaller pictures."
+        "This file is larger than {limit} MB ({bytes_max} bytes), which is the limit. Split it, or save it with smaller pictures."
     );
     Problem::new(ErrorCode::TooLarge, detail).titled(format!("File exceeds {limit} MB limit"))
 }
@@ -380,6 +396,23 @@ mod tests {
             let taken = take_until(&app, &mut field, Instant::now() + left).await;
             assert_eq!(taken.err().map(|problem| problem.status()), status);
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_is_read_past_within_bounds() {
+        async fn check(skipped: u64, problem: Problem, expected: Result<(), &str>) {
+            let body = "--B\r\nContent-Disposition: form-data; name=file\r\n\r\njust text\r\n--B--";
+            let request = Request::builder().header("content-type", "multipart/form-data; boundary=B");
+            let mut form = Form::of(request.body(Body::from(body)).unwrap(), UNBOUNDED).unwrap();
+            let mut field = form.next_field().await.unwrap().unwrap();
+            let told = skip(&mut field, &mut { skipped }, &problem).await;
+            assert_eq!(told.map_err(|problem| problem.document().detail), expected.map_err(str::to_owned));
+        }
+        let refused = Problem::invalid("It is no PDF.");
+        check(SKIPPED_BYTES_MAX - 9, refused.clone(), Ok(())).await;
+        let rest = "It is no PDF. The rest of the form was not read, and nothing of it was taken.";
+        check(SKIPPED_BYTES_MAX - 8, refused, Err(rest)).await;
+        check(0, Problem::too_slow("Nothing came."), Err("Nothing came.")).await;
     }
 
     #[test]

@@ -148,9 +148,10 @@ fn where_results_are_shared_a_document_is_converted_once_for_all(ode: &Ode) {
 fn many_files_are_each_told_what_became_of_them(ode: &Ode) {
     let serving = web_with(ode, &["--upload-max", "1"]);
     let browser = Client::browser(&serving);
-    let (good, large) = (pdf(1), large_pdf(1_000_001));
+    // A picture that was meant to come as a PDF costs nobody else their place, however large it is.
+    let (good, large, picture) = (pdf(1), large_pdf(1_000_001), vec![0xff; 9_000_000]);
     let sent: [(&str, &[u8]); 4] =
-        [("good.pdf", &good), ("text.pdf", b"not a PDF"), ("large.pdf", &large), ("again.pdf", &good)];
+        [("good.pdf", &good), ("scan.jpg", &picture), ("large.pdf", &large), ("again.pdf", &good)];
     // The mapping may come after the files.
     let answer = browser.upload(&sent, &[("mapping", "generic_invoice_v1")]);
     assert_eq!(answer.code(), 201, "{answer:?}");
@@ -161,7 +162,7 @@ fn many_files_are_each_told_what_became_of_them(ode: &Ode) {
         told(|file| file["problem"]["code"].clone()),
         [json!(null), json!("NOT_PDF"), json!("TOO_LARGE"), json!(null)]
     );
-    assert_eq!(told(|file| file["filename"].clone()), ["good.pdf", "text.pdf", "large.pdf", "again.pdf"]);
+    assert_eq!(told(|file| file["filename"].clone()), ["good.pdf", "scan.jpg", "large.pdf", "again.pdf"]);
     assert_eq!(files[0]["job"]["mapping"], "generic_invoice_v1");
     assert_eq!(files[0]["job"]["id"], files[3]["job"]["id"]);
     assert_eq!(all_jobs(ode).len(), 1);
