@@ -275,7 +275,7 @@ impl From<Failure> for Problem {
 }
 
 /// With the full stop that the codes leave to the page.
-fn sentence(message: &str) -> String {
+pub(crate) fn sentence(message: &str) -> String {
     if message.ends_with(['.', '!', '?', '…']) { message.to_owned() } else { format!("{message}.") }
 }
 

@@ -9,7 +9,7 @@ use crate::caller::Caller;
 use crate::door::Door;
 use crate::form::{Field, Form, UNBOUNDED, Unread};
 use crate::intake::{self, Received, Wanted};
-use crate::problem::{Problem, ProblemDocument, Sending};
+use crate::problem::{Problem, ProblemDocument, Sending, sentence};
 use crate::view::JobView;
 use axum::Json;
 use axum::extract::{Extension, Request, State};
@@ -344,7 +344,11 @@ pub(crate) async fn patient<T>(
 fn unfit(code: ErrorCode) -> Problem {
     match code {
         ErrorCode::NotPdf => {
-            Problem::new(code, "This file is no PDF, whatever its name says. Save it as a PDF and send that.")
+            let what = sentence(code.sentence());
+            Problem::new(
+                code,
+                format!("{what} This file is none, whatever its name says: save it as one and send that."),
+            )
         }
         code => code.into(),
     }
