@@ -2,7 +2,7 @@
 //!
 //! Names are made here and nowhere else: a job's id, the fence of the attempt that wrote the file, and a number; or,
 //! for a file that comes before its job, `uploads` and an id of its own. Nothing a caller typed becomes part of a path.
-//! On local disk, files that are stored together lie in one, which is one name and one sync for all of them.
+//! On local disk, files that are stored together lie in one, which is one name, and one sync of content, for all of them.
 //! The two characters in front spread the files over 256 directories, so that a million jobs make some thousands of
 //! entries in each.
 
