@@ -349,7 +349,7 @@ pub(crate) struct Script {
 }
 
 /// Runs a whole transaction without a pause: each statement of its own would cost two changes of thread.
-async fn write_at_once(connections: &Connections<Sqlite>, scripts: &[Script]) -> Result<(), Error> {
+async fn write_at_once(connections: &Connections<Sqlite>, scripts: &[Script]) -> Result<Vec<Row>, Error> {
     let (mut sql, mut params) = ("BEGIN IMMEDIATE;".to_owned(), Vec::new());
     for script in scripts {
         for statement in script.statements {
@@ -363,9 +363,9 @@ async fn write_at_once(connections: &Connections<Sqlite>, scripts: &[Script]) ->
     let args = to_sqlite(&params).map_err(sqlx::Error::Encode)?;
     SENT.fetch_add(1, Ordering::Relaxed);
     let mut tx = connections.transaction().await?;
-    query_with(AssertSqlSafe(sql), args).execute(&mut *tx).await?;
+    let rows = query_with(AssertSqlSafe(sql), args).fetch_all(&mut *tx).await?;
     tx.ended();
-    Ok(())
+    Ok(rows.into_iter().map(Row::Sqlite).collect())
 }
 
 /// An open database.
@@ -405,19 +405,18 @@ impl Db {
         }
     }
 
-    /// Runs statements that answer nothing as one transaction.
-    pub(crate) async fn write_all(&self, scripts: &[Script]) -> Result<(), Error> {
+    /// Runs statements as one transaction. Answers the rows of all of them.
+    pub(crate) async fn write_all(&self, scripts: &[Script]) -> Result<Vec<Row>, Error> {
         match (self, scripts) {
             (Db::Sqlite { write, .. }, scripts) => write_at_once(write, scripts).await,
-            (Db::Postgres(_), [Script { statements: [sql], params }]) => {
-                self.write(sql, params).await.map(drop)
-            }
+            (Db::Postgres(_), [Script { statements: [sql], params }]) => self.write(sql, params).await,
             (Db::Postgres(_), scripts) => {
-                let mut tx = self.begin().await?;
+                let (mut tx, mut rows) = (self.begin().await?, Vec::new());
                 for script in scripts {
-                    tx.run_script(script).await?;
+                    rows.extend(tx.run_script(script).await?);
                 }
-                tx.commit().await
+                tx.commit().await?;
+                Ok(rows)
             }
         }
     }
@@ -480,11 +479,12 @@ impl Tx {
         }
     }
 
-    pub(crate) async fn run_script(&mut self, script: &Script) -> Result<(), Error> {
+    pub(crate) async fn run_script(&mut self, script: &Script) -> Result<Vec<Row>, Error> {
+        let mut rows = Vec::new();
         for sql in script.statements {
-            self.run(sql, &script.params).await?;
+            rows.extend(self.run(sql, &script.params).await?);
         }
-        Ok(())
+        Ok(rows)
     }
 
     /// Lets this transaction remove what is otherwise append-only.

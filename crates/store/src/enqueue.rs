@@ -274,7 +274,7 @@ impl Store {
     /// Accepts one job. When this returns, the job is durable.
     pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued, Error> {
         if job.idempotency_key.is_some() || job.dedupe_key.is_some() {
-            return self.enqueue_with(job, Beside::Nothing).await;
+            return Ok(self.enqueue_with(job, Beside::Nothing).await?.enqueued);
         }
         job.check()?;
         let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
@@ -319,12 +319,12 @@ impl Store {
         if self.dialect() == Dialect::Postgres && rows.len() >= COPY_MIN && is_plain {
             return crate::bulk::copy(self, rows).await;
         }
-        self.db().write_all(&[self.insert_script(&rows.iter().collect::<Vec<_>>())]).await
+        self.db().write_all(&[self.insert_script(&rows.iter().collect::<Vec<_>>())]).await.map(drop)
     }
 
     /// Writes jobs in a transaction of the caller's.
     pub(crate) async fn insert_in(&self, tx: &mut Tx, rows: &[&NewRow]) -> Result<(), Error> {
-        tx.run_script(&self.insert_script(rows)).await
+        tx.run_script(&self.insert_script(rows)).await.map(drop)
     }
 
     pub(crate) fn insert_script(&self, rows: &[&NewRow]) -> Script {

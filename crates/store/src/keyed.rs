@@ -4,11 +4,13 @@
 use crate::Store;
 use crate::db::{Param, Row, Script, Tx, params};
 use crate::dialect::{Dialect, postgres};
+use crate::documents::ids_as_rows;
 use crate::enqueue::{Enqueued, Handed, NewRow, fingerprint};
 use crate::error::Error;
 use crate::maps::FrozenMap;
 use crate::mint::unless_taken;
 use crate::orders::{PaidOrder, grant};
+use crate::owned::{BY_IDS, OwnedJob};
 use jiff::Timestamp;
 use ode_job::{Artifact, JobId, NewJob};
 use serde_json::{Value, json};
@@ -50,7 +52,22 @@ pub(crate) struct Request {
     /// By which it is told from another one under the same idempotency key.
     fingerprint: String,
     beside: Beside,
-    reply: oneshot::Sender<Result<Enqueued, Error>>,
+    reply: oneshot::Sender<Result<Accepted, Error>>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub struct Accepted {
+    /// The job, new or not.
+    pub enqueued: Enqueued,
+    /// A new job as it was stored, where it is known from storing it: nobody has to read it then.
+    pub job: Option<OwnedJob>,
+}
+
+impl From<Enqueued> for Accepted {
+    fn from(enqueued: Enqueued) -> Self {
+        Accepted { enqueued, job: None }
+    }
 }
 
 impl Request {
@@ -143,11 +160,16 @@ impl Store {
     ///
     /// Where [`Enqueued::Existing`] is answered, nothing points to the file, and it is the caller's to remove.
     pub async fn enqueue_file(&self, job: NewJob, source: Artifact) -> Result<Enqueued, Error> {
+        Ok(self.accept_file(job, source).await?.enqueued)
+    }
+
+    /// The same, for whoever tells of the job at once.
+    pub async fn accept_file(&self, job: NewJob, source: Artifact) -> Result<Accepted, Error> {
         self.enqueue_with(job, Beside::File(source)).await
     }
 
     /// Accepts a job with what is stored in the same transaction.
-    pub(crate) async fn enqueue_with(&self, job: NewJob, beside: Beside) -> Result<Enqueued, Error> {
+    pub(crate) async fn enqueue_with(&self, job: NewJob, beside: Beside) -> Result<Accepted, Error> {
         job.check()?;
         unless_taken(|| self.enqueue_by_key(job.clone(), beside.clone())).await
     }
@@ -161,7 +183,7 @@ impl Store {
     }
 
     /// Accepts a job under its keys, with the next commit.
-    pub(crate) async fn enqueue_by_key(&self, job: NewJob, beside: Beside) -> Result<Enqueued, Error> {
+    pub(crate) async fn enqueue_by_key(&self, job: NewJob, beside: Beside) -> Result<Accepted, Error> {
         let fingerprint = beside.fingerprint(&job);
         let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
         self.reserve_slot(&mut row);
@@ -179,11 +201,11 @@ impl Store {
             batch.into_iter().partition(|request| self.may_be_free(request));
         in_order(&mut free);
         let known = match self.write_free(&free).await {
-            Ok(made) => {
-                let is_made = |request: &Request| made.contains(&request.row.id);
+            Ok(Made { ids, jobs }) => {
+                let is_made = |request: &Request| ids.contains(&request.row.id);
                 let (new, taken): (Vec<_>, Vec<_>) = free.into_iter().partition(is_made);
                 let none = new.iter().map(|_| None).collect();
-                self.answer(new, none);
+                self.answer(new, none, jobs);
                 rest.extend(taken);
                 self.find_or_write(&mut rest).await
             }
@@ -199,7 +221,7 @@ impl Store {
         };
         let batch = rest;
         match known {
-            Ok(known) => self.answer(batch, known),
+            Ok(known) => self.answer(batch, known, HashMap::new()),
             // The database is away, for all of them.
             Err(error @ (Error::Unavailable(_) | Error::DiskFull(_))) => {
                 batch.into_iter().for_each(|request| request.refuse(error.again()));
@@ -227,14 +249,16 @@ impl Store {
         }
     }
 
-    /// Writes those of these requests whose keys are free, in one round trip; answers which. On SQLite it is all or none.
-    async fn write_free(&self, batch: &[Request]) -> Result<HashSet<JobId>, Error> {
+    /// Writes those of these requests whose keys are free, in one round trip. On SQLite it is all or none.
+    async fn write_free(&self, batch: &[Request]) -> Result<Made, Error> {
         if batch.is_empty() {
-            return Ok(HashSet::new());
+            return Ok(Made::default());
         }
         let keys = Param::rows(batch.iter().flat_map(Request::keys));
         let rows: Vec<&NewRow> = batch.iter().map(|request| &request.row).collect();
         let files: Vec<(JobId, &Artifact)> = batch.iter().filter_map(Request::file).collect();
+        // Whoever sends a file is told of its job: it is read in the transaction that makes it.
+        let told = ids_as_rows(files.iter().map(|(job, _)| *job));
         let files = file_rows(&files);
         match self.dialect() {
             Dialect::Sqlite => {
@@ -242,15 +266,16 @@ impl Store {
                     Script { statements: &[CLAIM_FREE_KEYS], params: vec![keys] },
                     self.insert_script(&rows),
                     Script { statements: &[KEEP_FILES], params: vec![files] },
+                    Script { statements: &[BY_IDS], params: vec![told] },
                 ];
-                self.db().write_all(&scripts).await?;
-                Ok(rows.iter().map(|row| row.id).collect())
+                let jobs = new_jobs(&self.db().write_all(&scripts).await?)?;
+                Ok(Made { ids: rows.iter().map(|row| row.id).collect(), jobs })
             }
             Dialect::Postgres => {
                 let mut params = self.insert_params(&rows, Handed::Columns);
                 params.extend([keys, files]);
-                let made = self.db().write(postgres::ENQUEUE_KEYED, &params).await?;
-                made.iter().map(|row| row.job("job_id")).collect()
+                let jobs = new_jobs(&self.db().write(postgres::ENQUEUE_KEYED, &params).await?)?;
+                Ok(Made { ids: jobs.keys().copied().collect(), jobs })
             }
         }
     }
@@ -289,7 +314,7 @@ impl Store {
     }
 
     /// After the commit: lets new jobs start, and tells the callers.
-    fn answer(&self, batch: Vec<Request>, known: Vec<Known>) {
+    fn answer(&self, batch: Vec<Request>, known: Vec<Known>, mut made: HashMap<JobId, OwnedJob>) {
         if batch.is_empty() {
             return;
         }
@@ -306,14 +331,28 @@ impl Store {
                     Ok(Enqueued::New(id))
                 }
             };
-            answers.push((reply, answer));
+            let accepted = answer.map(|enqueued| Accepted { enqueued, job: made.remove(&enqueued.id()) });
+            answers.push((reply, accepted));
         }
         self.tell(rows);
-        for (reply, answer) in answers {
+        for (reply, accepted) in answers {
             // A caller that went away has its job all the same.
-            let _ = reply.send(answer);
+            let _ = reply.send(accepted);
         }
     }
+}
+
+/// The jobs that were made, and how those look that were asked for.
+#[derive(Default)]
+struct Made {
+    ids: HashSet<JobId>,
+    jobs: HashMap<JobId, OwnedJob>,
+}
+
+/// Jobs that nobody has tried yet, as they were stored.
+fn new_jobs(rows: &[Row]) -> Result<HashMap<JobId, OwnedJob>, Error> {
+    let jobs = rows.iter().map(|row| OwnedJob::of(row).map(|job| (job.record.id, job)));
+    jobs.collect()
 }
 
 /// Finds the jobs that were there before; the other requests have the keys they asked for.

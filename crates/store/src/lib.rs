@@ -62,6 +62,7 @@ pub use finish::{Finish, Finished};
 pub use health::Finding;
 pub use hints::ping_redis;
 pub use incoming::Incoming;
+pub use keyed::Accepted;
 pub use keys::{ApiKey, KeyText, NewKey, OwnerKind, Principal};
 pub use leftovers::{LEFTOVERS, Withdrawn};
 pub use limiter::{Limiter, Rate};

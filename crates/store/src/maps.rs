@@ -284,7 +284,7 @@ impl Store {
         order: Option<PaidOrder>,
     ) -> Result<Printing, Error> {
         let (job, beside) = printing(owner, map, idempotency_key, order);
-        match self.enqueue_with(job, beside).await? {
+        match self.enqueue_with(job, beside).await?.enqueued {
             Enqueued::New(job) => Ok(Printing { map: map.id, job, is_known: false }),
             Enqueued::Existing(job) => {
                 let rows = self.db().read(MAP_OF_JOB, params![job]).await?;

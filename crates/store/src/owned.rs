@@ -51,6 +51,12 @@ pub struct Setback {
 }
 
 impl OwnedJob {
+    /// What a row says of a job. Why it waits, if it was tried before, stands elsewhere.
+    pub(crate) fn of(row: &Row) -> Result<Self, Error> {
+        let record = record(row)?;
+        Ok(OwnedJob { document: Document::of(&record, row)?, setback: None, record })
+    }
+
     /// Whether there is a file with its result.
     pub fn has_result(&self) -> bool {
         self.document.as_ref().is_some_and(|document| document.result_path.is_some())
@@ -180,11 +186,7 @@ impl Store {
 
     /// The jobs of these rows.
     async fn owned(&self, rows: &[Row]) -> Result<Vec<OwnedJob>, Error> {
-        let owned = |row: &Row| {
-            let record = record(row)?;
-            Ok(OwnedJob { document: Document::of(&record, row)?, setback: None, record })
-        };
-        let mut jobs = rows.iter().map(owned).collect::<Result<Vec<_>, Error>>()?;
+        let mut jobs = rows.iter().map(OwnedJob::of).collect::<Result<Vec<_>, Error>>()?;
         let mut setbacks = self.setbacks(&jobs).await?;
         for job in &mut jobs {
             job.setback = setbacks.remove(&job.record.id);

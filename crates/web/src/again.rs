@@ -73,7 +73,7 @@ pub(crate) async fn once_more(
     app.check_disk()?;
     app.limits.upload(caller).await?;
     let (name, received) = copy(app, job.id).await?;
-    intake::accept(app, caller, &name, received, Wanted { mapping, output }).await
+    Ok(intake::accept(app, caller, &name, received, Wanted { mapping, output }).await?.enqueued)
 }
 
 /// A copy of a job's document, under the name that it had.

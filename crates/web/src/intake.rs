@@ -6,7 +6,7 @@ use crate::problem::Problem;
 use crate::service::request::KIND;
 use crate::site::Dedupe;
 use ode_job::{Artifact, NewJob, Pipeline};
-use ode_store::{Blobs, Enqueued, Stored, Twin};
+use ode_store::{Accepted, Blobs, Enqueued, Stored, Twin};
 use serde_json::json;
 
 /// A file that is stored and has no job yet. Dropped like that, it is removed.
@@ -53,7 +53,7 @@ pub(crate) struct Lent {
 
 impl Lent {
     /// Removes the file if it is certain that no job owns it.
-    pub(crate) fn settle(self, enqueued: &Result<Enqueued, ode_store::Error>) {
+    pub(crate) fn settle(self, enqueued: Result<Enqueued, &ode_store::Error>) {
         let is_free = match enqueued {
             Ok(Enqueued::New(_)) => false,
             Ok(Enqueued::Existing(_)) => true,
@@ -80,7 +80,7 @@ pub(crate) async fn accept(
     filename: &str,
     received: Received,
     wanted: Wanted<'_>,
-) -> Result<Enqueued, Problem> {
+) -> Result<Accepted, Problem> {
     let source = received.artifact("source", filename, "application/pdf");
     let (bytes, mapping) = (source.bytes, wanted.mapping);
     let job = job(caller, &source, wanted);
@@ -91,14 +91,14 @@ pub(crate) async fn accept(
         (Dedupe::Everyone | Dedupe::Owner, _) => None,
     };
     let lent = received.lend();
-    let enqueued = match twin {
+    let accepted = match twin {
         Some(twin) => accept_done(app, job, source, &twin).await,
-        None => app.store.enqueue_file(job, source).await,
+        None => app.store.accept_file(job, source).await,
     };
-    lent.settle(&enqueued);
-    let enqueued = enqueued?;
-    let id = enqueued.id();
-    match enqueued {
+    lent.settle(accepted.as_ref().map(|accepted| accepted.enqueued));
+    let accepted = accepted?;
+    let id = accepted.enqueued.id();
+    match accepted.enqueued {
         Enqueued::New(_) => {
             app.lists.forget(caller.owner);
             tracing::info!(
@@ -111,7 +111,7 @@ pub(crate) async fn accept(
             "a document was sent again; its job is {id}"
         ),
     }
-    Ok(enqueued)
+    Ok(accepted)
 }
 
 fn job(caller: &Caller, source: &Artifact, Wanted { mapping, output }: Wanted<'_>) -> NewJob {
@@ -135,7 +135,7 @@ async fn accept_done(
     mut job: NewJob,
     source: Artifact,
     twin: &Twin,
-) -> Result<Enqueued, ode_store::Error> {
+) -> Result<Accepted, ode_store::Error> {
     let content = app.blobs.get(&twin.file.path, &twin.file.sha256).await?;
     let mut incoming = app.blobs.receive();
     incoming.write(&content).await?;
@@ -144,6 +144,6 @@ async fn accept_done(
     job.input["document"]["duplicate_of"] = json!(twin.id);
     let lent = copy.lend();
     let enqueued = app.store.enqueue_done(job, twin, &[source, result]).await;
-    lent.settle(&enqueued);
-    enqueued
+    lent.settle(enqueued.as_ref().copied());
+    Ok(enqueued?.into())
 }

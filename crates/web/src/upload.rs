@@ -17,7 +17,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use ode_job::{ErrorCode, JobId, Phase};
-use ode_store::{Enqueued, OwnedJob};
+use ode_store::{Accepted, Enqueued, OwnedJob};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -123,11 +123,11 @@ pub(crate) async fn take(
     let wanted = Wanted { mapping: &mapping, output: output.as_deref() };
     // All at once, so that they share a commit.
     let accepted = files.into_iter().map(|(filename, received)| async move {
-        let enqueued = match received {
+        let accepted = match received {
             Ok(received) => intake::accept(app, caller, &filename, received, wanted).await,
             Err(problem) => Err(problem),
         };
-        (filename, enqueued)
+        (filename, accepted)
     });
     outcomes(app, join_all(accepted).await).await
 }
@@ -135,19 +135,22 @@ pub(crate) async fn take(
 /// What became of each file, and what was wrong with those that were refused.
 async fn outcomes(
     app: &App,
-    accepted: Vec<(String, Result<Enqueued, Problem>)>,
+    accepted: Vec<(String, Result<Accepted, Problem>)>,
 ) -> Result<(Vec<FileOutcome>, Vec<Problem>), Problem> {
-    let taken = accepted.iter().filter_map(|(_, enqueued)| enqueued.as_ref().ok());
-    let ids: Vec<JobId> = taken.clone().map(|enqueued| enqueued.id()).collect();
+    let taken = accepted.iter().filter_map(|(_, accepted)| accepted.as_ref().ok());
+    let (made, there): (Vec<&Accepted>, Vec<&Accepted>) = taken.partition(|accepted| accepted.job.is_some());
+    let ids = there.iter().map(|accepted| accepted.enqueued.id());
     // How long a new one will take is for the list to say: an upload must not cost more the longer the line is.
     let is_twin = |enqueued: &Enqueued| matches!(enqueued, Enqueued::Existing(_));
-    let twins: Vec<JobId> = taken.clone().copied().filter(is_twin).map(Enqueued::id).collect();
-    let (jobs, left) = tokio::try_join!(app.store.jobs_by_id(ids.into_iter()), app.store.times_left(&twins))?;
+    let twins = there.iter().map(|accepted| accepted.enqueued).filter(is_twin);
+    let twins: Vec<JobId> = twins.map(Enqueued::id).collect();
+    let (read, left) = tokio::try_join!(app.store.jobs_by_id(ids), app.store.times_left(&twins))?;
     let view = |job: &OwnedJob| (job.record.id, JobView::new(job, left.get(&job.record.id).copied()));
-    let jobs: HashMap<JobId, JobView> = jobs.iter().map(view).collect();
+    let jobs = made.iter().filter_map(|accepted| accepted.job.as_ref()).chain(&read);
+    let jobs: HashMap<JobId, JobView> = jobs.map(view).collect();
     let mut problems = Vec::new();
-    let outcome = |(filename, enqueued): (String, Result<Enqueued, Problem>)| match enqueued {
-        Ok(enqueued) => {
+    let outcome = |(filename, accepted): (String, Result<Accepted, Problem>)| match accepted {
+        Ok(Accepted { enqueued, .. }) => {
             let job = jobs.get(&enqueued.id()).cloned();
             let is_duplicate = is_twin(&enqueued);
             let status = match job.as_ref().map(|job| job.phase) {

@@ -130,9 +130,10 @@ fn send_without_delay(port: u16) {
 #[cfg(not(target_os = "linux"))]
 fn send_without_delay(_port: u16) {}
 
-/// A statement that stores new jobs: what it does `first`, `only` which of them it stores, and what it does and answers `last`.
+/// A statement that stores new jobs: what it does `first`, `only` which of them it stores, what is asked `back` of them, and
+/// what it does and answers `last`.
 macro_rules! enqueue {
-    (first $first:literal, only $only:literal, last $last:literal) => {
+    (first $first:literal, only $only:literal, back $back:literal, last $last:literal) => {
         concat!(
             "
 WITH ",
@@ -156,7 +157,9 @@ WITH ",
         CASE WHEN started = 1 THEN now() END,
         CASE WHEN started = 1 THEN now() + limit_micros * interval '1 microsecond' END,
         CASE WHEN started = 1 THEN now() + $6::bigint * interval '1 microsecond' END,
-        CASE WHEN started = 1 THEN $5::uuid END FROM t
+        CASE WHEN started = 1 THEN $5::uuid END FROM t",
+            $back,
+            "
 ), e AS (
     INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
     SELECT r.seq, r.event, r.from_state, r.to_state, $3, j.ids
@@ -170,11 +173,13 @@ WITH ",
 
 /// Stores new jobs. `$1` the jobs and from `$7` on their columns, `$2` the steps by group, `$3` who, `$4` the lanes to
 /// wake (or nothing), `$5` the worker and `$6` the lease in microseconds of jobs that are born claimed, `$28` the groups.
-pub(crate) const ENQUEUE: &[&str] =
-    &[enqueue!(first "", only "", last "SELECT pg_notify('ode_ready', r.lane) FROM {rows $4: lane text}")];
+pub(crate) const ENQUEUE: &[&str] = &[
+    enqueue!(first "", only "", back "", last "SELECT pg_notify('ode_ready', r.lane) FROM {rows $4: lane text}"),
+];
 
-/// The same for jobs with a key each, `$29`, and perhaps a file, `$30`: those whose keys are free. Answers which. Idempotency
-/// keys are taken before the others here as elsewhere, so that two processes do not wait for each other in a circle.
+/// The same for jobs with a key each, `$29`, and perhaps a file, `$30`: those whose keys are free. Answers them as they are read
+/// elsewhere, so that nobody has to read what was just written. Idempotency keys are taken before the others here as
+/// elsewhere, so that two processes do not wait for each other in a circle.
 pub(crate) const ENQUEUE_KEYED: &str = enqueue!(
     first "k AS (
     INSERT INTO job_key (kind, owner, key, job_id, request)
@@ -183,13 +188,28 @@ pub(crate) const ENQUEUE_KEYED: &str = enqueue!(
     ON CONFLICT (kind, owner, key) DO NOTHING RETURNING job_id
 ), ",
     only " WHERE id IN (SELECT job_id FROM k)",
+    back " RETURNING *",
     last ", a AS (
     INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
     SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
     FROM {rows $30: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text,
         bytes int, sha256 text} WHERE r.job_id IN (SELECT job_id FROM k)
+    RETURNING job_id, path, content_type, created_at
 )
-SELECT job_id, (SELECT count(pg_notify('ode_ready', r.lane)) FROM {rows $4: lane text}) AS woken FROM k"
+SELECT l.id, l.pipeline, l.kind::text AS type, l.state,
+    CASE WHEN l.worker IS NOT NULL THEN 'running' WHEN l.lane IS NOT NULL THEN 'ready' ELSE 'held' END AS phase,
+    l.session_id, l.user_id, l.organisation_id, l.created_by, l.external_id::text AS external_id,
+    l.priority::smallint AS priority, l.input, coalesce(l.config, '{}') AS config, coalesce(l.metadata, '{}') AS metadata,
+    NULL::jsonb AS result, NULL::text AS error_code, NULL::text AS error_message, NULL::text AS error_detail,
+    l.attempts AS attempt_count, l.retries AS retry_count, coalesce(l.retries_max, 3)::smallint AS max_retries,
+    0::smallint AS progress_percent, NULL::text AS progress_message, 0 AS current_step, 0 AS total_steps,
+    l.worker AS worker_id, l.lease_until AS lease_expires_at, l.run_at, l.timeout_at, NULL::text AS engine_version,
+    l.created_at, CASE WHEN l.state <> 'uploaded' AND l.run_at IS NULL THEN l.created_at END AS queued_at, l.started_at,
+    NULL::timestamptz AS finished_at, greatest(l.created_at, l.started_at) AS updated_at, a.path AS upload_path,
+    a.content_type, a.created_at AS uploaded_at, NULL::text AS result_path, NULL::timestamptz AS made_at,
+    NULL::bigint AS download_count, NULL::timestamptz AS first_downloaded_at, p.source_micros, p.result_micros,
+    (SELECT count(pg_notify('ode_ready', r.lane)) FROM {rows $4: lane text}) AS woken
+FROM l LEFT JOIN a ON a.job_id = l.id LEFT JOIN retention_policy p ON TRUE"
 );
 
 /// Stores one new job, as most without keys come: half the work of unpacking arrays. Parameters as for [`ENQUEUE`] but the

@@ -1,11 +1,11 @@
 //! Asking for jobs: what is kept of a request, what makes two requests one, and what is refused.
 
-use crate::harness::{claim_one, finish, history, job, on_both, organisation, record, until, worker};
+use crate::harness::{claim_one, file, finish, history, job, on_both, organisation, record, until, worker};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use ode_job::{
-    Claimed, Ended, ErrorCode, Failure, JobId, JobRecord, JobRef, Lane, NewJob, Owner, Phase, Pipeline,
-    State, WorkerId,
+    Artifact, Claimed, Ended, ErrorCode, Failure, JobId, JobRecord, JobRef, Lane, NewJob, Owner, Phase,
+    Pipeline, State, WorkerId,
 };
 use ode_store::{BornClaimed, Enqueued, Error, ListFilter, Slots, Store};
 use serde_json::{Value, json};
@@ -41,6 +41,7 @@ on_both!(
     a_moment_that_has_passed_is_now,
     a_job_may_be_born_in_the_hands_of_a_worker,
     a_crowd_shares_its_commits_though_some_are_born_claimed,
+    what_is_told_of_a_new_job_is_what_is_read_of_it,
 );
 
 /// A request in which everything is given.
@@ -627,4 +628,23 @@ async fn a_crowd_shares_its_commits_though_some_are_born_claimed(store: Store) {
         entries.insert(store.events(id).await.unwrap()[0].seq);
     }
     assert!(entries.len() < 60, "600 jobs took {} commits", entries.len());
+}
+
+async fn what_is_told_of_a_new_job_is_what_is_read_of_it(store: Store) {
+    // One that begins at once, too.
+    let _desk = Desk::open(&store, 1).await;
+    let plain = job(Pipeline::Xml).owned_by(Owner::Session(Uuid::new_v4()));
+    let later = NewJob { run_at: Some(Timestamp::MAX), ..plain.clone() };
+    let begun = NewJob { pipeline: Pipeline::Html, ..full() };
+    let sent = [plain, later, begun].into_iter().enumerate().map(|(number, mut new)| {
+        new.dedupe_key = Some(number.to_string());
+        let source = Artifact { role: "source".into(), ..file(&number.to_string()) };
+        store.accept_file(new, source)
+    });
+    for accepted in join_all(sent).await {
+        let accepted = accepted.unwrap();
+        let read = store.jobs_by_id(std::iter::once(accepted.enqueued.id())).await.unwrap();
+        assert_eq!(accepted.job, read.into_iter().next());
+        assert!(accepted.job.is_some());
+    }
 }

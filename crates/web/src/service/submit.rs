@@ -106,7 +106,7 @@ async fn from_form(app: &App, caller: &Caller, request: HttpRequest) -> Result<R
     let job = request.job(app, caller, Some(&source))?;
     let lent = received.lend();
     let enqueued = app.store.enqueue_file(job.clone(), source).await;
-    lent.settle(&enqueued);
+    lent.settle(enqueued.as_ref().copied());
     answer(app, caller, job, enqueued).await
 }
 
