@@ -46,6 +46,12 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 const ATTENTION: Duration = Duration::from_secs(4);
 /// Entries with lower numbers may be committed this much after ones with higher: see the journal's feed.
 const LAG: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
+/// Nearly all of them are there after this. A look goes back so far, since under load ten seconds are thousands of entries.
+const LAG_MOSTLY: jiff::SignedDuration = jiff::SignedDuration::from_millis(500);
+/// So often one goes back all the way.
+const LOOK_BACK_EVERY: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+/// Numbers of entries read for one look. More in so few seconds than a database writes.
+const NUMBERS_MAX: usize = 1 << 17;
 /// The reader has begun by then, or the database is away.
 const START_MAX: Duration = Duration::from_secs(5);
 /// So often something is sent, so that proxies keep the connection and we notice who is gone.
@@ -287,8 +293,8 @@ pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             continue;
         };
         let looked = match &mut reader {
-            Some(reader) => reader.look(&app).await,
-            None => Reader::start(&app.store).await.map(|started| {
+            Some(reader) => reader.look(&app, Timestamp::now()).await,
+            None => Reader::start(&app.store, Timestamp::now()).await.map(|started| {
                 reader = Some(started);
                 app.hub.following.send_replace(true);
                 // What happened while nobody listened is in the lists, but not in those that are kept.
@@ -315,39 +321,43 @@ struct Reader {
     seen: BTreeSet<i64>,
     /// When the journal was last read to its end.
     read_at: Timestamp,
+    /// When it was last read from `settled` on.
+    looked_back_at: Timestamp,
 }
 
 impl Reader {
     /// Begins with what comes next.
-    async fn start(store: &Store) -> Result<Self, ode_store::Error> {
-        let now = Timestamp::now();
+    async fn start(store: &Store, now: Timestamp) -> Result<Self, ode_store::Error> {
         let settled = store.seq_at(now - LAG);
-        let seen = store.told_numbers(settled, RECENT_MAX).await?.into_iter().collect();
-        Ok(Reader { settled, seen, read_at: now })
+        let seen = store.told_numbers(settled, NUMBERS_MAX).await?.into_iter().collect();
+        Ok(Reader { settled, seen, read_at: now, looked_back_at: now })
     }
 
     /// Reads what is new and sends it on.
-    async fn look(&mut self, app: &App) -> Result<(), ode_store::Error> {
-        let now = Timestamp::now();
-        let numbers = app.store.told_numbers(self.settled, RECENT_MAX).await?;
-        if numbers.len() == RECENT_MAX {
-            // So much in a few seconds is a bulk load. Nobody is told each line of it.
-            *self = Reader::start(&app.store).await?;
+    async fn look(&mut self, app: &App, now: Timestamp) -> Result<(), ode_store::Error> {
+        // An entry may be older than it looks if the database was away meanwhile, and so were we.
+        let read_at = self.read_at.min(now);
+        let looks_back = now.duration_since(self.looked_back_at).abs() >= LOOK_BACK_EVERY;
+        let near = self.settled.max(app.store.seq_at(read_at - LAG_MOSTLY));
+        let from = if looks_back { self.settled } else { near };
+        let numbers = app.store.told_numbers(from, NUMBERS_MAX).await?;
+        let fresh: Vec<i64> = numbers.into_iter().filter(|seq| !self.seen.contains(seq)).collect();
+        if fresh.len() > RECENT_MAX {
+            // So much at once is a bulk load. Nobody is told each line of it.
             app.lists.forget_all();
             app.hub.resync();
-            return Ok(());
+            self.seen.extend(fresh);
+        } else {
+            for part in fresh.chunks(ENTRIES_MAX) {
+                let told = app.store.told(part).await?;
+                spread(app, &told).await?;
+                self.seen.extend(part);
+            }
         }
-        let fresh: Vec<i64> = numbers.into_iter().filter(|seq| !self.seen.contains(seq)).collect();
-        for part in fresh.chunks(ENTRIES_MAX) {
-            let told = app.store.told(part).await?;
-            spread(app, &told).await?;
-            self.seen.extend(part);
-        }
-        // An entry may be older than it looks if the database was away meanwhile, and so were we.
-        let settled = app.store.seq_at(self.read_at.min(now) - LAG);
-        if settled > self.settled {
-            self.settled = settled;
-            self.seen = self.seen.split_off(&settled);
+        if looks_back {
+            self.settled = self.settled.max(app.store.seq_at(read_at - LAG));
+            self.seen = self.seen.split_off(&self.settled);
+            self.looked_back_at = now;
         }
         self.read_at = now;
         Ok(())
@@ -527,6 +537,7 @@ impl Listening {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ode_job::{NewJob, Pipeline};
     use uuid::Uuid;
 
     const OWNER: Owner = Owner::Session(Uuid::nil());
@@ -593,5 +604,56 @@ mod tests {
         assert_eq!(hub.pace(), Some(LOOK_EVERY));
         assert!(!hub.has_listeners(OWNER));
         assert_eq!(missed(&hub, 12), Err(vec![10, 11, 12]));
+    }
+
+    fn told(receiver: &mut broadcast::Receiver<Said>) -> Vec<Said> {
+        std::iter::from_fn(|| receiver.try_recv().ok()).collect()
+    }
+
+    fn job_of(owner: Owner) -> NewJob {
+        NewJob::new(Pipeline::Html, "html5", serde_json::json!({})).owned_by(owner)
+    }
+
+    #[tokio::test]
+    async fn who_listens_hears_of_their_job_however_long_others_have_been_busy() {
+        let files = tempfile::tempdir().unwrap();
+        let app = crate::site::tests::app(files.path(), |_| ()).await;
+        let mut receiver = app.hub.listen(OWNER, None, 0).unwrap().receiver;
+        let mut reader = Reader::start(&app.store, Timestamp::now()).await.unwrap();
+        for number in 0..=RECENT_MAX {
+            app.store.enqueue(job_of(OTHER)).await.unwrap();
+            if number % ENTRIES_MAX == 0 {
+                reader.look(&app, Timestamp::now()).await.unwrap();
+            }
+        }
+        app.store.enqueue(job_of(OWNER)).await.unwrap();
+        reader.look(&app, Timestamp::now()).await.unwrap();
+        let said = told(&mut receiver);
+        assert!(matches!(&said[..], [Said { seq: Some(_), .. }]), "{said:?}");
+        for _ in 0..=RECENT_MAX {
+            app.store.enqueue(job_of(OTHER)).await.unwrap();
+        }
+        reader.look(&app, Timestamp::now()).await.unwrap();
+        let said = told(&mut receiver);
+        assert!(matches!(&said[..], [Said { seq: None, text }] if text == RESYNC), "{said:?}");
+    }
+
+    #[tokio::test]
+    async fn an_entry_that_is_committed_late_is_told_when_looks_go_back() {
+        let files = tempfile::tempdir().unwrap();
+        let app = crate::site::tests::app(files.path(), |_| ()).await;
+        let mut receiver = app.hub.listen(OWNER, None, 0).unwrap().receiver;
+        let began = Timestamp::now();
+        let after = |millis| began + jiff::SignedDuration::from_millis(millis);
+        let mut reader = Reader::start(&app.store, began).await.unwrap();
+        reader.look(&app, after(3_000)).await.unwrap();
+        // Its number is of the beginning, before what a look mostly reads.
+        app.store.enqueue(job_of(OWNER)).await.unwrap();
+        reader.look(&app, after(3_900)).await.unwrap();
+        assert_eq!(told(&mut receiver).len(), 0);
+        reader.look(&app, after(4_000)).await.unwrap();
+        assert_eq!(told(&mut receiver).len(), 1);
+        reader.look(&app, after(5_000)).await.unwrap();
+        assert_eq!(told(&mut receiver).len(), 0, "it is told once");
     }
 }
