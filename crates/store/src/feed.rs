@@ -1,8 +1,8 @@
 //! The journal as a feed: what has been told since a moment, for whoever wants to know at once.
 //!
 //! Entries are numbered by the processes that write them and not in the order in which they are committed: one with a
-//! lower number may appear after one with a higher. Who follows the feed looks again at the last few seconds of it and
-//! drops what it has seen; see [`Store::seq_at`].
+//! lower number may appear after one with a higher. Who follows the feed looks again at the last few seconds of it now and
+//! then, and drops what it has seen; see [`Store::seq_at`].
 
 use crate::Store;
 use crate::db::{Param, Row, params};

@@ -60,8 +60,15 @@ pub(crate) struct Request {
 pub struct Accepted {
     /// The job, new or not.
     pub enqueued: Enqueued,
-    /// A new job as it was stored, where it is known from storing it: nobody has to read it then.
+    /// A new job with a file as it was stored, where it is known from storing it: nobody has to read it then.
     pub job: Option<OwnedJob>,
+}
+
+impl Accepted {
+    /// The job's id.
+    pub fn id(&self) -> JobId {
+        self.enqueued.id()
+    }
 }
 
 impl From<Enqueued> for Accepted {
@@ -159,12 +166,7 @@ impl Store {
     /// Accepts a job together with the file it is about, in one transaction. The file must be stored already.
     ///
     /// Where [`Enqueued::Existing`] is answered, nothing points to the file, and it is the caller's to remove.
-    pub async fn enqueue_file(&self, job: NewJob, source: Artifact) -> Result<Enqueued, Error> {
-        Ok(self.accept_file(job, source).await?.enqueued)
-    }
-
-    /// The same, for whoever tells of the job at once.
-    pub async fn accept_file(&self, job: NewJob, source: Artifact) -> Result<Accepted, Error> {
+    pub async fn enqueue_file(&self, job: NewJob, source: Artifact) -> Result<Accepted, Error> {
         self.enqueue_with(job, Beside::File(source)).await
     }
 
@@ -257,8 +259,9 @@ impl Store {
         let keys = Param::rows(batch.iter().flat_map(Request::keys));
         let rows: Vec<&NewRow> = batch.iter().map(|request| &request.row).collect();
         let files: Vec<(JobId, &Artifact)> = batch.iter().filter_map(Request::file).collect();
-        // Whoever sends a file is told of its job: it is read in the transaction that makes it.
-        let told = ids_as_rows(files.iter().map(|(job, _)| *job));
+        // Whoever sends a file is told of its job, which is read in the transaction that makes it.
+        let is_source = |(_, file): &&(JobId, &Artifact)| file.role == "source";
+        let told = ids_as_rows(files.iter().filter(is_source).map(|(job, _)| *job));
         let files = file_rows(&files);
         match self.dialect() {
             Dialect::Sqlite => {
@@ -268,14 +271,15 @@ impl Store {
                     Script { statements: &[KEEP_FILES], params: vec![files] },
                     Script { statements: &[BY_IDS], params: vec![told] },
                 ];
-                let jobs = new_jobs(&self.db().write_all(&scripts).await?)?;
-                Ok(Made { ids: rows.iter().map(|row| row.id).collect(), jobs })
+                let told = self.db().write_all(&scripts).await?;
+                Ok(Made { ids: rows.iter().map(|row| row.id).collect(), jobs: new_jobs(&told) })
             }
             Dialect::Postgres => {
                 let mut params = self.insert_params(&rows, Handed::Columns);
                 params.extend([keys, files]);
-                let jobs = new_jobs(&self.db().write(postgres::ENQUEUE_KEYED, &params).await?)?;
-                Ok(Made { ids: jobs.keys().copied().collect(), jobs })
+                let made = self.db().write(postgres::ENQUEUE_KEYED, &params).await?;
+                let ids = made.iter().map(|row| row.job("made")).collect::<Result<_, _>>()?;
+                Ok(Made { ids, jobs: new_jobs(&made) })
             }
         }
     }
@@ -349,10 +353,14 @@ struct Made {
     jobs: HashMap<JobId, OwnedJob>,
 }
 
-/// Jobs that nobody has tried yet, as they were stored.
-fn new_jobs(rows: &[Row]) -> Result<HashMap<JobId, OwnedJob>, Error> {
-    let jobs = rows.iter().map(|row| OwnedJob::of(row).map(|job| (job.record.id, job)));
-    jobs.collect()
+/// Jobs as they were stored. None of them waits for another attempt, so nothing of them stands elsewhere.
+fn new_jobs(rows: &[Row]) -> HashMap<JobId, OwnedJob> {
+    let is_told = |row: &&Row| matches!(row.opt_uuid("id"), Ok(Some(_)));
+    let job = |row: &Row| {
+        // They are stored: what cannot be told of one here is read where it is asked for.
+        OwnedJob::of(row).inspect_err(|error| tracing::warn!(%error, "a new job cannot be told of")).ok()
+    };
+    rows.iter().filter(is_told).filter_map(job).map(|job| (job.record.id, job)).collect()
 }
 
 /// Finds the jobs that were there before; the other requests have the keys they asked for.

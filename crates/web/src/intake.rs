@@ -93,7 +93,7 @@ pub(crate) async fn accept(
     let lent = received.lend();
     let accepted = match twin {
         Some(twin) => accept_done(app, job, source, &twin).await,
-        None => app.store.accept_file(job, source).await,
+        None => app.store.enqueue_file(job, source).await,
     };
     lent.settle(accepted.as_ref().map(|accepted| accepted.enqueued));
     let accepted = accepted?;

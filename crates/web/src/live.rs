@@ -34,8 +34,10 @@ const STREAMS_MAX: usize = 32;
 const RECENT_MAX: usize = 4096;
 /// Entries read at a time.
 const ENTRIES_MAX: usize = 500;
-/// Jobs looked up for one look. More at once is a bulk load, of which nobody watches each line.
+/// Jobs looked up for them. More at once is a bulk load, of which nobody watches each line.
 const JOBS_MAX: usize = 2000;
+/// New entries told after one look. More are a bulk load, too.
+const FRESH_MAX: usize = 4096;
 /// How often the journal is looked at while somebody listens; sooner when this process wrote to it.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 /// The same while lists are kept and nobody listens: what is missed shows two seconds later at most.
@@ -46,11 +48,12 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 const ATTENTION: Duration = Duration::from_secs(4);
 /// Entries with lower numbers may be committed this much after ones with higher: see the journal's feed.
 const LAG: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
-/// Nearly all of them are there after this. A look goes back so far, since under load ten seconds are thousands of entries.
-const LAG_MOSTLY: jiff::SignedDuration = jiff::SignedDuration::from_millis(500);
+/// Where clocks agree, nearly all of them are there after this. A look goes back so far, since under load ten seconds are
+/// thousands of entries.
+const LAG_MOSTLY: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 /// So often one goes back all the way.
 const LOOK_BACK_EVERY: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
-/// Numbers of entries read for one look. More in so few seconds than a database writes.
+/// Numbers of entries read for one look. No database writes so many in ten seconds; after it was away there may be more.
 const NUMBERS_MAX: usize = 1 << 17;
 /// The reader has begun by then, or the database is away.
 const START_MAX: Duration = Duration::from_secs(5);
@@ -333,26 +336,35 @@ impl Reader {
         Ok(Reader { settled, seen, read_at: now, looked_back_at: now })
     }
 
+    /// Begins anew, where nobody is told each line of what happened.
+    async fn start_again(&mut self, app: &App, now: Timestamp) -> Result<(), ode_store::Error> {
+        *self = Reader::start(&app.store, now).await?;
+        app.lists.forget_all();
+        app.hub.resync();
+        Ok(())
+    }
+
     /// Reads what is new and sends it on.
     async fn look(&mut self, app: &App, now: Timestamp) -> Result<(), ode_store::Error> {
+        if now < self.read_at - LAG {
+            // The clock was set back: what others write has lower numbers than what counts as seen.
+            return self.start_again(app, now).await;
+        }
         // An entry may be older than it looks if the database was away meanwhile, and so were we.
         let read_at = self.read_at.min(now);
         let looks_back = now.duration_since(self.looked_back_at).abs() >= LOOK_BACK_EVERY;
         let near = self.settled.max(app.store.seq_at(read_at - LAG_MOSTLY));
         let from = if looks_back { self.settled } else { near };
         let numbers = app.store.told_numbers(from, NUMBERS_MAX).await?;
+        let is_whole = numbers.len() < NUMBERS_MAX;
         let fresh: Vec<i64> = numbers.into_iter().filter(|seq| !self.seen.contains(seq)).collect();
-        if fresh.len() > RECENT_MAX {
-            // So much at once is a bulk load. Nobody is told each line of it.
-            app.lists.forget_all();
-            app.hub.resync();
-            self.seen.extend(fresh);
-        } else {
-            for part in fresh.chunks(ENTRIES_MAX) {
-                let told = app.store.told(part).await?;
-                spread(app, &told).await?;
-                self.seen.extend(part);
-            }
+        if !is_whole || fresh.len() > FRESH_MAX {
+            return self.start_again(app, now).await;
+        }
+        for part in fresh.chunks(ENTRIES_MAX) {
+            let told = app.store.told(part).await?;
+            spread(app, &told).await?;
+            self.seen.extend(part);
         }
         if looks_back {
             self.settled = self.settled.max(app.store.seq_at(read_at - LAG));
@@ -620,7 +632,7 @@ mod tests {
         let app = crate::site::tests::app(files.path(), |_| ()).await;
         let mut receiver = app.hub.listen(OWNER, None, 0).unwrap().receiver;
         let mut reader = Reader::start(&app.store, Timestamp::now()).await.unwrap();
-        for number in 0..=RECENT_MAX {
+        for number in 0..=FRESH_MAX {
             app.store.enqueue(job_of(OTHER)).await.unwrap();
             if number % ENTRIES_MAX == 0 {
                 reader.look(&app, Timestamp::now()).await.unwrap();
@@ -630,7 +642,7 @@ mod tests {
         reader.look(&app, Timestamp::now()).await.unwrap();
         let said = told(&mut receiver);
         assert!(matches!(&said[..], [Said { seq: Some(_), .. }]), "{said:?}");
-        for _ in 0..=RECENT_MAX {
+        for _ in 0..=FRESH_MAX {
             app.store.enqueue(job_of(OTHER)).await.unwrap();
         }
         reader.look(&app, Timestamp::now()).await.unwrap();
@@ -646,14 +658,32 @@ mod tests {
         let began = Timestamp::now();
         let after = |millis| began + jiff::SignedDuration::from_millis(millis);
         let mut reader = Reader::start(&app.store, began).await.unwrap();
-        reader.look(&app, after(3_000)).await.unwrap();
+        reader.look(&app, after(9_000)).await.unwrap();
         // Its number is of the beginning, before what a look mostly reads.
         app.store.enqueue(job_of(OWNER)).await.unwrap();
-        reader.look(&app, after(3_900)).await.unwrap();
+        reader.look(&app, after(9_900)).await.unwrap();
         assert_eq!(told(&mut receiver).len(), 0);
-        reader.look(&app, after(4_000)).await.unwrap();
+        reader.look(&app, after(10_000)).await.unwrap();
         assert_eq!(told(&mut receiver).len(), 1);
-        reader.look(&app, after(5_000)).await.unwrap();
+        reader.look(&app, after(11_000)).await.unwrap();
         assert_eq!(told(&mut receiver).len(), 0, "it is told once");
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_was_wrong_for_a_while_mutes_nobody() {
+        let files = tempfile::tempdir().unwrap();
+        let app = crate::site::tests::app(files.path(), |_| ()).await;
+        let mut receiver = app.hub.listen(OWNER, None, 0).unwrap().receiver;
+        let began = Timestamp::now();
+        let mut reader = Reader::start(&app.store, began).await.unwrap();
+        for ahead in [3600, 3602] {
+            reader.look(&app, began + jiff::SignedDuration::from_secs(ahead)).await.unwrap();
+        }
+        reader.look(&app, Timestamp::now()).await.unwrap();
+        let said = told(&mut receiver);
+        assert!(matches!(&said[..], [Said { seq: None, text }] if text == RESYNC), "{said:?}");
+        app.store.enqueue(job_of(OWNER)).await.unwrap();
+        reader.look(&app, Timestamp::now()).await.unwrap();
+        assert_eq!(told(&mut receiver).len(), 1);
     }
 }

@@ -138,15 +138,16 @@ async fn outcomes(
     accepted: Vec<(String, Result<Accepted, Problem>)>,
 ) -> Result<(Vec<FileOutcome>, Vec<Problem>), Problem> {
     let taken = accepted.iter().filter_map(|(_, accepted)| accepted.as_ref().ok());
-    let (made, there): (Vec<&Accepted>, Vec<&Accepted>) = taken.partition(|accepted| accepted.job.is_some());
-    let ids = there.iter().map(|accepted| accepted.enqueued.id());
+    let (known, unknown): (Vec<&Accepted>, Vec<&Accepted>) =
+        taken.partition(|accepted| accepted.job.is_some());
+    let ids = unknown.iter().map(|accepted| accepted.id());
     // How long a new one will take is for the list to say: an upload must not cost more the longer the line is.
     let is_twin = |enqueued: &Enqueued| matches!(enqueued, Enqueued::Existing(_));
-    let twins = there.iter().map(|accepted| accepted.enqueued).filter(is_twin);
+    let twins = unknown.iter().map(|accepted| accepted.enqueued).filter(is_twin);
     let twins: Vec<JobId> = twins.map(Enqueued::id).collect();
     let (read, left) = tokio::try_join!(app.store.jobs_by_id(ids), app.store.times_left(&twins))?;
     let view = |job: &OwnedJob| (job.record.id, JobView::new(job, left.get(&job.record.id).copied()));
-    let jobs = made.iter().filter_map(|accepted| accepted.job.as_ref()).chain(&read);
+    let jobs = known.iter().filter_map(|accepted| accepted.job.as_ref()).chain(&read);
     let jobs: HashMap<JobId, JobView> = jobs.map(view).collect();
     let mut problems = Vec::new();
     let outcome = |(filename, accepted): (String, Result<Accepted, Problem>)| match accepted {

@@ -177,9 +177,10 @@ pub(crate) const ENQUEUE: &[&str] = &[
     enqueue!(first "", only "", back "", last "SELECT pg_notify('ode_ready', r.lane) FROM {rows $4: lane text}"),
 ];
 
-/// The same for jobs with a key each, `$29`, and perhaps a file, `$30`: those whose keys are free. Answers them as they are read
-/// elsewhere, so that nobody has to read what was just written. Idempotency keys are taken before the others here as
-/// elsewhere, so that two processes do not wait for each other in a circle.
+/// The same for jobs with a key each, `$29`, and perhaps a file, `$30`: those whose keys are free. Answers which, and those with a
+/// file as `BY_IDS` reads them, so that nobody has to read what was just written: what changes in `job_columns` or
+/// `document_columns` changes here. Idempotency keys are taken before the others here as elsewhere, so that two
+/// processes do not wait for each other in a circle.
 pub(crate) const ENQUEUE_KEYED: &str = enqueue!(
     first "k AS (
     INSERT INTO job_key (kind, owner, key, job_id, request)
@@ -194,9 +195,9 @@ pub(crate) const ENQUEUE_KEYED: &str = enqueue!(
     SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
     FROM {rows $30: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text,
         bytes int, sha256 text} WHERE r.job_id IN (SELECT job_id FROM k)
-    RETURNING job_id, path, content_type, created_at
+    RETURNING job_id, role, path, content_type, created_at
 )
-SELECT l.id, l.pipeline, l.kind::text AS type, l.state,
+SELECT k.job_id AS made, l.id, l.pipeline, l.kind::text AS type, l.state,
     CASE WHEN l.worker IS NOT NULL THEN 'running' WHEN l.lane IS NOT NULL THEN 'ready' ELSE 'held' END AS phase,
     l.session_id, l.user_id, l.organisation_id, l.created_by, l.external_id::text AS external_id,
     l.priority::smallint AS priority, l.input, coalesce(l.config, '{}') AS config, coalesce(l.metadata, '{}') AS metadata,
@@ -209,7 +210,7 @@ SELECT l.id, l.pipeline, l.kind::text AS type, l.state,
     a.content_type, a.created_at AS uploaded_at, NULL::text AS result_path, NULL::timestamptz AS made_at,
     NULL::bigint AS download_count, NULL::timestamptz AS first_downloaded_at, p.source_micros, p.result_micros,
     (SELECT count(pg_notify('ode_ready', r.lane)) FROM {rows $4: lane text}) AS woken
-FROM l LEFT JOIN a ON a.job_id = l.id LEFT JOIN retention_policy p ON TRUE"
+FROM k LEFT JOIN (a JOIN l ON l.id = a.job_id AND a.role = 'source') ON l.id = k.job_id LEFT JOIN retention_policy p ON TRUE"
 );
 
 /// Stores one new job, as most without keys come: half the work of unpacking arrays. Parameters as for [`ENQUEUE`] but the

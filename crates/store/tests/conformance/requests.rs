@@ -639,7 +639,7 @@ async fn what_is_told_of_a_new_job_is_what_is_read_of_it(store: Store) {
     let sent = [plain, later, begun].into_iter().enumerate().map(|(number, mut new)| {
         new.dedupe_key = Some(number.to_string());
         let source = Artifact { role: "source".into(), ..file(&number.to_string()) };
-        store.accept_file(new, source)
+        store.enqueue_file(new, source)
     });
     for accepted in join_all(sent).await {
         let accepted = accepted.unwrap();

@@ -45,26 +45,29 @@ async fn finish_with_result(store: &Store) -> JobId {
     id
 }
 
+async fn sent(store: &Store, owner: Owner, content: &str) -> Enqueued {
+    store.enqueue_file(document(owner, content), source()).await.unwrap().enqueued
+}
+
 async fn a_job_and_its_file_are_stored_together(store: Store) {
     let (owner, first) = (session(), source());
-    let made = store.enqueue_file(document(owner, "a"), first.clone()).await.unwrap();
+    let made = store.enqueue_file(document(owner, "a"), first.clone()).await.unwrap().enqueued;
     assert!(matches!(made, Enqueued::New(_)));
     assert_eq!(store.artifacts(made.id()).await.unwrap(), std::slice::from_ref(&first));
     // A twin brings no second file, and a file that cannot be recorded brings no job.
-    let twin = store.enqueue_file(document(owner, "a"), source()).await.unwrap();
+    let twin = sent(&store, owner, "a").await;
     assert_eq!(twin, Enqueued::Existing(made.id()));
     assert_eq!(store.artifacts(made.id()).await.unwrap().len(), 1);
     assert!(store.enqueue_file(document(owner, "b"), first).await.is_err(), "the file is another job's");
     assert_eq!(store.live_count().await.unwrap(), 1);
-    let again = store.enqueue_file(document(owner, "b"), source()).await.unwrap();
+    let again = sent(&store, owner, "b").await;
     assert!(matches!(again, Enqueued::New(_)), "nothing was left of the one that failed");
 }
 
 async fn of_many_who_send_one_file_at_once_one_makes_the_job(store: Store) {
     let owner = session();
-    let sent = (0..10).map(|_| store.enqueue_file(document(owner, "a"), source()));
+    let sent = (0..10).map(|_| sent(&store, owner, "a"));
     let made = futures_util::future::join_all(sent).await;
-    let made: Vec<Enqueued> = made.into_iter().map(Result::unwrap).collect();
     assert_eq!(made.iter().filter(|made| matches!(made, Enqueued::New(_))).count(), 1, "{made:?}");
     assert!(made.iter().all(|other| other.id() == made[0].id()), "{made:?}");
     assert_eq!(store.live_count().await.unwrap(), 1);
@@ -75,11 +78,11 @@ async fn whose_content_is_known_does_not_hold_up_the_others(store: Store) {
     let owner = session();
     let content = |number: usize| number.to_string();
     for number in (0..20).step_by(3) {
-        store.enqueue_file(document(owner, &content(number)), source()).await.unwrap();
+        sent(&store, owner, &content(number)).await;
     }
-    let sent = (0..20).map(|number| store.enqueue_file(document(owner, &content(number)), source()));
-    let sent: Vec<Enqueued> =
-        futures_util::future::join_all(sent).await.into_iter().map(Result::unwrap).collect();
+    let contents: Vec<String> = (0..20).map(content).collect();
+    let sent = contents.iter().map(|content| sent(&store, owner, content));
+    let sent = futures_util::future::join_all(sent).await;
     for (number, sent) in sent.iter().enumerate() {
         assert_eq!(matches!(sent, Enqueued::Existing(_)), number % 3 == 0, "{number}");
         assert_eq!(store.artifacts(sent.id()).await.unwrap().len(), 1, "{number}");
@@ -91,23 +94,23 @@ async fn whose_content_is_known_does_not_hold_up_the_others(store: Store) {
 
 async fn a_finished_twin_stands_while_its_result_is_there(store: Store) {
     let owner = session();
-    let made = store.enqueue_file(document(owner, "a"), source()).await.unwrap().id();
+    let made = sent(&store, owner, "a").await.id();
     assert_eq!(finish_with_result(&store).await, made);
-    let again = store.enqueue_file(document(owner, "a"), source()).await.unwrap();
+    let again = sent(&store, owner, "a").await;
     assert_eq!(again, Enqueued::Existing(made));
     // One that made no file has nothing to offer.
-    let other = store.enqueue_file(document(owner, "b"), source()).await.unwrap().id();
+    let other = sent(&store, owner, "b").await.id();
     let worker = worker(&store).await;
     let claimed = claim_one(&store, Lane::Xml, worker).await;
     store.finish(vec![ending(claimed, Ended::Succeeded)]).await.unwrap();
-    let again = store.enqueue_file(document(owner, "b"), source()).await.unwrap();
+    let again = sent(&store, owner, "b").await;
     assert!(matches!(again, Enqueued::New(id) if id != other));
 }
 
 async fn a_job_that_is_born_done_is_whole(store: Store) {
     let (one, two) = (session(), session());
     assert_eq!(store.twin_of_anyone("a").await.unwrap(), None);
-    let first = store.enqueue_file(document(one, "a"), source()).await.unwrap().id();
+    let first = sent(&store, one, "a").await.id();
     assert_eq!(store.twin_of_anyone("a").await.unwrap(), None, "it is not done");
     finish_with_result(&store).await;
     let twin: Twin = store.twin_of_anyone("a").await.unwrap().unwrap();
@@ -128,8 +131,8 @@ async fn a_job_that_is_born_done_is_whole(store: Store) {
 
 async fn a_job_that_waits_for_its_next_try_comes_with_its_setback(store: Store) {
     let owner = session();
-    let id = store.enqueue_file(document(owner, "a"), source()).await.unwrap().id();
-    store.enqueue_file(document(owner, "b"), source()).await.unwrap();
+    let id = sent(&store, owner, "a").await.id();
+    sent(&store, owner, "b").await;
     let setbacks = async || {
         let page = store.owned_jobs(&of(owner)).await.unwrap();
         page.jobs.into_iter().filter_map(|job| Some((job.record.id, job.setback?.code))).collect::<Vec<_>>()
@@ -191,9 +194,9 @@ async fn a_key_speaks_for_its_owner_until_it_is_revoked(store: Store) {
 
 async fn a_sessions_jobs_are_seen_by_the_user_who_takes_them_over(store: Store) {
     let (anonymous, user) = (session(), Owner::User(Uuid::new_v4()));
-    let done = store.enqueue_file(document(anonymous, "a"), source()).await.unwrap().id();
+    let done = sent(&store, anonymous, "a").await.id();
     finish_with_result(&store).await;
-    let live = store.enqueue_file(document(anonymous, "b"), source()).await.unwrap().id();
+    let live = sent(&store, anonymous, "b").await.id();
     store.enqueue_file(document(session(), "c"), source()).await.unwrap();
     assert_eq!(store.adopt(anonymous.key(), user.key()).await.unwrap(), 2);
     assert_eq!(store.adopt(anonymous.key(), user.key()).await.unwrap(), 0, "once");
@@ -204,7 +207,7 @@ async fn a_sessions_jobs_are_seen_by_the_user_who_takes_them_over(store: Store) 
     }
     assert!(store.job_of(user, ode_job::JobRef::Id(done)).await.is_ok());
     // What was sent before is known again, under the user's own name too.
-    assert_eq!(store.enqueue_file(document(user, "a"), source()).await.unwrap(), Enqueued::Existing(done));
+    assert_eq!(sent(&store, user, "a").await, Enqueued::Existing(done));
     // Nobody takes over what somebody else has taken over.
     assert_eq!(store.adopt(anonymous.key(), Uuid::new_v4()).await.unwrap(), 0);
 }

@@ -105,7 +105,7 @@ async fn from_form(app: &App, caller: &Caller, request: HttpRequest) -> Result<R
     let source = received.artifact("source", &filename, "application/pdf");
     let job = request.job(app, caller, Some(&source))?;
     let lent = received.lend();
-    let enqueued = app.store.enqueue_file(job.clone(), source).await;
+    let enqueued = app.store.enqueue_file(job.clone(), source).await.map(|accepted| accepted.enqueued);
     lent.settle(enqueued.as_ref().copied());
     answer(app, caller, job, enqueued).await
 }

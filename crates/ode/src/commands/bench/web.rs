@@ -22,9 +22,8 @@ use tempfile::TempDir;
 pub(crate) struct Web {
     /// The measurement; all of them, one after the other, where none is named
     phase: Option<Phase>,
-    /// Where: the database of DATABASE_URL, or SQLite
-    #[arg(default_value = "sqlite")]
-    place: Place,
+    /// Where; the database of DATABASE_URL if that is set and nothing is said, else SQLite
+    place: Option<Place>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -48,6 +47,10 @@ pub(super) enum Place {
 }
 
 impl Place {
+    fn at_hand() -> Self {
+        if std::env::var_os("DATABASE_URL").is_some() { Place::Default } else { Place::Sqlite }
+    }
+
     /// What names its database to a command.
     pub(super) fn arguments(self) -> anyhow::Result<Vec<String>> {
         if self == Place::Sqlite {
@@ -63,8 +66,9 @@ const MB: usize = 1 << 20;
 
 pub(crate) async fn run(args: &Web) -> anyhow::Result<ExitCode> {
     let phases = args.phase.as_ref().map_or(Phase::value_variants(), std::slice::from_ref);
+    let place = args.place.unwrap_or_else(Place::at_hand);
     for phase in phases {
-        println!("{}", measure(*phase, args.place).await?);
+        println!("{}", measure(*phase, place).await?);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -84,10 +88,23 @@ async fn measure(phase: Phase, place: Place) -> anyhow::Result<Value> {
     Ok(out)
 }
 
-/// What we hold ourselves to, beside what was measured.
-fn held_to(mut measured: Value, bar: f64, holds: bool) -> Value {
-    (measured["bar"], measured["holds"]) = (json!(bar), json!(holds));
-    measured
+/// What we hold ourselves to; docs/benchmarks.md has what was measured.
+#[derive(Debug, Clone, Copy)]
+enum Bar {
+    Least(f64),
+    Most(f64),
+}
+
+impl Bar {
+    /// Says beside what was measured whether this figure of it holds.
+    fn beside(self, mut measured: Value, figure: f64) -> Value {
+        let (name, bar, holds) = match self {
+            Bar::Least(bar) => ("bar_min", bar, figure >= bar),
+            Bar::Most(bar) => ("bar_max", bar, figure <= bar),
+        };
+        (measured[name], measured["holds"]) = (json!(bar), json!(holds));
+        measured
+    }
 }
 
 /// The service under test. It ends with this.
@@ -159,7 +176,7 @@ const UPLOADERS: usize = 4;
 const FILES_A_ROUND: usize = 200;
 /// Single rounds tell little: a disk of a virtual machine is now quick and now slow.
 const ROUNDS: usize = 15;
-const RATIO_MIN: f64 = 0.5;
+const RATIO: Bar = Bar::Least(0.5);
 
 async fn uploads(server: &Server) -> anyhow::Result<Value> {
     let (mut uploaded, mut written, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -177,7 +194,7 @@ async fn uploads(server: &Server) -> anyhow::Result<Value> {
         "uploads_per_s": median(&mut uploaded), "raw_writes_per_s": median(&mut written), "ratio": ratio,
         "ratios": ratios, "file_mb": 1, "visitors": UPLOADERS, "files": FILES_A_ROUND * ROUNDS,
     });
-    Ok(held_to(measured, RATIO_MIN, ratio >= RATIO_MIN))
+    Ok(RATIO.beside(measured, ratio))
 }
 
 fn upload_round(address: SocketAddr, round: usize) -> anyhow::Result<f64> {
@@ -235,7 +252,7 @@ fn files_a_second<W: FnMut(usize) -> anyhow::Result<()>>(
 const POLLERS: usize = 16;
 const POLL_FOR: Duration = Duration::from_secs(10);
 const JOBS_EACH: usize = 20;
-const POLLS_PER_S_MIN: f64 = 3_000.0;
+const POLLS_PER_S: Bar = Bar::Least(3_000.0);
 
 async fn polls(server: &Server) -> anyhow::Result<Value> {
     let mut visitors = Vec::new();
@@ -265,13 +282,13 @@ async fn polls(server: &Server) -> anyhow::Result<Value> {
     let seconds = started.elapsed().as_secs_f64();
     let per_s = took.len() as f64 / seconds;
     let measured = json!({ "polls_per_s": per_s, "took": percentiles(took), "visitors": POLLERS, "jobs_listed": JOBS_EACH });
-    Ok(held_to(measured, POLLS_PER_S_MIN, per_s >= POLLS_PER_S_MIN))
+    Ok(POLLS_PER_S.beside(measured, per_s))
 }
 
 const LISTENERS: usize = 2000;
 /// Tabs and windows of one session.
 const LISTENERS_EACH: usize = 20;
-const LISTENERS_MB_MAX: f64 = 300.0;
+const LISTENERS_MB: Bar = Bar::Most(300.0);
 
 async fn streams(server: &Server) -> anyhow::Result<Value> {
     let before = server.memory_mb("VmRSS")?;
@@ -308,11 +325,11 @@ async fn streams(server: &Server) -> anyhow::Result<Value> {
         "memory_after_news_mb": after, "kb_each": (held - before) * 1024.0 / LISTENERS as f64,
         "news_took": percentiles(took),
     });
-    Ok(held_to(measured, LISTENERS_MB_MAX, held.max(after) <= LISTENERS_MB_MAX))
+    Ok(LISTENERS_MB.beside(measured, held.max(after)))
 }
 
 const LARGE: usize = 50;
-const UPLOAD_MB_MAX: f64 = 10.0;
+const UPLOAD_MB: Bar = Bar::Most(10.0);
 
 async fn memory(server: &Server) -> anyhow::Result<Value> {
     let (mut measured, mut most) = (Vec::new(), 0_f64);
@@ -344,7 +361,7 @@ async fn memory(server: &Server) -> anyhow::Result<Value> {
             "mb_per_s": (LARGE * at_once) as f64 / seconds,
         }));
     }
-    Ok(held_to(json!({ "file_mb": LARGE, "measured": measured }), UPLOAD_MB_MAX, most <= UPLOAD_MB_MAX))
+    Ok(UPLOAD_MB.beside(json!({ "file_mb": LARGE, "measured": measured }), most))
 }
 
 fn median(values: &mut [f64]) -> f64 {
