@@ -30,6 +30,22 @@ pub(crate) struct Caller {
     pub(crate) owner: Owner,
     /// Under which name their requests are counted: their own, or the address of who brings no name.
     pub(crate) counted_as: String,
+    /// The key that they showed, now or when they signed in, by its id.
+    pub(crate) key_id: Option<String>,
+}
+
+impl Caller {
+    fn with_key(owner: Owner, key_id: String) -> Self {
+        Caller { owner, counted_as: format!("key:{}", owner.key()), key_id: Some(key_id) }
+    }
+
+    /// Whether what they showed still counts, for what lasts longer than a request. While the database is away nobody can say.
+    pub(crate) async fn is_revoked(&self, app: &App) -> bool {
+        match &self.key_id {
+            Some(key_id) => matches!(app.store.speaks_for(key_id).await, Ok(None)),
+            None => false,
+        }
+    }
 }
 
 /// Finds out who asks, and refuses what they may not ask.
@@ -56,7 +72,7 @@ pub(crate) async fn know_key(State(app): State<Arc<App>>, mut request: Request, 
     let known = async {
         let key = key?;
         let owner = app.keys.find(&app, &key).await?;
-        let caller = Caller { owner, counted_as: format!("key:{}", owner.key()) };
+        let caller = Caller::with_key(owner, key.id().to_owned());
         app.limits.poll(&caller).await?;
         Ok::<_, Problem>(caller)
     };
@@ -84,15 +100,15 @@ async fn find(app: &App, request: &Parts) -> Result<(Caller, Option<HeaderValue>
     if key.is_none() && !is_safe(&request.method) && !is_from_our_pages(app, headers) {
         return Err(ErrorCode::CrossSite.into());
     }
-    let owner = match key {
-        Some(key) => Some(app.keys.find(app, &key).await?),
+    let known = match key {
+        Some(key) => Some(Caller::with_key(app.keys.find(app, &key).await?, key.id().to_owned())),
         None => signed_in(app, headers, now).await?,
     };
-    if let Some(owner) = owner {
-        if let (Owner::User(user), Some(session)) = (owner, &session) {
+    if let Some(caller) = known {
+        if let (Owner::User(user), Some(session)) = (caller.owner, &session) {
             adopt(app, session, user).await?;
         }
-        return Ok((Caller { owner, counted_as: format!("key:{}", owner.key()) }, None));
+        return Ok((caller, None));
     }
     let peer = request.extensions.get::<Peer>().copied();
     match session {
@@ -100,6 +116,7 @@ async fn find(app: &App, request: &Parts) -> Result<(Caller, Option<HeaderValue>
             let caller = Caller {
                 owner: Owner::Session(session.id()),
                 counted_as: format!("session:{}", session.id()),
+                key_id: None,
             };
             let newer = session.renewed(now).map(|session| set_cookie(app, &session, is_tls));
             Ok((caller, newer))
@@ -110,19 +127,20 @@ async fn find(app: &App, request: &Parts) -> Result<(Caller, Option<HeaderValue>
                 Problem::our_fault()
             })?;
             let counted_as = format!("address:{}", network(app.address(headers, peer)));
-            let caller = Caller { owner: Owner::Session(session.id()), counted_as };
+            let caller = Caller { owner: Owner::Session(session.id()), counted_as, key_id: None };
             Ok((caller, Some(set_cookie(app, &session, is_tls))))
         }
     }
 }
 
 /// Who a browser signed in as, if the key that it showed is still good.
-async fn signed_in(app: &App, headers: &HeaderMap, now: Timestamp) -> Result<Option<Owner>, Problem> {
+async fn signed_in(app: &App, headers: &HeaderMap, now: Timestamp) -> Result<Option<Caller>, Problem> {
     let cookie = cookie(headers, sign_in_name(app.is_tls(headers)));
-    match cookie.and_then(|value| SignIn::read(value, &app.signer, now)) {
-        Some(sign_in) => Ok(app.store.speaks_for(sign_in.key_id()).await?),
-        None => Ok(None),
-    }
+    let Some(sign_in) = cookie.and_then(|value| SignIn::read(value, &app.signer, now)) else {
+        return Ok(None);
+    };
+    let owner = app.store.speaks_for(sign_in.key_id()).await?;
+    Ok(owner.map(|owner| Caller::with_key(owner, sign_in.key_id().to_owned())))
 }
 
 async fn adopt(app: &App, session: &Session, user: Uuid) -> Result<(), Problem> {
@@ -232,7 +250,7 @@ struct KnownKey {
 }
 
 /// A key that is revoked is refused by every process within this time.
-const KEY_KNOWN_FOR: Duration = Duration::from_secs(1);
+pub(crate) const KEY_KNOWN_FOR: Duration = Duration::from_secs(1);
 /// Keys used within a second.
 const KEYS_MAX: usize = 10_000;
 

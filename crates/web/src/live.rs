@@ -5,7 +5,7 @@
 //! slow for it is told to read the list again. The same reader tells the lists what to forget.
 
 use crate::App;
-use crate::caller::Caller;
+use crate::caller::{Caller, KEY_KNOWN_FOR};
 use crate::jobs::{owners, views};
 use crate::problem::{Problem, Reading};
 use crate::view::JobView;
@@ -429,8 +429,8 @@ fn line(entry: &Told, job: &JobView) -> Option<Bytes> {
 ///
 /// `event: job` carries a `JobEvent`; its `id` is where a browser goes on after a break, by itself. `event: ready` comes
 /// first: what happens from then on is told, so read the list after it. `event: resync` says that more happened than
-/// could be told: read the list again. Where another process answers after a break, or the same after a restart, the
-/// lines of the last seconds before it may come twice.
+/// could be told: read the list again. Lines of the last ten seconds before a break may come twice. The stream of a key
+/// that is revoked ends.
 #[utoipa::path(get, path = "/api/stream", tag = "jobs",
     params(("Last-Event-ID" = Option<String>, Header, description = "The id of the last line that arrived")),
     responses(
@@ -451,6 +451,9 @@ pub(crate) async fn stream(
         repeated: HashSet::new(),
         receiver: seat.receiver,
         stopping: app.stopping.clone(),
+        known_at: Instant::now(),
+        app: app.clone(),
+        caller: caller.clone(),
     };
     match seat.missed {
         Missed::Lines(missed) => listening.first.extend(missed.into_iter().filter(|line| !line.is_empty())),
@@ -476,6 +479,10 @@ struct Listening {
     repeated: HashSet<i64>,
     receiver: broadcast::Receiver<Said>,
     stopping: watch::Receiver<bool>,
+    /// When it was last known that they may listen.
+    known_at: Instant,
+    app: Arc<App>,
+    caller: Caller,
 }
 
 fn lines(listening: Listening) -> impl futures_util::Stream<Item = Result<Bytes, Infallible>> {
@@ -528,6 +535,18 @@ impl Listening {
         if let Some(line) = self.first.pop_front() {
             return Some(line);
         }
+        let line = self.said().await?;
+        if self.known_at.elapsed() >= KEY_KNOWN_FOR {
+            if self.caller.is_revoked(&self.app).await {
+                return None;
+            }
+            self.known_at = Instant::now();
+        }
+        Some(line)
+    }
+
+    /// What is said next; none once the process stops.
+    async fn said(&mut self) -> Option<Bytes> {
         loop {
             if *self.stopping.borrow() {
                 return None;

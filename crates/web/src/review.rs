@@ -227,7 +227,13 @@ pub(crate) async fn correct(
         let told = checks.into_iter().filter_map(|check| check.field);
         agree(&revision, &said.values, app.settings.fields.iter().cloned().chain(told))?;
     }
-    if app.store.revisions(job.id).await?.len() >= REVISIONS_MAX {
+    let there = app.store.revisions(job.id).await?;
+    let last = there.iter().rfind(|one| one.revision.field == revision.field);
+    if let Some(same) = last.filter(|one| one.revision == revision) {
+        // Sent twice: one correction, and one example to learn from.
+        return Ok(same.clone());
+    }
+    if there.len() >= REVISIONS_MAX {
         let detail = format!("{REVISIONS_MAX} corrections of one document are kept, and it has as many.");
         return Err(Problem::new(ErrorCode::Conflict, detail));
     }
@@ -310,7 +316,7 @@ mod tests {
     use ode_job::Owner;
 
     fn caller() -> Caller {
-        Caller { owner: Owner::Session(Uuid::nil()), counted_as: String::new() }
+        Caller { owner: Owner::Session(Uuid::nil()), counted_as: String::new(), key_id: None }
     }
 
     fn new(before: Option<&str>, after: Option<&str>) -> NewRevision {

@@ -1,6 +1,6 @@
 //! Events as they happen.
 
-use super::client::{Client, Makes, pdf, web, work};
+use super::client::{Client, Makes, pdf, until, web, work};
 use crate::harness::{Ode, on_both};
 use crate::serve::{PATIENCE, assert_stopped};
 use rustix::process::Signal;
@@ -16,6 +16,7 @@ on_both!(
     sessions_do_not_hear_each_other,
     what_another_process_does_is_heard_too,
     who_listens_is_told_that_a_job_was_removed,
+    a_stream_ends_with_its_key,
 );
 
 /// A stream that is listened to.
@@ -191,6 +192,25 @@ fn what_another_process_does_is_heard_too(ode: &Ode) {
     elsewhere.uploaded("a.pdf", &pdf(1));
     assert_eq!(listener.hear(), ["created", "queued"]);
     assert!(started.elapsed() < PATIENCE / 3, "{:?}", started.elapsed());
+}
+
+fn a_stream_ends_with_its_key(ode: &Ode) {
+    let serving = web(ode);
+    let [lost, kept] = std::array::from_fn(|_| ode.json(["keys", "create", "--organisation", "acme"]));
+    let program = |key: &Value| Client::program(&serving, key["key"].as_str().unwrap());
+    let (mut ears, mut others) = (Listener::new(&program(&lost)), Listener::new(&program(&kept)));
+    program(&kept).uploaded("a.pdf", &pdf(1));
+    assert_eq!(ears.hear(), ["created", "queued"]);
+    ode.ok(["keys", "revoke", lost["id"].as_str().unwrap()]);
+    until("it is refused", || program(&lost).get("/api/jobs").code() == 401);
+    // What was known a moment ago may still be believed, for a second.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_millis(1100);
+    until("the second is over", || std::time::Instant::now() > deadline);
+    program(&kept).uploaded("b.pdf", &pdf(2));
+    assert_eq!(others.hear(), ["created", "queued", "created", "queued"]);
+    let mut rest = String::new();
+    ears.lines.read_to_string(&mut rest).unwrap();
+    assert!(!rest.contains("b.pdf") && !rest.contains("event: job"), "{rest}");
 }
 
 fn who_listens_is_told_that_a_job_was_removed(ode: &Ode) {

@@ -66,6 +66,8 @@ fn a_value_is_corrected_and_exported_with_its_place(ode: &Ode) {
         assert_eq!(&made[name], value, "{name}");
     }
     assert!(made["created_at"].is_string() && made["id"].is_string(), "{made}");
+    let again = browser.send("POST", &address, JSON, correction.to_string().as_bytes());
+    assert_eq!((again.code(), again.json()), (201, made.clone()), "sent twice");
     assert_eq!(browser.get(&address).json(), json!({ "revisions": [made] }));
     let lines = ode.ok(["export", "training"]);
     let samples: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
