@@ -2,8 +2,9 @@
 
 use crate::App;
 use crate::caller::Caller;
+use crate::etag;
 use crate::jobs::find;
-use crate::problem::{Acting, Fetching, Problem, ProblemDocument};
+use crate::problem::{Acting, Fetching, Problem, ProblemDocument, sentence};
 use crate::service;
 use crate::session::Signer;
 use axum::Json;
@@ -155,8 +156,8 @@ pub(crate) fn check_done(job: &JobRecord) -> Result<(), Problem> {
 /// There is no result and will be none, unless it is tried again.
 fn failed(job: &JobRecord) -> Problem {
     let code = job.error_code.as_deref().and_then(|code| code.parse().ok()).unwrap_or(ErrorCode::Conflict);
-    let why = job.error_message.as_deref().unwrap_or_default().trim_end_matches('.');
-    let detail = format!("This document was not converted: {why}.");
+    let why = sentence(job.error_message.as_deref().unwrap_or_default());
+    let detail = format!("This document was not converted: {why}");
     Problem::with_status(StatusCode::CONFLICT, code, detail).titled("The conversion failed")
 }
 
@@ -189,7 +190,7 @@ pub(crate) async fn respond(
 ) -> Result<Response, Problem> {
     let bytes = u64::try_from(file.bytes).unwrap_or_default();
     let tag = format!("\"{}\"", file.sha256);
-    if headers.get_all(header::IF_NONE_MATCH).iter().any(|known| known.as_bytes() == tag.as_bytes()) {
+    if etag::is_known(headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, text(&tag))]).into_response());
     }
     let is_same = headers.get(header::IF_RANGE).is_none_or(|known| known.as_bytes() == tag.as_bytes());

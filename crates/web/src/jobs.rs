@@ -2,6 +2,7 @@
 
 use crate::App;
 use crate::caller::Caller;
+use crate::etag;
 use crate::lists::Listed;
 use crate::problem::{Acting, Problem, Reading};
 use crate::query::{PAGE_MAX, cursor, limit, query, since};
@@ -88,9 +89,10 @@ pub(crate) async fn list(
     let filter = query.filter(&caller)?;
     app.hub.attend();
     let listed = app.lists.get(&filter, read_list(&app, &filter)).await?;
-    let is_known = headers.get_all(header::IF_NONE_MATCH).iter().any(|known| *known == listed.etag);
+    let is_known = etag::is_known(&headers, &listed.etag);
     let cache = (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    let head = [cache, (header::ETAG, listed.etag)];
+    let tag = HeaderValue::from_str(&listed.etag).expect("letters and digits are a header");
+    let head = [cache, (header::ETAG, tag)];
     if is_known {
         return Ok((StatusCode::NOT_MODIFIED, head).into_response());
     }
@@ -101,7 +103,7 @@ pub(crate) async fn list(
 async fn read_list(app: &App, filter: &OwnedFilter) -> Result<Listed, Problem> {
     let page = app.store.owned_jobs(filter).await?;
     let notice = notice(app, page.active_count).await?;
-    let etag = etag(&page, notice);
+    let etag = tag(&page, notice);
     let list = JobList {
         jobs: views(app, &page.jobs).await?,
         active_count: page.active_count,
@@ -136,7 +138,7 @@ pub(crate) async fn notice(app: &App, active_count: i64) -> Result<Option<&'stat
 }
 
 /// Weak, since the clock and the time left differ from one reading to the next, and nobody need read a list for those.
-fn etag(page: &OwnedPage, notice: Option<&str>) -> HeaderValue {
+fn tag(page: &OwnedPage, notice: Option<&str>) -> String {
     let mut hash = Sha256::new();
     hash.update(notice.unwrap_or_default());
     hash.update(page.active_count.to_be_bytes());
@@ -149,8 +151,7 @@ fn etag(page: &OwnedPage, notice: Option<&str>) -> HeaderValue {
         hash.update(record.state.as_str());
         hash.update(record.progress.message.as_deref().unwrap_or_default());
     }
-    let tag = hex(&hash.finalize()[..12]);
-    HeaderValue::from_str(&format!("W/\"{tag}\"")).expect("letters and digits are a header")
+    format!("W/\"{}\"", hex(&hash.finalize()[..12]))
 }
 
 /// One job.

@@ -8,6 +8,7 @@ mod connections;
 mod door;
 mod download;
 mod drawing;
+mod etag;
 mod exports;
 mod form;
 mod gateway;

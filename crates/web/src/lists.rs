@@ -4,7 +4,6 @@
 //! What is kept is forgotten as soon as something happens to a job of its owner, so nobody waits two seconds for news.
 
 use crate::problem::Problem;
-use axum::http::HeaderValue;
 use bytes::Bytes;
 use ode_job::Owner;
 use ode_store::OwnedFilter;
@@ -16,7 +15,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub(crate) struct Listed {
     pub(crate) body: Bytes,
-    pub(crate) etag: HeaderValue,
+    pub(crate) etag: String,
 }
 
 /// What is known of one owner. Held while the database is asked: who asks the same meanwhile waits for the answer.

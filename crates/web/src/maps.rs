@@ -2,6 +2,7 @@
 
 use crate::App;
 use crate::caller::Caller;
+use crate::etag;
 use crate::problem::{Acting, Problem, Reading, Sending};
 use crate::query::{PAGE_MAX, limit, query};
 use crate::service::body;
@@ -368,7 +369,7 @@ pub(crate) async fn preview(
         (header::ETAG, HeaderValue::from_str(&tag).map_err(|_| Problem::our_fault())?),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=86400")),
     ];
-    if headers.get_all(header::IF_NONE_MATCH).iter().any(|known| known.as_bytes() == tag.as_bytes()) {
+    if etag::is_known(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, cached).into_response());
     }
     let png = app.preview(&map.sha256, map.data.unwrap_or_default(), width).await?;

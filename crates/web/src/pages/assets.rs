@@ -1,5 +1,6 @@
 //! Style, script and icon: part of the program, so that a page and its parts are always of one version.
 
+use crate::etag;
 use crate::problem::Problem;
 use crate::session::hex;
 use axum::extract::Path;
@@ -19,8 +20,8 @@ pub(super) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Resul
     let (_, kind, content) =
         ASSETS.iter().find(|(known, ..)| *known == name).ok_or_else(Problem::not_found)?;
     let tag = format!("\"{}\"", hex(&Sha256::digest(content)[..12]));
+    let is_known = etag::is_known(&headers, &tag);
     let tag = HeaderValue::from_str(&tag).expect("letters and digits are a header");
-    let is_known = headers.get_all(header::IF_NONE_MATCH).iter().any(|known| *known == tag);
     let head = [(header::ETAG, tag), (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
     if is_known {
         return Ok((StatusCode::NOT_MODIFIED, head).into_response());

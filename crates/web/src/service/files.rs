@@ -9,6 +9,7 @@ use super::zip::Zip;
 use crate::App;
 use crate::caller::Caller;
 use crate::download::{attachment, check_done};
+use crate::etag;
 use crate::problem::{Fetching, Problem, ProblemDocument, Reading};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
@@ -171,7 +172,6 @@ pub(crate) async fn by_link(
     app.store.job(JobRef::Id(job)).await.map_err(|_| wrong_link())?;
     let file = stored(&app, job).await?.into_iter().find(|file| file.name == name).ok_or_else(wrong_link)?;
     let tag = format!("\"{}\"", file.sha256);
-    let tag = HeaderValue::from_str(&tag).map_err(|_| Problem::our_fault())?;
     let head = [
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
         // The page has no origin, so that its own fonts and pictures come from elsewhere in the browser's eyes. Who has
@@ -179,9 +179,9 @@ pub(crate) async fn by_link(
         (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
         (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("cross-origin")),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=600")),
-        (header::ETAG, tag.clone()),
+        (header::ETAG, HeaderValue::from_str(&tag).map_err(|_| Problem::our_fault())?),
     ];
-    if headers.get_all(header::IF_NONE_MATCH).iter().any(|known| *known == tag) {
+    if etag::is_known(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, head).into_response());
     }
     let content = app.blobs.get(&file.path, &file.sha256).await?;
