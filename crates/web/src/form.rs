@@ -227,7 +227,12 @@ fn value(text: &str) -> (String, &str) {
 fn extended(value: &str) -> Option<String> {
     let mut parts = value.splitn(3, '\'');
     let is_utf8 = parts.next()?.eq_ignore_ascii_case("utf-8");
-    let encoded = parts.nth(1).filter(|_| is_utf8)?.as_bytes();
+    decoded(parts.nth(1).filter(|_| is_utf8)?)
+}
+
+/// What stands for bytes (`%C3%A4`) as the text it is. None if it is none.
+pub(crate) fn decoded(encoded: &str) -> Option<String> {
+    let encoded = encoded.as_bytes();
     let (mut bytes, mut at) = (Vec::with_capacity(encoded.len()), 0);
     while let Some(byte) = encoded.get(at) {
         let digits = if *byte == b'%' { encoded.get(at + 1..at + 3) } else { None };

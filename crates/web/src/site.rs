@@ -12,8 +12,8 @@ use crate::service::ServiceSettings;
 use crate::session::Signer;
 use crate::watch::Watcher;
 use crate::{
-    again, caller, download, exports, health, jobs, maps, openapi, orders, pages, print, requests, review,
-    scripts, service, upload,
+    again, caller, download, exports, form, health, jobs, maps, openapi, orders, pages, print, requests,
+    review, scripts, service, upload,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -295,7 +295,14 @@ async fn surround(State(app): State<Arc<App>>, request: Request, next: Next) -> 
     let is_tls = app.is_tls(request.headers());
     let is_for_people = pages::is_for_people(request.uri().path(), request.headers());
     let asked = requests::Asked::of(&request);
-    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let run = async {
+        // Routes take the parts of an address as texts.
+        match form::decoded(request.uri().path()) {
+            Some(_) => next.run(request).await,
+            None => Problem::not_found().into_response(),
+        }
+    };
+    let answered = AssertUnwindSafe(run).catch_unwind().await;
     let mut response = answered.unwrap_or_else(|_| {
         tracing::error!("a request made its route panic");
         Problem::our_fault().into_response()

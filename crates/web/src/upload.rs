@@ -41,6 +41,10 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 const TAKES_MAX: Duration = Duration::from_hours(2);
 /// Names of files are shown, and become part of no path; longer ones are cut.
 const FILENAME_CHARS_MAX: usize = 200;
+/// File systems take 255, and whoever keeps a result adds an ending of theirs.
+const FILENAME_BYTES_MAX: usize = 240;
+/// What is longer is no ending.
+const ENDING_BYTES_MAX: usize = 16;
 const OUTPUTS: [&str; 3] = ["own", "ubl", "cii"];
 const FIELDS: &str = "It takes file, as often as you like, and mapping and output once.";
 
@@ -370,6 +374,18 @@ fn empty() -> Problem {
     Problem::new(ErrorCode::NotPdf, "This file is empty. Export or download it again.")
 }
 
+/// A name that files may have everywhere. Its ending says what it is, and stays.
+fn shortened(name: &str) -> String {
+    let (stem, ending) = match name.rfind('.').map(|dot| name.split_at(dot)) {
+        Some((stem, ending)) if ending.len() <= ENDING_BYTES_MAX => (stem, ending),
+        Some(_) | None => (name, ""),
+    };
+    let chars_max = FILENAME_CHARS_MAX - ending.chars().count();
+    let fits = |(at, c): &(usize, char)| at + c.len_utf8() + ending.len() <= FILENAME_BYTES_MAX;
+    let kept: String = stem.char_indices().take(chars_max).take_while(fits).map(|(_, c)| c).collect();
+    kept.trim_end().to_owned() + ending
+}
+
 /// The last part of a file's name, without anything that would change a line or a screen.
 pub(crate) fn plain_name(name: &str) -> String {
     // Browsers write these three as they stand in a quoted line, and only these.
@@ -379,11 +395,11 @@ pub(crate) fn plain_name(name: &str) -> String {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
     };
-    let plain: String = name.chars().filter(|c| !is_odd(c)).take(FILENAME_CHARS_MAX).collect();
-    let plain = plain.trim();
+    let plain: String = name.chars().filter(|c| !is_odd(c)).collect();
+    let plain = shortened(plain.trim());
     // A name that is nothing but an ending is none.
     let is_name =
-        plain.rsplit_once('.').map_or(plain, |(stem, _)| stem).chars().any(|c| c != '.' && c != ' ');
+        plain.rsplit_once('.').map_or(plain.as_str(), |(stem, _)| stem).chars().any(|c| c != '.' && c != ' ');
     if is_name { plain.trim_start_matches('.').to_owned() } else { "document.pdf".to_owned() }
 }
 
@@ -439,5 +455,11 @@ mod tests {
         check("..", "document.pdf");
         check("", "document.pdf");
         check(&"x".repeat(1000), &"x".repeat(FILENAME_CHARS_MAX));
+        check(&("x".repeat(300) + ".pdf"), &("x".repeat(FILENAME_CHARS_MAX - 4) + ".pdf"));
+        check(&("発".repeat(200) + ".pdf"), &("発".repeat((FILENAME_BYTES_MAX - 4) / 3) + ".pdf"));
+        check(
+            &("a.".to_owned() + &"x".repeat(1000)),
+            &("a.".to_owned() + &"x".repeat(FILENAME_CHARS_MAX - 2)),
+        );
     }
 }

@@ -56,6 +56,10 @@ fn a_foreign_job_answers_exactly_like_one_that_does_not_exist(ode: &Ode) {
             }
         }
     }
+    // Neither is what is no text at all.
+    for address in ["/api/jobs/%ff", "/api/jobs/%ff/events", "/jobs/%C3"] {
+        others[0].get(address).assert_problem(404, "NOT_FOUND");
+    }
     // All of them are there for their owner.
     let id = done["id"].as_str().unwrap();
     for (method, of) in OF_A_JOB {
