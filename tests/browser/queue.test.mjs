@@ -159,11 +159,28 @@ test("files beyond the limit wait for their turn and none is lost", async (t) =>
   const slow = await serve(t, "--uploads-a-minute", "30");
   const { page } = await visitor(t, browser, slow);
   await page.goto("/");
-  const names = Array.from({ length: 33 }, (_, at) => `many-${at}.pdf`);
+  const names = Array.from({ length: 36 }, (_, at) => `many-${at}.pdf`);
+  let refused = 0;
+  page.on("response", (response) => (refused += response.status() === 429 ? 1 : 0));
   await page.locator("#files").setInputFiles(names.map((name) => file(name, invoice(`INV/M/${name}`))));
   await page.getByText("Waiting its turn").first().waitFor();
   for (const name of names) await row(page, name).first().waitFor();
   await page.waitForFunction(() => document.getElementById("sending").hidden);
+  // Three were on their way when the limit was met; the others are not sent just to be refused.
+  assert.ok(refused <= 4, `${refused} were refused`);
+});
+
+test("what is done in another window shows in this one", async (t) => {
+  const { page, context } = await visitor(t, browser, address);
+  await page.goto("/");
+  await page.getByText("No files yet").waitFor();
+  const other = await context.newPage();
+  await other.goto("/");
+  await other.locator("#files").setInputFiles(file("elsewhere.pdf", invoice("INV/21")));
+  await ready(page, "elsewhere.pdf");
+  other.on("dialog", (dialog) => dialog.accept());
+  await row(other, "elsewhere.pdf").getByRole("button", { name: "Delete" }).click();
+  await page.getByText("No files yet").waitFor();
 });
 
 test("a job has a page with its history", async (t) => {

@@ -90,7 +90,9 @@ function regain({ row, act, place }) {
   (control ?? $("files"))?.focus();
 }
 
-// ---- Live: told by the server; asked for where that does not work; neither once everything has ended.
+// ---- Live: told by the server; asked for where that does not work; neither once everything has ended. What is done in another
+// window is heard from there, and what was done elsewhere is seen when somebody comes back to this one.
+const others = "BroadcastChannel" in window ? new BroadcastChannel("ode") : null;
 let source = null;
 let poll = 0;
 function follow() {
@@ -126,11 +128,13 @@ async function update() {
   follow();
 }
 
-// ---- Sending: three at a time. When the server asks to wait, everything waits, and then goes on one by one.
+// ---- Sending: three at a time. When the server asks to wait, everything waits, and then goes on one by one, no faster than
+// the server lets files in.
 const queue = [];
 let sending = 0;
 let atOnce = 3;
 let resume = 0;
+let pace = 0;
 
 function take(files) {
   for (const file of files) queue.push({ file, line: lineFor(file) });
@@ -142,6 +146,7 @@ function next() {
     sending += 1;
     send(queue.shift()).finally(() => {
       sending -= 1;
+      if (!sending && !queue.length) [atOnce, pace] = [3, 0];
       next();
       soon();
     });
@@ -157,12 +162,15 @@ async function send(item) {
   if (answer.status in PASSES) {
     const seconds = Math.max(1, Number(answer.retryAfter) || 5);
     queue.unshift(item);
+    if (answer.status === 429) pace = seconds;
     pause(seconds, PASSES[answer.status]);
   } else if (answer.status >= 200 && answer.status < 300) {
     line.done();
     const isKnown = answer.body.files?.[0]?.is_duplicate;
     $("news").textContent = isKnown ? `${file.name} was sent before, it is in the list` : `${file.name} was sent`;
     if (isKnown) show(answer.body.job?.id);
+    if (pace && queue.length) pause(pace, PASSES[429]);
+    others?.postMessage("changed");
   } else {
     line.fail(answer.detail);
   }
@@ -319,6 +327,7 @@ function deeds() {
       $("news").textContent = page.querySelector("main p")?.textContent ?? "That did not work. Reload the page.";
     }
     await update();
+    others?.postMessage("changed");
   });
 }
 
@@ -339,6 +348,8 @@ if ($("upload")) {
 if ($("queue")) {
   deeds();
   follow();
+  others?.addEventListener("message", soon);
+  document.addEventListener("visibilitychange", () => document.hidden || soon());
 } else if (document.body.dataset.live) {
   // A job's own page is drawn anew while something may still happen.
   const live = new EventSource("/api/stream");
