@@ -638,6 +638,14 @@ mod tests {
         assert_eq!(missed(&hub, 12), Err(vec![10, 11, 12]));
     }
 
+    /// A site, and somebody who listens there.
+    async fn listening() -> (tempfile::TempDir, Arc<App>, broadcast::Receiver<Said>) {
+        let files = tempfile::tempdir().unwrap();
+        let app = crate::site::tests::app(files.path(), |_| ()).await;
+        let receiver = app.hub.listen(OWNER, None, 0).unwrap().receiver;
+        (files, app, receiver)
+    }
+
     fn told(receiver: &mut broadcast::Receiver<Said>) -> Vec<Said> {
         std::iter::from_fn(|| receiver.try_recv().ok()).collect()
     }
@@ -648,9 +656,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_listens_hears_of_their_job_however_long_others_have_been_busy() {
-        let files = tempfile::tempdir().unwrap();
-        let app = crate::site::tests::app(files.path(), |_| ()).await;
-        let mut receiver = app.hub.listen(OWNER, None, 0).unwrap().receiver;
+        let (_files, app, mut receiver) = listening().await;
         let mut reader = Reader::start(&app.store, Timestamp::now()).await.unwrap();
         for number in 0..=FRESH_MAX {
             app.store.enqueue(job_of(OTHER)).await.unwrap();
@@ -672,9 +678,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_entry_that_is_committed_late_is_told_when_looks_go_back() {
-        let files = tempfile::tempdir().unwrap();
-        let app = crate::site::tests::app(files.path(), |_| ()).await;
-        let mut receiver = app.hub.listen(OWNER, None, 0).unwrap().receiver;
+        let (_files, app, mut receiver) = listening().await;
         let began = Timestamp::now();
         let after = |millis| began + jiff::SignedDuration::from_millis(millis);
         let mut reader = Reader::start(&app.store, began).await.unwrap();
@@ -691,9 +695,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_clock_that_was_wrong_for_a_while_mutes_nobody() {
-        let files = tempfile::tempdir().unwrap();
-        let app = crate::site::tests::app(files.path(), |_| ()).await;
-        let mut receiver = app.hub.listen(OWNER, None, 0).unwrap().receiver;
+        let (_files, app, mut receiver) = listening().await;
         let began = Timestamp::now();
         let mut reader = Reader::start(&app.store, began).await.unwrap();
         for ahead in [3600, 3602] {
