@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what the writers of crates/extract write, by schema and by the rules of EN 16931. See README.md."""
+"""Checks what the writers of crates/documents/invoice write, by schema and by the rules of EN 16931. See README.md."""
 import argparse
 import collections
 import os
@@ -37,7 +37,7 @@ def embedded_xml(corpus, out):
 
 
 def write_xml(sources, out):
-    command = ["cargo", "run", "-q", "-p", "ode-extract", "--example", "standard_xml", "--", str(out)]
+    command = ["cargo", "run", "-q", "-p", "ode-invoice", "--example", "standard_xml", "--", str(out)]
     return subprocess.run(command + [str(s) for s in sources], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 

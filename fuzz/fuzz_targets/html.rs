@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ode_html::{ConversionConfig, Limits, Refusal, convert};
+use ode_pdf_html::{ConversionConfig, Limits, Refusal, convert};
 
 fuzz_target!(|bytes: &[u8]| {
     let limits = Limits { steps_per_page_max: 50_000, ..Limits::default() };

@@ -1,5 +1,6 @@
 //! `ode`: one binary for everything. This file reads like its table of contents.
 
+mod client;
 mod commands;
 mod config;
 mod files;
@@ -7,6 +8,7 @@ mod help;
 mod log_lines;
 mod names;
 mod output;
+mod registry;
 mod telemetry;
 
 use anyhow::Context as _;

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
-use ode_extract::FindingCode;
+use ode_invoice::FindingCode;
 use ode_job::{ErrorCode, Phase, Pipeline, State};
 use ode_script::{CODES, KnownCode};
 use std::borrow::Cow;

@@ -9,7 +9,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// What is logged unless something else is asked for.
-const USUAL: &str = "warn,ode=info,ode_worker=info,ode_pipelines=info,ode_web=info,ode_store=info";
+const USUAL: &str = "warn,ode=info,ode_worker=info,ode_xml=info,ode_html=info,ode_print=info,ode_script=info,ode_http=info,ode_store=info";
 
 /// Starts logging as the settings say. What was logged is written once the answer is dropped.
 pub(crate) fn start(settings: &Settings) -> anyhow::Result<Flush> {

@@ -1,7 +1,6 @@
 //! `ode child`: what this program does as its own child. Not for calling by hand.
 
 use clap::{Args, Parser};
-use ode_pipelines::{html, print, xml};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -36,18 +35,18 @@ pub(crate) struct Convert {
 /// Does the work. Runs on the main thread with no other beside it: the sandbox binds the thread that enters it.
 pub(crate) fn run(command: Child) -> ExitCode {
     match command {
-        Child::Html => html::serve(),
-        Child::Map => print::serve(),
+        Child::Html => ode_html::serve(),
+        Child::Map => ode_print::serve(),
         Child::Keep => ode_child::keeper::serve(),
         Child::Convert(args) => {
             // Whoever starts a child has loaded the folder before.
-            let options = ode_extract::Options {
+            let options = ode_invoice::Options {
                 folder: args.mappings,
                 shadow: args.shadow,
                 trusted: true,
                 ..Default::default()
             };
-            xml::serve(options)
+            ode_xml::serve(options)
         }
     }
 }

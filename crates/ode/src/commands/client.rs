@@ -1,9 +1,9 @@
 //! `ode client`: the html service from scripts and CI.
 
+use crate::client::{Client, Document, Job, Order};
 use crate::output::{self, WrongUse};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use ode_client::{Client, Document, Job, Order};
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;

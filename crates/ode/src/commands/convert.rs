@@ -11,8 +11,9 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use futures_util::StreamExt as _;
 use ode_child::Sandbox;
+use ode_child::failure::too_large;
 use ode_job::Failure;
-use ode_pipelines::xml::{Ask, Converter, Finding, Options, Output, Places, To, too_large};
+use ode_xml::{Ask, Converter, Finding, Options, Output, Places, To};
 use plan::{Plan, Task};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -123,8 +124,8 @@ pub(crate) async fn run(args: Convert) -> anyhow::Result<ExitCode> {
     // Each file has its turn by itself; nobody is told that we are busy.
     let patience = std::time::Duration::MAX;
     let engine = if args.to == Target::Html {
-        let options = ode_pipelines::html::Options { patience, sandbox, ..Default::default() };
-        Engine::Html(ode_pipelines::html::Converter::new(options)?, args.html.config())
+        let options = ode_html::Options { patience, sandbox, ..Default::default() };
+        Engine::Html(ode_html::Converter::new(options)?, args.html.config())
     } else {
         Engine::Xml(Converter::new(Options { patience, ..options })?, ask)
     };
@@ -234,7 +235,7 @@ struct News {
 /// What converts, and what it is asked for.
 enum Engine {
     Xml(Converter, Ask),
-    Html(ode_pipelines::html::Converter, ode_html::ConversionConfig),
+    Html(ode_html::Converter, ode_pdf_html::ConversionConfig),
 }
 
 /// Converts one document. What is to be known about its result is told by the caller, when nothing else is.

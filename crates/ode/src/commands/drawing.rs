@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use ode_child::Sandbox;
-use ode_pipelines::print::{Drawer, DrawerOptions, Undrawn as Refusal};
-use ode_web::{DrawMaps, Frozen, Undrawn};
+use ode_http::{DrawMaps, Frozen, Undrawn};
+use ode_print::{Drawer, DrawerOptions, Undrawn as Refusal};
 
 /// A drawer, ready to work; `at_once` maps at a time, or one for each processor.
 pub(super) fn drawer(at_once: Option<usize>, sandbox: Sandbox) -> Result<Drawer, ode_child::Error> {

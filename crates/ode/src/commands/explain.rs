@@ -3,7 +3,7 @@
 use crate::names::{Code, named};
 use crate::output::{self, Table};
 use clap::Args;
-use ode_extract::FindingCode;
+use ode_invoice::FindingCode;
 use ode_job::ErrorCode;
 use std::process::ExitCode;
 

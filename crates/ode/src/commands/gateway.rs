@@ -8,12 +8,12 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use clap::Args;
 use ode_child::Sandbox;
-use ode_extract::mapping::file::Status;
-use ode_extract::terms::{HEADER, TABLES};
-use ode_extract::{ExtractError, Mapping, Registry};
+use ode_http::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, Shadow};
+use ode_invoice::mapping::file::Status;
+use ode_invoice::terms::{HEADER, TABLES};
+use ode_invoice::{ExtractError, Mapping, Registry};
 use ode_job::{ErrorCode, Failure};
-use ode_pipelines::xml::{self, Ask, Converted, Converter, Engine, Options, Places, To};
-use ode_web::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, Shadow};
+use ode_xml::{Ask, Converted, Converter, Engine, Options, Places, To};
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -143,7 +143,7 @@ pub(super) async fn start(
         };
         let (serving, served) = oneshot::channel::<()>();
         let serve = async {
-            ode_web::serve_gateway(listener, service.clone(), limits, stopped).await;
+            ode_http::serve_gateway(listener, service.clone(), limits, stopped).await;
             drop(serving);
         };
         // Neither is cut off: a look at the folder that is under way holds a copy, which is to be gone at the end.
@@ -220,7 +220,7 @@ fn load(converter: &Converter, folder: Option<&Path>) -> Result<Live, Vec<String
     };
     let copy = copy(folder).map_err(|error| vec![format!("{}: {error}", folder.display())])?;
     let options =
-        ode_extract::Options { folder: Some(copy.path().to_owned()), ..ode_extract::Options::default() };
+        ode_invoice::Options { folder: Some(copy.path().to_owned()), ..ode_invoice::Options::default() };
     let registry = Registry::new(options)
         .map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let converter =
@@ -366,7 +366,7 @@ impl Convert for Service {
     }
 }
 
-fn shadow(shadow: xml::Shadow) -> Shadow {
+fn shadow(shadow: ode_xml::Shadow) -> Shadow {
     Shadow { mapping: shadow.mapping, different: shadow.different }
 }
 

@@ -1,7 +1,7 @@
 //! What a person says about scans, to every command that converts.
 
 use clap::{Args, ValueEnum};
-use ode_pipelines::xml::OcrOptions;
+use ode_xml::OcrOptions;
 use std::time::Duration;
 
 /// How scans are read.

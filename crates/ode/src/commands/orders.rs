@@ -4,14 +4,14 @@
 use anyhow::Context as _;
 use clap::Args;
 use jiff::Timestamp;
+use ode_http::ExportLinks;
 use ode_job::order::Attention;
 use ode_job::{BreakerPolicy, RetryPolicy, WorkerId};
-use ode_pipelines::print::order::{
+use ode_print::order::{
     CALL_TIMEOUT, OrderHandler, OrderPolicy, Outcome, PAGE, PRINTFUL_URL, PROVIDER, Pace, Printful,
     PrintfulSettings, Provider, RemoteOrder, Status,
 };
 use ode_store::{OrderRecord, Seen, Store};
-use ode_web::ExportLinks;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 
 use crate::config::Settings;
 use clap::{Args, ValueEnum};
-use ode_pipelines::html::{BadConfig, read_config};
-use ode_web::{ConfigFault, Dedupe, ServiceSettings, WebLimits, WebSettings, WebhookCheck};
+use ode_html::{BadConfig, read_config};
+use ode_http::{ConfigFault, Dedupe, ServiceSettings, WebLimits, WebSettings, WebhookCheck};
 use std::time::Duration;
 
 /// How the web side behaves.

@@ -2,8 +2,8 @@
 
 use super::serve::{announce, listen};
 use clap::Args;
+use ode_http::Watcher;
 use ode_metrics::Family;
-use ode_web::Watcher;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -28,7 +28,7 @@ impl Watched {
         let Some(address) = &self.metrics else { return Ok(None) };
         let listener = listen(address, "--metrics").await?;
         let address = listener.local_addr()?;
-        let serving = tokio::spawn(ode_web::serve_watch(listener, watcher, families()));
+        let serving = tokio::spawn(ode_http::serve_watch(listener, watcher, families()));
         Ok(Some(Watching { address, serving }))
     }
 }
@@ -48,6 +48,6 @@ impl Drop for Watching {
 
 /// Everything that this program counts.
 fn families() -> Vec<&'static dyn Family> {
-    let (worker, web, xml) = (&ode_worker::METRICS, &ode_web::METRICS, &ode_pipelines::xml::METRICS);
+    let (worker, web, xml) = (&ode_worker::METRICS, &ode_http::METRICS, &ode_xml::METRICS);
     worker.iter().chain(web).chain(xml).chain(&ode_webhooks::METRICS).copied().collect()
 }

@@ -7,14 +7,14 @@ use super::opinions::Opinions;
 use super::orders::{Following, OrderArgs};
 use super::scripting::Running;
 use crate::config::Settings;
+use crate::registry::{Handlers, registry};
 use anyhow::Context as _;
 use clap::Args;
+use ode_html::HtmlHandler;
 use ode_job::{BreakerPolicy, Registry, RetryPolicy};
-use ode_pipelines::Handlers;
-use ode_pipelines::html::{self, HtmlHandler};
-use ode_pipelines::print::ExportHandler;
-use ode_pipelines::xml::{BREAKER, ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
+use ode_print::ExportHandler;
 use ode_store::Store;
+use ode_xml::{ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(crate) struct Work {
     #[arg(long, env = "ODE_GATEWAY_AWAY_MAX", value_name = "SECONDS", default_value = "3600", value_parser = seconds)]
     gateway_away_max: Duration,
     /// Calls within five minutes, half of them failed, from which on a gateway counts as away
-    #[arg(long, env = "ODE_BREAKER_CALLS", value_name = "N", default_value_t = BREAKER.calls_min,
+    #[arg(long, env = "ODE_BREAKER_CALLS", value_name = "N", default_value_t = BreakerPolicy::FEW_CALLS.calls_min,
         value_parser = clap::value_parser!(u32).range(1..=10_000), hide_short_help = true)]
     breaker_calls: u32,
     /// Seconds after which a gateway that is away is asked again
@@ -122,7 +122,7 @@ impl Work {
         let export = ExportHandler::new(drawer, at_once, retry);
         let (order, following) = self.orders.start(store, retry, self.breaker()).await?.unzip();
         let script = self.scripts(settings).handler(store).await?;
-        Ok((ode_pipelines::registry(Handlers { xml, html, export, order, script }), following))
+        Ok((registry(Handlers { xml, html, export, order, script }), following))
     }
 
     fn scripts<'a>(&self, settings: &'a Settings) -> Running<'a> {
@@ -136,9 +136,9 @@ impl Work {
     }
 
     fn html(&self) -> anyhow::Result<HtmlHandler> {
-        let options = html::Options { patience: TURN_MAX, ..html::Options::default() };
+        let options = ode_html::Options { patience: TURN_MAX, ..ode_html::Options::default() };
         let at_once = self.html_at_once.map_or(options.at_once, NonZeroUsize::get);
-        let converter = html::Converter::new(html::Options { at_once, ..options })?;
+        let converter = ode_html::Converter::new(ode_html::Options { at_once, ..options })?;
         // Twice as many as are converted: to have a document's files on disk for good takes about as long as a conversion, and
         // meanwhile no processor is to be idle.
         Ok(HtmlHandler::new(Arc::new(converter), at_once * 2))
@@ -163,7 +163,11 @@ impl Work {
     }
 
     fn breaker(&self) -> BreakerPolicy {
-        BreakerPolicy { calls_min: self.breaker_calls, cool_down: self.breaker_cool_down, ..BREAKER }
+        BreakerPolicy {
+            calls_min: self.breaker_calls,
+            cool_down: self.breaker_cool_down,
+            ..BreakerPolicy::FEW_CALLS
+        }
     }
 
     /// Refuses a mapping that is not there, where documents are converted here; elsewhere others know.

@@ -2,8 +2,8 @@
 
 use crate::harness::{Ran, bare};
 use crate::places::{SMALL_MB, set_mode, unprivileged};
-use ode_pdf_builder::{Builder, one_page};
-use ode_test_servers::SmallDisk;
+use ode_testing::SmallDisk;
+use ode_testing::pdf::{Builder, one_page};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;

@@ -1,7 +1,7 @@
 //! `ode convert --to html`: a folder of files or one file, and what is refused.
 
 use crate::convert::Desk;
-use ode_pdf_builder::damage;
+use ode_testing::pdf::damage;
 use serde_json::Value;
 
 #[test]
@@ -87,12 +87,12 @@ fn damaged_documents_end_in_html_or_a_sentence_and_never_take_the_child_down() {
     let ran = desk.run(["convert", "in", "--to", "html", "--out", "out"]);
     assert!(matches!(ran.code, Some(0 | 1)), "{ran:?}");
     assert!(!ran.stderr.contains("made the reader fail"), "{ran:?}");
-    let limits = ode_html::Limits::default();
+    let limits = ode_pdf_html::Limits::default();
     for name in desk.names("in") {
         let size_in = std::fs::metadata(desk.path("in").join(&name)).unwrap().len() as usize;
         let page = desk.path("out").join(name.trim_end_matches(".pdf")).join("manifest.json");
         if let Ok(manifest) = std::fs::read_to_string(page) {
-            let manifest: ode_html::Manifest = serde_json::from_str(&manifest).unwrap();
+            let manifest: ode_pdf_html::Manifest = serde_json::from_str(&manifest).unwrap();
             let size: usize = manifest.assets.iter().map(|asset| asset.bytes).sum();
             assert!(size <= limits.output_bytes_max(size_in), "{name} gives {size} bytes");
         } else {

@@ -3,7 +3,7 @@
 use crate::convert::{Desk, invoice};
 use crate::harness::Ran;
 use crate::serve::Serving;
-use ode_pdf_builder::{Builder, one_page};
+use ode_testing::pdf::{Builder, one_page};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;

@@ -2,7 +2,7 @@
 
 use crate::harness::{Ode, Ran};
 use ode_job::{NewJob, Pipeline};
-use ode_test_servers::SmallDisk;
+use ode_testing::SmallDisk;
 use serde_json::json;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;

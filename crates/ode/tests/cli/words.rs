@@ -60,7 +60,7 @@ fn no_command_is_answered_with_help() {
 fn every_code_has_a_page() {
     let list = alone(&["explain"]).stdout;
     let errors = ode_job::ErrorCode::ALL.iter().map(|code| code.as_str());
-    for code in errors.chain(ode_extract::FindingCode::ALL.iter().map(|code| code.as_str())) {
+    for code in errors.chain(ode_invoice::FindingCode::ALL.iter().map(|code| code.as_str())) {
         assert!(list.lines().any(|line| line.starts_with(&format!("{code} "))), "{code} is not listed");
         let page = alone(&["explain", code]);
         assert_eq!(page.code, Some(0));

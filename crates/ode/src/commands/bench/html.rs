@@ -5,7 +5,7 @@ use super::extract::{BYTES_MAX, STACK_BYTES, cpu_time, pdfs, round};
 use crate::{files, output};
 use anyhow::bail;
 use clap::Args;
-use ode_html::{Conversion, ConversionConfig, Limits, convert_here};
+use ode_pdf_html::{Conversion, ConversionConfig, Limits, convert_here};
 use rustix::time::ClockId;
 use serde_json::json;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Which findings a person is told in the terminal. All of them are in the result; here each is told once, in its
 //! clearest words, and what is only good to know is not.
 
-use ode_extract::{FindingCode, terms};
-use ode_pipelines::xml::Finding;
+use ode_invoice::{FindingCode, terms};
+use ode_xml::Finding;
 
 /// What to look at before the result is used.
 pub(super) fn worth_telling(all: &[Finding]) -> Vec<&Finding> {

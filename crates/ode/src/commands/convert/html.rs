@@ -5,9 +5,9 @@ use crate::files::{self, Existing, Place};
 use crate::output::WrongUse;
 use anyhow::{Context as _, bail};
 use clap::Args;
-use ode_html::{ConversionConfig, Pages, ZOOMS};
-use ode_pipelines::html::{Converted, Converter};
-use ode_pipelines::xml::Finding;
+use ode_html::{Converted, Converter};
+use ode_pdf_html::{ConversionConfig, Pages, ZOOMS};
+use ode_xml::Finding;
 use std::path::{Path, PathBuf};
 
 /// The page to open of a result that is a folder.

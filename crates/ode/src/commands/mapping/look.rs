@@ -4,9 +4,9 @@ use super::{home, located};
 use crate::output::{self, Cell, Table, WrongUse};
 use anyhow::{Context as _, bail};
 use clap::Args;
-use ode_extract::mapping::file::Status;
-use ode_extract::mapping::{MatchTerm, MatchTerms};
-use ode_extract::{Mapping, MappingError, Registry, tools};
+use ode_invoice::mapping::file::Status;
+use ode_invoice::mapping::{MatchTerm, MatchTerms};
+use ode_invoice::{Mapping, MappingError, Registry, tools};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -155,7 +155,7 @@ struct Shelf {
 impl Shelf {
     fn of(folder: &Path) -> Self {
         let options =
-            ode_extract::Options { folder: Some(folder.to_owned()), ..ode_extract::Options::default() };
+            ode_invoice::Options { folder: Some(folder.to_owned()), ..ode_invoice::Options::default() };
         // Where there is no folder, there is nothing to extend but what ships.
         let (registry, mistakes) =
             Registry::sound(options).unwrap_or_else(|mistakes| (Registry::shipped(), mistakes));

@@ -8,10 +8,10 @@ mod tries;
 use crate::output::WrongUse;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
-use ode_extract::registry::Loaded;
-use ode_extract::{ExtractError, MappingError, Registry};
+use ode_invoice::registry::Loaded;
+use ode_invoice::{ExtractError, MappingError, Registry};
 use ode_job::{ErrorCode, Failure};
-use ode_pipelines::xml::{Converter, Options, Study};
+use ode_xml::{Converter, Options, Study};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -73,7 +73,7 @@ pub(crate) async fn run(Mapping { verb, mappings }: Mapping) -> anyhow::Result<E
 /// The mappings that ship and those of a folder.
 pub(crate) fn registry(folder: Option<&Path>) -> anyhow::Result<Registry> {
     let options =
-        ode_extract::Options { folder: folder.map(Path::to_owned), ..ode_extract::Options::default() };
+        ode_invoice::Options { folder: folder.map(Path::to_owned), ..ode_invoice::Options::default() };
     Registry::new(options).map_err(|mistakes| {
         let place = folder.map_or_else(String::new, |folder| format!(" of {}", folder.display()));
         let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
@@ -82,7 +82,7 @@ pub(crate) fn registry(folder: Option<&Path>) -> anyhow::Result<Registry> {
 }
 
 /// One of them by its name.
-pub(crate) fn named<'a>(loaded: &'a Loaded, name: &str) -> anyhow::Result<&'a ode_extract::Mapping> {
+pub(crate) fn named<'a>(loaded: &'a Loaded, name: &str) -> anyhow::Result<&'a ode_invoice::Mapping> {
     match loaded.get(name) {
         Ok(mapping) => Ok(mapping),
         Err(error) => {

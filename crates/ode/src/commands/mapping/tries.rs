@@ -7,8 +7,8 @@ use crate::output;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use futures_util::StreamExt as _;
-use ode_extract::{Mapping, Registry};
-use ode_pipelines::xml::{Differences, Study};
+use ode_invoice::{Mapping, Registry};
+use ode_xml::{Differences, Study};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -173,7 +173,7 @@ impl Suite {
         std::fs::write(&own, text).with_context(cannot)?;
         let source = own.file_name().unwrap_or_default().to_string_lossy();
         let options =
-            ode_extract::Options { folder: Some(copy.path().to_owned()), ..ode_extract::Options::default() };
+            ode_invoice::Options { folder: Some(copy.path().to_owned()), ..ode_invoice::Options::default() };
         let registry = match Registry::new(options) {
             Ok(registry) => registry,
             Err(mistakes) => {
@@ -195,7 +195,7 @@ impl Suite {
 
 /// The mapping files of a folder that have no mistakes.
 fn sound_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let options = ode_extract::Options { folder: Some(folder.to_owned()), ..ode_extract::Options::default() };
+    let options = ode_invoice::Options { folder: Some(folder.to_owned()), ..ode_invoice::Options::default() };
     let Ok((registry, _)) = Registry::sound(options) else { return Ok(Vec::new()) };
     let loaded = registry.current();
     let sources = loaded.list().filter_map(|mapping| mapping.source.as_ref());

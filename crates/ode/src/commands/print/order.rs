@@ -8,7 +8,7 @@ use clap::Args;
 use ode_job::order::{Money, OrderAsk};
 use ode_job::product::check_area;
 use ode_job::{JobId, JobRef, State};
-use ode_pipelines::print::order::{Outcome, Pace};
+use ode_print::order::{Outcome, Pace};
 use ode_store::{Asked, OrderRecord, SpendCap, Store};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

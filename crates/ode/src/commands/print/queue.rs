@@ -11,7 +11,7 @@ use crate::output::{self, Cell, Table};
 use clap::Args;
 use ode_child::Sandbox;
 use ode_job::{JobId, JobRecord, Lane, Phase, Pipeline, Registry, RetryPolicy, State};
-use ode_pipelines::print::ExportHandler;
+use ode_print::ExportHandler;
 use ode_store::{Error, ListFilter, Store};
 use ode_worker::Worker;
 use serde_json::json;

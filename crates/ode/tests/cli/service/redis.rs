@@ -4,7 +4,7 @@ use super::{key, pdf, request};
 use crate::harness::Ode;
 use crate::serve::Serving;
 use crate::web::client::{Client, until, web_with};
-use ode_test_servers::Redis;
+use ode_testing::Redis;
 use serde_json::{Value, json};
 
 #[test]

@@ -4,7 +4,7 @@ use super::{key, pdf, request, sha256};
 use crate::harness::Ode;
 use crate::serve::Serving;
 use crate::web::client::{Client, until};
-use ode_test_servers::{Mood, Proxy};
+use ode_testing::{Mood, Proxy};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use crate::standin::{Mood, StandIn};
 use crate::web::client::Client;
 use ode_job::{JobId, JobRecord};
 use ode_store::{Blobs, BlobsConfig};
-use ode_test_servers::{Postgres, SmallDisk};
+use ode_testing::{Postgres, SmallDisk};
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::Duration;

@@ -209,7 +209,7 @@ fn the_five_fixtures_are_answered_as_promised(ode: &Ode) {
     assert_eq!(oversized.json()["title"], "File exceeds 50 MB limit");
     send("corrupt.pdf", &whole[..whole.len() / 2]).assert_problem(422, "TRUNCATED");
     assert!(all_jobs(ode).is_empty(), "what is refused at the door is no job");
-    let empty = ode_pdf_builder::Builder::new().bytes();
+    let empty = ode_testing::pdf::Builder::new().bytes();
     let (valid, empty) = (browser.uploaded("valid.pdf", &valid), browser.uploaded("empty.pdf", &empty));
     let shown = |job: &Value| browser.get(&format!("/api/jobs/{}", job["id"].as_str().unwrap())).json();
     until("both have ended", || {

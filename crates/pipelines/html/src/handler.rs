@@ -1,0 +1,168 @@
+//! What the html pipeline does with a claimed job: the document in, its page and files kept and, where the caller asked
+//! for it, put at a place of theirs.
+
+use super::converter::{Converted, Converter, Unconverted};
+use super::order::Order;
+use super::telemetry::Telemetry;
+use async_trait::async_trait;
+use bytes::Bytes;
+use ode_job::pipeline::File;
+use ode_job::{Claimed, Context, ErrorCode, Failure, Handler, Limits, LogLevel, Progress, RetryPolicy};
+use ode_pdf_html::{AssetKind, ConversionConfig, Manifest};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Converts a document.
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// The largest document it takes, in bytes.
+    fn bytes_max(&self) -> u64;
+
+    /// Converts one document. Dropping the future ends the conversion.
+    async fn convert(&self, config: &ConversionConfig, document: Bytes) -> Result<Converted, Unconverted>;
+}
+
+#[async_trait]
+impl Engine for Converter {
+    fn bytes_max(&self) -> u64 {
+        Converter::bytes_max(self)
+    }
+
+    async fn convert(&self, config: &ConversionConfig, document: Bytes) -> Result<Converted, Unconverted> {
+        Converter::convert(self, config, document).await
+    }
+}
+
+/// Fetching, converting, storing and publishing together; each has a limit of its own well below it.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// The handler of the html lane.
+#[derive(Clone)]
+pub struct HtmlHandler {
+    engine: Arc<dyn Engine>,
+    at_once: usize,
+    retry: RetryPolicy,
+}
+
+impl HtmlHandler {
+    /// So many documents at a time.
+    #[must_use]
+    pub fn new(engine: Arc<dyn Engine>, at_once: usize) -> Self {
+        HtmlHandler { engine, at_once: at_once.max(1), retry: RetryPolicy::default() }
+    }
+
+    /// The same with another policy of trying again.
+    #[must_use]
+    pub fn with_retry(self, retry: RetryPolicy) -> Self {
+        HtmlHandler { retry, ..self }
+    }
+
+    /// The document, wherever it lies.
+    async fn document(&self, order: &Order<'_>, context: &dyn Context) -> Result<Bytes, Failure> {
+        let document = match order.input {
+            Some(address) => context.fetch(address, self.engine.bytes_max()).await?,
+            None => context.source().await?.content,
+        };
+        if order.sha256.is_some_and(|expected| !expected.eq_ignore_ascii_case(&sha256_hex(&document))) {
+            let message =
+                "The document is not the one that input_sha256 names. Store it again, or correct the digest";
+            return Err(Failure::rejected(ErrorCode::Invalid, message));
+        }
+        Ok(document)
+    }
+}
+
+#[async_trait]
+impl Handler for HtmlHandler {
+    fn limits(&self) -> Limits {
+        Limits { concurrency: self.at_once, attempt_timeout: ATTEMPT_TIMEOUT, retry: self.retry }
+    }
+
+    async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure> {
+        context.note("attempt_count", job.attempt.into());
+        let order = Order::read(job)?;
+        if let Some(address) = order.output {
+            context.clear(address).await;
+        }
+        let mut telemetry = Telemetry::begin(context, "read");
+        context.progress(Progress::at(5, "Fetching the document"));
+        let document = self.document(&order, context).await?;
+        telemetry.tell("bytes_in", document.len());
+        telemetry.stage("convert");
+        context.progress(Progress::at(10, "Converting"));
+        let converted = self.engine.convert(&order.config, document).await;
+        let Converted { manifest, files, cost } = converted.map_err(|Unconverted { failure, cost }| {
+            cost.into_iter().for_each(|cost| telemetry.tell_cost(cost));
+            context.log(LogLevel::Error, &failure.message);
+            failure
+        })?;
+        telemetry.tell_cost(cost);
+        telemetry.tell("pages", manifest.pages);
+        telemetry.tell("bytes_out", manifest.assets.iter().map(|asset| asset.bytes).sum::<usize>());
+        telemetry.stage("store");
+        log(context, &manifest);
+        context.progress(Progress::at(80, "Storing the files"));
+        let files = named(&manifest, files);
+        context.keep(files.clone()).await?;
+        if let Some(address) = order.output {
+            telemetry.stage("publish");
+            context.progress(Progress::at(95, "Publishing"));
+            context.publish(address, &files).await?;
+        }
+        context.note("duration_ms", telemetry.duration_ms().into());
+        Ok(json!({
+            "pages": manifest.pages, "files": files.len(), "warnings": manifest.warnings.len(),
+            "output_s3_prefix": order.output, "telemetry": telemetry.finish(),
+        }))
+    }
+}
+
+/// The files as a job has them. The page is the first.
+fn named(manifest: &Manifest, files: Vec<Vec<u8>>) -> Vec<File> {
+    let file = |(entry, content): (&ode_pdf_html::Entry, Bytes)| File {
+        role: "asset".into(),
+        name: entry.path.clone(),
+        content_type: content_type(entry.kind, &entry.path).into(),
+        content,
+    };
+    // An empty style sheet or script says nothing, and storages have no place for it.
+    let files = manifest.assets.iter().zip(files.into_iter().map(Bytes::from));
+    let files = files.filter(|(_, content)| !content.is_empty());
+    files.map(file).collect()
+}
+
+/// What the converter found, for the job's log.
+fn log(context: &dyn Context, manifest: &Manifest) {
+    for warning in &manifest.warnings {
+        context.log(LogLevel::Warn, warning);
+    }
+    let (pages, files) = (manifest.pages, manifest.assets.len());
+    let bytes: usize = manifest.assets.iter().map(|asset| asset.bytes).sum();
+    let message = format!("Converted {pages} pages into {files} files with {bytes} bytes.");
+    context.log(LogLevel::Info, &message);
+}
+
+/// What browsers are told that a file is.
+fn content_type(kind: AssetKind, path: &str) -> &'static str {
+    match (kind, path.rsplit('.').next().unwrap_or_default()) {
+        (AssetKind::Html, _) => "text/html; charset=utf-8",
+        (AssetKind::Css, _) => "text/css; charset=utf-8",
+        (AssetKind::Js, _) => "text/javascript; charset=utf-8",
+        (AssetKind::Svg, _) => "image/svg+xml",
+        (AssetKind::Font, "woff2") => "font/woff2",
+        (AssetKind::Font, _) => "font/otf",
+        (AssetKind::Image, "jpg" | "jpeg") => "image/jpeg",
+        (AssetKind::Image, "webp") => "image/webp",
+        (AssetKind::Image, _) => "image/png",
+    }
+}
+
+fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
+        hex
+    })
+}

@@ -1,0 +1,139 @@
+//! Scripts: programs in any language that do long work on other sites, as jobs. It knows no store and no web.
+//!
+//! A script is a folder with a manifest ([`Manifest`]), found by a [`Catalog`] among those that came with ODE and the
+//! operator's own. Its payload is checked against a JSON Schema and its secrets are taken out ([`Script::check`],
+//! [`Script::split`]). A [`Runner`] then runs it: one process for each attempt, with everything it started ended
+//! when it ends, its progress and checkpoints told as [`News`], its secrets hidden in all that it says
+//! ([`Redactor`]), and one [`Outcome`] at the end.
+//!
+//! ```no_run
+//! use ode_script::{Catalog, Order, Runner, Settings, unpack};
+//! use serde_json::json;
+//! use std::path::Path;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let data = Path::new("data");
+//! let catalog = Catalog::load(&unpack(data)?, Some(Path::new("my-scripts")))?;
+//! let script = catalog.get("add-item-tags").ok_or("no such type")?;
+//! let payload = json!({ "email": "owner@example.com", "password": "…", "itemTags": [] });
+//! script.check(&payload).map_err(|wrong| format!("{wrong:?}"))?;
+//! let (input, secrets) = script.split(payload);
+//! let keeper = ode_child::Program::this_binary(["child", "keep"])?;
+//! let runner = Runner::new(Settings::new(data, keeper))?;
+//! let order = Order::new("JOB_1", script, input, secrets);
+//! let report = runner.run(order, |news| println!("{news:?}"), std::future::pending()).await?;
+//! println!("{:?}", report.outcome);
+//! # Ok(())
+//! # }
+//! ```
+
+mod archive;
+mod artifacts;
+mod browser;
+mod catalog;
+mod codes;
+mod concurrency;
+mod handler;
+mod manifest;
+mod order;
+mod outcome;
+mod payload;
+mod reporter;
+mod run;
+mod schema;
+mod scratch;
+mod script;
+mod seal;
+mod shipped;
+mod spare;
+mod teller;
+
+pub use browser::{Browser, find as find_browser};
+pub use catalog::Catalog;
+pub use codes::{CODES, KnownCode};
+pub use handler::{ScriptHandler, Site};
+pub use manifest::{Manifest, ManifestError, Pool, Trace};
+pub use ode_child::{HIDDEN, Redactor, SECRET_CHARS_MIN, Step, StepState};
+pub use order::{
+    Artifact, Done, Failed, Level, LogLine, News, Order, Outcome, Progress, Record, Report, Source, code,
+    in_words,
+};
+pub use payload::{Secrets, join, secret_names};
+pub use run::{Runner, Settings};
+pub use schema::{INVALID_MAX, Invalid, Schema, SchemaError};
+pub use script::{MANIFEST, Origin, Script};
+pub use seal::{Bond, Keyring, SealTo};
+pub use shipped::{unpack, unpacked};
+
+use std::path::{Path, PathBuf};
+
+/// Why scripts cannot be read or started. How a run ends is not an error but an [`Outcome`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or folder could not be read or written.
+    #[error("{path} could not be used: {error}", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// A manifest is wrong.
+    #[error("{path}{place}: {message}", path = path.display(), place = place(.error.at), message = error.message)]
+    Manifest {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong, and where.
+        error: ManifestError,
+    },
+    /// A schema is wrong.
+    #[error("{path}{place}: {message}", path = path.display(), place = place(*at))]
+    Schema {
+        /// Which.
+        path: PathBuf,
+        /// Line and column, both from 1, where they are known.
+        at: Option<(usize, usize)>,
+        /// What is wrong, and at which place of the schema.
+        message: String,
+    },
+    /// Two scripts in one directory have the same type.
+    #[error("there are two scripts of the type {name}: in {one} and in {other}; rename one", one = one.display(), other = other.display())]
+    Twins {
+        /// The type.
+        name: String,
+        /// Where the first is.
+        one: PathBuf,
+        /// Where the second is.
+        other: PathBuf,
+    },
+    /// A file does not hold keys.
+    #[error("{path} does not hold private keys, one a line in 64 hexadecimal digits; restore it, or make new keys with `ode seal rotate`", path = .0.display())]
+    KeyFile(PathBuf),
+    /// The key that opens a seal is not here.
+    #[error("the key {0} is not here; copy the file of keys from where it was made")]
+    NoKey(String),
+    /// A seal was damaged, or belongs to something else.
+    #[error("the secrets are damaged, or belong to something else; send them again")]
+    BrokenSeal,
+    /// Nothing can be sealed: the system has no random numbers, or the key is none.
+    #[error("the secrets cannot be sealed: the key is unfit, or the system has no random numbers")]
+    Unsealable,
+    /// A process could not be started or fed.
+    #[error(transparent)]
+    Child(#[from] ode_child::Error),
+}
+
+impl Error {
+    fn file(path: &Path, error: std::io::Error) -> Self {
+        Self::File { path: path.to_owned(), error }
+    }
+}
+
+/// `:3:1`, as editors understand it.
+fn place(at: Option<(usize, usize)>) -> String {
+    at.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,29 @@
+//! PDF to XML: what is asked for, the conversion itself, and the child process it runs in.
+//!
+//! The whole conversion is a function of bytes. Nobody calls it on a document from outside but the child, which
+//! [`Converter`] starts for each one and [`serve`] is inside. [`XmlHandler`] is what the worker knows of it.
+//!
+//! A document with scans takes three steps: a child tells which pages are scans, a child each draws them and tesseract
+//! reads them, a last child converts with what was read.
+
+mod ask;
+mod client;
+mod conversion;
+mod converter;
+mod gateways;
+mod handler;
+mod hocr;
+mod model;
+mod ocr;
+mod scans;
+mod study;
+
+pub use ask::{Ask, Converted, Finding, Output, Places, Shadow, Summary, To};
+pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
+pub use conversion::serve;
+pub use converter::{Converter, Options};
+pub use gateways::{Gateways, METRICS};
+pub use handler::{Engine, Route, XmlHandler};
+pub use model::{Model, ModelError, ModelSettings};
+pub use ocr::OcrOptions;
+pub use study::{Differences, Study};
