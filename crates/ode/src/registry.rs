@@ -1,10 +1,11 @@
 //! The one place that knows which pipelines there are.
 
 use ode_html::HtmlHandler;
-use ode_job::{Lane, Registry};
+use ode_job::Lane;
 use ode_print::ExportHandler;
 use ode_print::order::OrderHandler;
 use ode_script::ScriptHandler;
+use ode_worker::Registry;
 use ode_xml::XmlHandler;
 
 /// What the handlers are made of that the wiring decides.

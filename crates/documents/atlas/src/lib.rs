@@ -7,6 +7,8 @@
 //! The same specification gives the same bytes on every machine and with any number of threads: nothing here depends on
 //! the system's fonts, its mathematical functions, the clock or chance.
 
+#![warn(missing_docs)]
+
 mod base;
 mod canonical;
 mod chart;

@@ -1,7 +1,7 @@
 //! Many jobs at once on PostgreSQL: COPY in its binary form, twice as fast as an insert.
 
 use crate::Store;
-use crate::db::{Param, Tx};
+use crate::db::Param;
 use crate::dialect::postgres;
 use crate::enqueue::{NewRow, Steps, owner_columns, unless_empty};
 use crate::error::Error;
@@ -106,7 +106,7 @@ pub(crate) async fn copy(store: &Store, rows: &[NewRow]) -> Result<(), Error> {
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let statement = format!("COPY job_live ({}, history) FROM STDIN BINARY", names.join(", "));
     let mut tx = store.db().begin().await?;
-    let Tx::Postgres(inner) = &mut tx else { return Err(Error::Config("COPY is PostgreSQL's own".into())) };
+    let Some(inner) = tx.postgres() else { return Err(Error::Config("COPY is PostgreSQL's own".into())) };
     let mut sink = inner.copy_in_raw(&statement).await?;
     let mut copy = Copy::new();
     for chunk in rows.chunks(CHUNK) {

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 /// A value to bind.
 #[derive(Debug, Clone)]
-pub(crate) enum Param {
+pub enum Param {
     Int(Option<i64>),
     Text(Option<String>),
     Id(Option<Uuid>),
@@ -70,7 +70,7 @@ param_from! {
 
 impl Param {
     /// Rows for the statement word `{rows}`.
-    pub(crate) fn rows(rows: impl IntoIterator<Item = Value>) -> Param {
+    pub fn rows(rows: impl IntoIterator<Item = Value>) -> Param {
         Param::Rows(Value::Array(rows.into_iter().collect()).to_string())
     }
 
@@ -109,18 +109,19 @@ impl Param {
 }
 
 /// Builds a list of [`Param`]s.
+#[macro_export]
 macro_rules! params {
-    ($($value:expr),* $(,)?) => { &[$($crate::db::Param::from($value)),*] };
+    ($($value:expr),* $(,)?) => { &[$($crate::sql::Param::from($value)),*] };
 }
-pub(crate) use params;
+pub use crate::params;
 
 /// Text that both databases can hold: PostgreSQL has no place for U+0000.
-pub(crate) fn without_nul(text: &str) -> String {
+pub fn without_nul(text: &str) -> String {
     text.replace('\0', " ")
 }
 
 /// The same for every text of a document, in place: hardly any has something to change.
-pub(crate) fn blank_nuls(json: &mut Value) {
+pub fn blank_nuls(json: &mut Value) {
     match json {
         Value::String(text) if text.contains('\0') => *text = without_nul(text),
         Value::Array(items) => items.iter_mut().for_each(blank_nuls),
@@ -207,21 +208,23 @@ impl Encode<'_, Postgres> for PgMoment {
 }
 
 /// One row of an answer.
-pub(crate) enum Row {
+pub struct Row(AnyRow);
+
+enum AnyRow {
     Postgres(PgRow),
     Sqlite(SqliteRow),
 }
 
 impl Row {
-    pub(crate) fn int(&self, column: &str) -> Result<i64, Error> {
+    pub fn int(&self, column: &str) -> Result<i64, Error> {
         self.opt_int(column)?.ok_or_else(|| missing(column))
     }
 
-    pub(crate) fn opt_int(&self, column: &str) -> Result<Option<i64>, Error> {
-        match self {
-            Row::Sqlite(row) => Ok(row.try_get(column)?),
+    pub fn opt_int(&self, column: &str) -> Result<Option<i64>, Error> {
+        match &self.0 {
+            AnyRow::Sqlite(row) => Ok(row.try_get(column)?),
             // PostgreSQL's integers come in three widths; which one a column has is a matter of storage.
-            Row::Postgres(row) => {
+            AnyRow::Postgres(row) => {
                 let raw = row.try_get_raw(column)?;
                 let width = raw.type_info().name().to_owned();
                 match width.as_str() {
@@ -233,54 +236,54 @@ impl Row {
         }
     }
 
-    pub(crate) fn opt_real(&self, column: &str) -> Result<Option<f64>, Error> {
-        match self {
-            Row::Postgres(row) => Ok(row.try_get(column)?),
-            Row::Sqlite(row) => Ok(row.try_get(column)?),
+    pub fn opt_real(&self, column: &str) -> Result<Option<f64>, Error> {
+        match &self.0 {
+            AnyRow::Postgres(row) => Ok(row.try_get(column)?),
+            AnyRow::Sqlite(row) => Ok(row.try_get(column)?),
         }
     }
 
-    pub(crate) fn text(&self, column: &str) -> Result<String, Error> {
+    pub fn text(&self, column: &str) -> Result<String, Error> {
         self.opt_text(column)?.ok_or_else(|| missing(column))
     }
 
-    pub(crate) fn opt_text(&self, column: &str) -> Result<Option<String>, Error> {
-        match self {
-            Row::Postgres(row) => Ok(row.try_get(column)?),
-            Row::Sqlite(row) => Ok(row.try_get(column)?),
+    pub fn opt_text(&self, column: &str) -> Result<Option<String>, Error> {
+        match &self.0 {
+            AnyRow::Postgres(row) => Ok(row.try_get(column)?),
+            AnyRow::Sqlite(row) => Ok(row.try_get(column)?),
         }
     }
 
-    pub(crate) fn uuid(&self, column: &str) -> Result<Uuid, Error> {
+    pub fn uuid(&self, column: &str) -> Result<Uuid, Error> {
         self.opt_uuid(column)?.ok_or_else(|| missing(column))
     }
 
-    pub(crate) fn opt_uuid(&self, column: &str) -> Result<Option<Uuid>, Error> {
-        match self {
-            Row::Postgres(row) => Ok(row.try_get(column)?),
-            Row::Sqlite(row) => Ok(row.try_get(column)?),
+    pub fn opt_uuid(&self, column: &str) -> Result<Option<Uuid>, Error> {
+        match &self.0 {
+            AnyRow::Postgres(row) => Ok(row.try_get(column)?),
+            AnyRow::Sqlite(row) => Ok(row.try_get(column)?),
         }
     }
 
-    pub(crate) fn bytes(&self, column: &str) -> Result<Vec<u8>, Error> {
-        match self {
-            Row::Postgres(row) => Ok(row.try_get(column)?),
-            Row::Sqlite(row) => Ok(row.try_get(column)?),
+    pub fn bytes(&self, column: &str) -> Result<Vec<u8>, Error> {
+        match &self.0 {
+            AnyRow::Postgres(row) => Ok(row.try_get(column)?),
+            AnyRow::Sqlite(row) => Ok(row.try_get(column)?),
         }
     }
 
-    pub(crate) fn opt_bytes(&self, column: &str) -> Result<Option<Vec<u8>>, Error> {
-        match self {
-            Row::Postgres(row) => Ok(row.try_get(column)?),
-            Row::Sqlite(row) => Ok(row.try_get(column)?),
+    pub fn opt_bytes(&self, column: &str) -> Result<Option<Vec<u8>>, Error> {
+        match &self.0 {
+            AnyRow::Postgres(row) => Ok(row.try_get(column)?),
+            AnyRow::Sqlite(row) => Ok(row.try_get(column)?),
         }
     }
 
     /// A list of jobs as the journal keeps it.
-    pub(crate) fn jobs(&self, column: &str) -> Result<Vec<JobId>, Error> {
-        let ids: Vec<Uuid> = match self {
-            Row::Postgres(row) => row.try_get(column)?,
-            Row::Sqlite(row) => {
+    pub fn jobs(&self, column: &str) -> Result<Vec<JobId>, Error> {
+        let ids: Vec<Uuid> = match &self.0 {
+            AnyRow::Postgres(row) => row.try_get(column)?,
+            AnyRow::Sqlite(row) => {
                 let bytes: Vec<u8> = row.try_get(column)?;
                 bytes.chunks_exact(16).filter_map(|id| Uuid::from_slice(id).ok()).collect()
             }
@@ -288,18 +291,18 @@ impl Row {
         Ok(ids.into_iter().map(JobId).collect())
     }
 
-    pub(crate) fn job(&self, column: &str) -> Result<JobId, Error> {
+    pub fn job(&self, column: &str) -> Result<JobId, Error> {
         self.uuid(column).map(JobId)
     }
 
-    pub(crate) fn moment(&self, column: &str) -> Result<Timestamp, Error> {
+    pub fn moment(&self, column: &str) -> Result<Timestamp, Error> {
         self.opt_moment(column)?.ok_or_else(|| missing(column))
     }
 
-    pub(crate) fn opt_moment(&self, column: &str) -> Result<Option<Timestamp>, Error> {
-        let micros = match self {
-            Row::Sqlite(row) => row.try_get::<Option<i64>, _>(column)?,
-            Row::Postgres(row) => {
+    pub fn opt_moment(&self, column: &str) -> Result<Option<Timestamp>, Error> {
+        let micros = match &self.0 {
+            AnyRow::Sqlite(row) => row.try_get::<Option<i64>, _>(column)?,
+            AnyRow::Postgres(row) => {
                 let raw = row.try_get_raw(column)?;
                 if raw.is_null() {
                     None
@@ -315,16 +318,16 @@ impl Row {
         Ok(micros.map(|micros| Timestamp::from_microsecond(micros).unwrap_or_else(|_| clamped(micros))))
     }
 
-    pub(crate) fn json(&self, column: &str) -> Result<serde_json::Value, Error> {
+    pub fn json(&self, column: &str) -> Result<serde_json::Value, Error> {
         self.opt_json(column)?.ok_or_else(|| missing(column))
     }
 
-    pub(crate) fn opt_json(&self, column: &str) -> Result<Option<serde_json::Value>, Error> {
-        match self {
-            Row::Postgres(row) => {
+    pub fn opt_json(&self, column: &str) -> Result<Option<serde_json::Value>, Error> {
+        match &self.0 {
+            AnyRow::Postgres(row) => {
                 Ok(row.try_get::<Option<Json<serde_json::Value>>, _>(column)?.map(|Json(value)| value))
             }
-            Row::Sqlite(row) => {
+            AnyRow::Sqlite(row) => {
                 let text: Option<String> = row.try_get(column)?;
                 text.map(|text| serde_json::from_str(&text).map_err(|_| missing(column))).transpose()
             }
@@ -332,7 +335,7 @@ impl Row {
     }
 
     /// A name of one of our enums.
-    pub(crate) fn name<T: std::str::FromStr>(&self, column: &str) -> Result<T, Error> {
+    pub fn name<T: std::str::FromStr>(&self, column: &str) -> Result<T, Error> {
         self.text(column)?.parse().map_err(|_| missing(column))
     }
 }
@@ -365,7 +368,7 @@ async fn write_at_once(connections: &Connections<Sqlite>, scripts: &[Script]) ->
     let mut tx = connections.transaction().await?;
     let rows = query_with(AssertSqlSafe(sql), args).fetch_all(&mut *tx).await?;
     tx.ended();
-    Ok(rows.into_iter().map(Row::Sqlite).collect())
+    Ok(rows.into_iter().map(|row| Row(AnyRow::Sqlite(row))).collect())
 }
 
 /// An open database.
@@ -424,17 +427,17 @@ impl Db {
     /// Opens a transaction that may write.
     pub(crate) async fn begin(&self) -> Result<Tx, Error> {
         match self {
-            Db::Postgres(connections) => Ok(Tx::Postgres(connections.begin("BEGIN").await?)),
-            Db::Sqlite { write, .. } => Ok(Tx::Sqlite(write.begin("BEGIN IMMEDIATE").await?)),
+            Db::Postgres(connections) => Ok(Tx(AnyTx::Postgres(connections.begin("BEGIN").await?))),
+            Db::Sqlite { write, .. } => Ok(Tx(AnyTx::Sqlite(write.begin("BEGIN IMMEDIATE").await?))),
         }
     }
 
     /// Runs a file of statements without parameters, as one transaction.
     pub(crate) async fn run_file(tx: &mut Tx, sql: String) -> Result<(), Error> {
         let sql = raw_sql(AssertSqlSafe(sql));
-        match tx {
-            Tx::Postgres(tx) => sql.execute(&mut **tx).await.map(drop)?,
-            Tx::Sqlite(tx) => sql.execute(&mut **tx).await.map(drop)?,
+        match &mut tx.0 {
+            AnyTx::Postgres(tx) => sql.execute(&mut **tx).await.map(drop)?,
+            AnyTx::Sqlite(tx) => sql.execute(&mut **tx).await.map(drop)?,
         }
         Ok(())
     }
@@ -458,24 +461,36 @@ impl Db {
 }
 
 /// An open transaction; dropped, it is rolled back.
-pub(crate) enum Tx {
+pub struct Tx(AnyTx);
+
+enum AnyTx {
     Postgres(Transaction<Postgres>),
     Sqlite(Transaction<Sqlite>),
 }
 
 impl Tx {
-    pub(crate) fn dialect(&self) -> Dialect {
-        match self {
-            Tx::Postgres(_) => Dialect::Postgres,
-            Tx::Sqlite(_) => Dialect::Sqlite,
+    /// Which database it is in.
+    pub fn dialect(&self) -> Dialect {
+        match &self.0 {
+            AnyTx::Postgres(_) => Dialect::Postgres,
+            AnyTx::Sqlite(_) => Dialect::Sqlite,
         }
     }
 
-    pub(crate) async fn run(&mut self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>, Error> {
+    /// Runs one statement.
+    pub async fn run(&mut self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>, Error> {
         let sql = dialect::render(self.dialect(), sql);
-        match self {
-            Tx::Postgres(tx) => Postgres::fetch(tx, sql, params).await,
-            Tx::Sqlite(tx) => Sqlite::fetch(tx, sql, params).await,
+        match &mut self.0 {
+            AnyTx::Postgres(tx) => Postgres::fetch(tx, sql, params).await,
+            AnyTx::Sqlite(tx) => Sqlite::fetch(tx, sql, params).await,
+        }
+    }
+
+    /// The PostgreSQL transaction, for what only PostgreSQL has.
+    pub(crate) fn postgres(&mut self) -> Option<&mut Transaction<Postgres>> {
+        match &mut self.0 {
+            AnyTx::Postgres(tx) => Some(tx),
+            AnyTx::Sqlite(_) => None,
         }
     }
 
@@ -505,10 +520,11 @@ impl Tx {
         }
     }
 
-    pub(crate) async fn commit(self) -> Result<(), Error> {
-        match self {
-            Tx::Postgres(tx) => Ok(tx.commit().await?),
-            Tx::Sqlite(tx) => Ok(tx.commit().await?),
+    /// Makes what it wrote durable.
+    pub async fn commit(self) -> Result<(), Error> {
+        match self.0 {
+            AnyTx::Postgres(tx) => Ok(tx.commit().await?),
+            AnyTx::Sqlite(tx) => Ok(tx.commit().await?),
         }
     }
 }
@@ -529,7 +545,7 @@ impl Backend for Postgres {
         SENT.fetch_add(1, Ordering::Relaxed);
         let args = to_postgres(params).map_err(sqlx::Error::Encode)?;
         let rows = query_with(sql, args).fetch_all(connection).await?;
-        Ok(rows.into_iter().map(Row::Postgres).collect())
+        Ok(rows.into_iter().map(|row| Row(AnyRow::Postgres(row))).collect())
     }
 }
 
@@ -546,7 +562,7 @@ impl Backend for Sqlite {
         SENT.fetch_add(1, Ordering::Relaxed);
         let args = to_sqlite(params).map_err(sqlx::Error::Encode)?;
         let rows = query_with(sql, args).fetch_all(connection).await?;
-        Ok(rows.into_iter().map(Row::Sqlite).collect())
+        Ok(rows.into_iter().map(|row| Row(AnyRow::Sqlite(row))).collect())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::mint::unless_taken;
 use crate::read::{ADD_LOGS, log_rows};
 use crate::workers::fences;
 use jiff::Timestamp;
-use ode_job::pipeline::SHOWS_WHY;
+use ode_job::SHOWS_WHY;
 use ode_job::settle::Spent;
 use ode_job::{
     Artifact, Attempt, Check, Claimed, Ended, ErrorCode, Event, Failure, FailureKind, JobId, NewLogLine,

@@ -44,6 +44,7 @@ mod read;
 mod retention;
 mod revisions;
 mod scripts;
+pub mod sql;
 mod sweep;
 mod twins;
 mod wake;

@@ -1,9 +1,11 @@
 //! A lane in this process: the slots, what runs in them, what waits for one, and the dispatcher that claims.
 
+use crate::context::LatestProgress;
 use crate::report::{Over, Pace};
+use crate::{Handler, Limits, Readiness};
 use crate::{Shared, attempt};
 use jiff::Timestamp;
-use ode_job::{Claimed, Ended, Handler, JobId, Lane, Limits, Readiness, WorkerId};
+use ode_job::{Claimed, Ended, JobId, Lane, WorkerId};
 use ode_store::{BornClaimed, ClaimRequest, Slots, crash};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -92,7 +94,7 @@ impl Inside {
 struct Held {
     fence: i64,
     interrupt: watch::Sender<Option<Interrupt>>,
-    progress: Arc<attempt::Told>,
+    progress: Arc<LatestProgress>,
 }
 
 impl LaneState {
@@ -195,7 +197,7 @@ impl LaneState {
     }
 
     /// The next job for a slot; without one the slot closes.
-    fn next(&self) -> Option<(Claimed, watch::Receiver<Option<Interrupt>>, Arc<attempt::Told>)> {
+    fn next(&self) -> Option<(Claimed, watch::Receiver<Option<Interrupt>>, Arc<LatestProgress>)> {
         let mut inside = self.inside();
         while let Some(job) = inside.waiting.pop_front() {
             if let Some(held) = inside.held.get(&job.lease.job()) {

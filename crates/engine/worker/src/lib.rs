@@ -5,22 +5,30 @@
 //! lost jobs. No transaction is open while a handler runs.
 
 mod attempt;
+mod chore;
 mod chores;
+mod context;
 mod finisher;
+mod handler;
 mod lane;
 mod log;
 mod pulse;
 mod report;
+#[cfg(feature = "trial")]
+pub mod trial;
 
+pub use chore::{Chore, ChoreError, Turn};
 pub use chores::Chores;
+pub use context::{Context, unreached};
+pub use handler::{Handler, Limits, Readiness, Registry};
 use lane::{LaneState, Lanes};
-use ode_job::{Registry, WorkerId};
+use ode_job::WorkerId;
 use ode_store::{Blobs, Error, Places, Store};
 pub use report::METRICS;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -66,6 +74,9 @@ pub struct Worker {
     shared: Arc<Shared>,
     dispatchers: Vec<JoinHandle<()>>,
     pulse: Vec<JoinHandle<()>>,
+    chores: Vec<JoinHandle<()>>,
+    /// Tells chores to end with what they are at.
+    stopping: watch::Sender<bool>,
     /// They end by themselves, when nobody can send to them any more.
     writers: [JoinHandle<()>; 2],
 }
@@ -124,6 +135,17 @@ impl Worker {
         registry: Registry,
         config: Config,
     ) -> Result<Self, Error> {
+        Self::start_with(store, blobs, registry, Vec::new(), config).await
+    }
+
+    /// The same, with what pipelines have done by the clock.
+    pub async fn start_with(
+        store: Store,
+        blobs: Option<Blobs>,
+        registry: Registry,
+        chores: Vec<Arc<dyn Chore>>,
+        config: Config,
+    ) -> Result<Self, Error> {
         let id = WorkerId(Uuid::new_v4());
         store.register(id, &config.host, env!("CARGO_PKG_VERSION")).await?;
         let (ended, ended_receiver) = mpsc::channel(ENDED_MAX);
@@ -154,13 +176,18 @@ impl Worker {
         if let Some((blobs, chores)) = shared.blobs.clone().zip(shared.config.chores) {
             pulse.push(tokio::spawn(chores::run(shared.clone(), blobs, chores)));
         }
+        let (stopping, is_stopping) = watch::channel(false);
+        let chores = chores.into_iter().map(|chore| {
+            tokio::spawn(chore::keep_doing(shared.store.clone(), id, chore, is_stopping.clone()))
+        });
+        let chores = chores.collect();
         let dispatchers = shared.lanes.all().iter().flat_map(|lane| {
             let (main, express) = ((shared.clone(), lane.clone()), (shared.clone(), lane.clone()));
             [tokio::spawn(lane::dispatch(main.0, main.1)), tokio::spawn(lane::express(express.0, express.1))]
         });
         let dispatchers = dispatchers.collect();
         tracing::info!(worker.id = %id, "worker {id} started");
-        Ok(Worker { shared, dispatchers, pulse, writers })
+        Ok(Worker { shared, dispatchers, pulse, chores, stopping, writers })
     }
 
     /// Its identity.
@@ -171,12 +198,20 @@ impl Worker {
     /// Stops: takes no more work, hands back what has not begun, waits for what has, and hands that back
     /// unburned if it takes longer than the grace period. When this returns, nothing is held.
     pub async fn stop(self) -> Result<(), Error> {
-        let Worker { shared, dispatchers, pulse, writers } = self;
+        let Worker { shared, dispatchers, pulse, chores, stopping, writers } = self;
         shared.is_stopping.store(true, Ordering::SeqCst);
         shared.lanes.nudge();
         // A claim that is under way is waited for: what it brings must be handed back, not lost.
         join(dispatchers).await;
         shared.lanes.hand_back_waiting(&shared).await;
+        stopping.send_replace(true);
+        let aborts: Vec<_> = chores.iter().map(JoinHandle::abort_handle).collect();
+        if tokio::time::timeout(shared.config.grace, join(chores)).await.is_err() {
+            tracing::warn!(
+                "a chore was still under way at the end of the grace period; another worker goes on with it"
+            );
+            aborts.iter().for_each(tokio::task::AbortHandle::abort);
+        }
         let drained = tokio::time::timeout(shared.config.grace, shared.lanes.drained(&shared.idle)).await;
         if drained.is_err() {
             shared.lanes.interrupt_all(lane::Interrupt::Shutdown);

@@ -6,9 +6,10 @@ use super::order::Order;
 use super::telemetry::Telemetry;
 use async_trait::async_trait;
 use bytes::Bytes;
-use ode_job::pipeline::File;
-use ode_job::{Claimed, Context, ErrorCode, Failure, Handler, Limits, LogLevel, Progress, RetryPolicy};
+use ode_job::File;
+use ode_job::{Claimed, ErrorCode, Failure, LogLevel, Progress, RetryPolicy};
 use ode_pdf_html::{AssetKind, ConversionConfig, Manifest};
+use ode_worker::{Context, Handler, Limits};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
@@ -61,7 +62,7 @@ impl HtmlHandler {
     }
 
     /// The document, wherever it lies.
-    async fn document(&self, order: &Order<'_>, context: &dyn Context) -> Result<Bytes, Failure> {
+    async fn document(&self, order: &Order<'_>, context: &Context<'_>) -> Result<Bytes, Failure> {
         let document = match order.input {
             Some(address) => context.fetch(address, self.engine.bytes_max()).await?,
             None => context.source().await?.content,
@@ -81,7 +82,7 @@ impl Handler for HtmlHandler {
         Limits { concurrency: self.at_once, attempt_timeout: ATTEMPT_TIMEOUT, retry: self.retry }
     }
 
-    async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure> {
+    async fn run(&self, job: &Claimed, context: &Context<'_>) -> Result<Value, Failure> {
         context.note("attempt_count", job.attempt.into());
         let order = Order::read(job)?;
         if let Some(address) = order.output {
@@ -135,7 +136,7 @@ fn named(manifest: &Manifest, files: Vec<Vec<u8>>) -> Vec<File> {
 }
 
 /// What the converter found, for the job's log.
-fn log(context: &dyn Context, manifest: &Manifest) {
+fn log(context: &Context<'_>, manifest: &Manifest) {
     for warning in &manifest.warnings {
         context.log(LogLevel::Warn, warning);
     }

@@ -1,14 +1,14 @@
 //! What an attempt costs, stage by stage.
 
 use super::converter::Cost;
-use ode_job::Context;
+use ode_worker::Context;
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 
 /// What an attempt has cost so far. A result tells it; where there is none, because the attempt failed, took too long or
 /// was stopped, it stands with the event that ends the attempt.
 pub(super) struct Telemetry<'a> {
-    context: &'a dyn Context,
+    context: &'a Context<'a>,
     began: Instant,
     /// The stage under way, and since when.
     stage: (&'static str, Instant),
@@ -19,7 +19,7 @@ pub(super) struct Telemetry<'a> {
 
 impl<'a> Telemetry<'a> {
     /// Begins with this stage.
-    pub(super) fn begin(context: &'a dyn Context, stage: &'static str) -> Self {
+    pub(super) fn begin(context: &'a Context<'a>, stage: &'static str) -> Self {
         let now = Instant::now();
         let (stages, told) = Default::default();
         Telemetry { context, began: now, stage: (stage, now), stages, told, has_result: false }

@@ -2,8 +2,9 @@
 
 use super::drawer::{Drawer, Drawn};
 use async_trait::async_trait;
-use ode_job::pipeline::File;
-use ode_job::{Claimed, Context, ErrorCode, Failure, Handler, Limits, LogLevel, Progress, RetryPolicy};
+use ode_job::File;
+use ode_job::{Claimed, ErrorCode, Failure, LogLevel, Progress, RetryPolicy};
+use ode_worker::{Context, Handler, Limits};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ impl Handler for ExportHandler {
         Limits { concurrency: self.at_once, attempt_timeout: ATTEMPT_TIMEOUT, retry: self.retry }
     }
 
-    async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure> {
+    async fn run(&self, job: &Claimed, context: &Context<'_>) -> Result<Value, Failure> {
         context.note("attempt_count", job.attempt.into());
         tell(context, 0.0, "Fetching the map");
         let map = context.printable_map().await?;
@@ -62,7 +63,7 @@ impl Handler for ExportHandler {
     }
 }
 
-fn tell(context: &dyn Context, percent: f32, message: &str) {
+fn tell(context: &Context<'_>, percent: f32, message: &str) {
     // Between 0 and 100, which the child may not know.
     let percent = percent.clamp(0.0, 100.0) as u8;
     context.progress(Progress { percent, message: Some(message.to_owned()), step: 0, steps: 0 });

@@ -6,11 +6,10 @@ use crate::{
     in_words,
 };
 use async_trait::async_trait;
-use ode_job::pipeline::{File, SHOWS_WHY};
 use ode_job::script::{Run, SCRIPT_CODE, ScriptStep, StepState};
-use ode_job::{
-    Claimed, Context, ErrorCode, Failure, Handler, Limits, LogLevel, RetryPolicy, ScriptRecord, SecretPart,
-};
+use ode_job::{Claimed, ErrorCode, Failure, LogLevel, RetryPolicy, ScriptRecord, SecretPart};
+use ode_job::{File, SHOWS_WHY};
+use ode_worker::{Context, Handler, Limits};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -102,8 +101,8 @@ impl Handler for ScriptHandler {
         END_WITHIN
     }
 
-    async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure> {
-        let record = context.script().ok_or_else(|| Failure::from(ErrorCode::Unknown))?;
+    async fn run(&self, job: &Claimed, context: &Context<'_>) -> Result<Value, Failure> {
+        let record = context.script();
         let script = self.catalog.get(&job.kind).ok_or_else(|| unknown(&job.kind))?;
         let order = self.order(job, script.clone(), record).await?;
         context.note("script_version", script.manifest.version.into());
@@ -134,7 +133,7 @@ fn started(script: &Script) -> Run {
 async fn finish(
     job: &Claimed,
     script: &Script,
-    context: &dyn Context,
+    context: &Context<'_>,
     report: Report,
 ) -> Result<Value, Failure> {
     let Report { outcome, artifacts, duration, log_bytes_dropped, .. } = report;
@@ -165,12 +164,12 @@ async fn finish(
 /// The result as everybody may see it; its secrets go under seal.
 async fn result(
     job: &Claimed,
-    context: &dyn Context,
+    context: &Context<'_>,
     done: Done,
     duration: Duration,
 ) -> Result<Value, Failure> {
     if !done.secrets.is_empty() {
-        let record = context.script().ok_or_else(|| Failure::from(ErrorCode::Unknown))?;
+        let record = context.script();
         let key = record.web_key().await?;
         let to = key.and_then(|(_, public)| SealTo::new(&public)).ok_or_else(no_web_key)?;
         let bond = Bond { owner: job.owner.key(), part: SecretPart::Result };

@@ -3,7 +3,8 @@
 
 use crate::{Error, Level, News, Outcome, Report};
 use ode_job::script::{Process, Run, ScriptStep, StepState};
-use ode_job::{Context, LogLevel, Progress, ScriptRecord};
+use ode_job::{LogLevel, Progress, ScriptRecord};
+use ode_worker::Context;
 use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -13,7 +14,7 @@ const CHECKPOINTS_MAX: usize = 1000;
 
 /// What an attempt has told.
 pub(super) struct Told<'a> {
-    context: &'a dyn Context,
+    context: &'a Context<'a>,
     inside: Mutex<Inside>,
     news: Notify,
 }
@@ -29,7 +30,7 @@ struct Inside {
 }
 
 impl<'a> Told<'a> {
-    pub(super) fn new(context: &'a dyn Context, run: Run) -> Self {
+    pub(super) fn new(context: &'a Context<'a>, run: Run) -> Self {
         let inside = Inside { run, is_changed: true, ..Inside::default() };
         Told { context, inside: Mutex::new(inside), news: Notify::new() }
     }

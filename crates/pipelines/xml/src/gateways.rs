@@ -8,8 +8,8 @@ use super::client::{Call, GatewayClient};
 use bytes::Bytes;
 use jiff::Timestamp;
 use ode_job::breaker::{Breaker, BreakerPolicy, Outcome, Permit, Standing};
-use ode_job::pipeline::Readiness;
 use ode_metrics::{Family, Histogram};
+use ode_worker::Readiness;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 

@@ -10,11 +10,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
 use ode_job::breaker::Standing;
-use ode_job::pipeline::{File, Source};
-use ode_job::{
-    Check, CheckKind, Claimed, Context, ErrorCode, Failure, FailureKind, Handler, Limits, Progress,
-    Readiness, RetryPolicy, Severity,
-};
+use ode_job::{Check, CheckKind, Claimed, ErrorCode, Failure, FailureKind, Progress, RetryPolicy, Severity};
+use ode_job::{File, Source};
+use ode_worker::{Context, Handler, Limits, Readiness};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -99,7 +97,7 @@ impl Handler for XmlHandler {
         }
     }
 
-    async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure> {
+    async fn run(&self, job: &Claimed, context: &Context<'_>) -> Result<Value, Failure> {
         let began = Instant::now();
         context.note("attempt_count", job.attempt.into());
         let order = Order::read(job)?;
@@ -176,7 +174,7 @@ struct Made {
 /// What the history calls the converter that is not elsewhere.
 const BUILT_IN: &str = "built-in";
 
-async fn here(engine: &dyn Engine, order: &Order, context: &dyn Context) -> Result<Made, Failure> {
+async fn here(engine: &dyn Engine, order: &Order, context: &Context<'_>) -> Result<Made, Failure> {
     context.note("gateway", BUILT_IN.into());
     let source = fetch(context).await?;
     let Converted { document, provenance, summary } = engine.convert(&order.ask(), source.content).await?;
@@ -191,7 +189,7 @@ async fn here(engine: &dyn Engine, order: &Order, context: &dyn Context) -> Resu
     })
 }
 
-async fn elsewhere(gateways: &Gateways, order: &Order, context: &dyn Context) -> Result<Made, Failure> {
+async fn elsewhere(gateways: &Gateways, order: &Order, context: &Context<'_>) -> Result<Made, Failure> {
     let mut source: Option<Source> = None;
     let (mut probed, mut absent) = (None, None);
     // Lazy: a gateway is asked for a permit only when those before it could not do the work.
@@ -238,7 +236,7 @@ fn away(gateways: &Gateways, probed: Option<Failure>) -> Failure {
     }
 }
 
-async fn fetch(context: &dyn Context) -> Result<Source, Failure> {
+async fn fetch(context: &Context<'_>) -> Result<Source, Failure> {
     context.progress(Progress::at(5, "Fetching the document"));
     let source = context.source().await?;
     context.progress(Progress::at(10, "Converting"));

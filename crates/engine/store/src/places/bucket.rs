@@ -14,7 +14,7 @@ use object_store::{
     Attribute, Attributes, Error as StoreError, GetOptions, ObjectStore, ObjectStoreExt as _, PutMode,
     PutOptions, RetryConfig, UpdateVersion,
 };
-use ode_job::pipeline::File;
+use ode_job::File;
 use ode_job::{ErrorCode, Failure, JobId};
 use std::sync::Arc;
 use std::time::Duration;

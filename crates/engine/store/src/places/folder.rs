@@ -12,7 +12,7 @@ use super::{
     unreached,
 };
 use bytes::Bytes;
-use ode_job::pipeline::File;
+use ode_job::File;
 use ode_job::{ErrorCode, Failure};
 use opened::{Opened, name_of};
 use std::collections::HashSet;

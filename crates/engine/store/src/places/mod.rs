@@ -15,7 +15,7 @@ use crate::error::Error;
 use address::Address;
 pub(crate) use bucket::open as open_bucket;
 use bytes::Bytes;
-use ode_job::pipeline::File;
+use ode_job::File;
 use ode_job::{ErrorCode, Failure, JobId, Owner};
 use serde::{Deserialize, Serialize};
 use std::path::{Component, Path, PathBuf};

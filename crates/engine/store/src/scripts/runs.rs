@@ -3,9 +3,10 @@
 
 use crate::Store;
 use crate::db::blank_nuls;
-use crate::db::{Param, Tx, params, without_nul};
+use crate::db::{Param, params, without_nul};
 use crate::error::Error;
 use crate::micros;
+use crate::sql::Held;
 use ode_job::Lease;
 use ode_job::script::Run;
 use serde_json::{Value, json};
@@ -31,9 +32,6 @@ pub struct ScriptType {
     pub retry_delay: Duration,
 }
 
-/// Holds the row: a claim that would take the job over waits until this is written, or has been before it.
-const HOLD: &str =
-    "UPDATE job_live SET updated_at = {now} WHERE id = $1 AND fence = $2 AND worker = $3 RETURNING id";
 const RECORD: &str = "INSERT INTO script_run (job_id, attempt, worker, host, version, digest, pid, start_ticks, boot_id,
         timeout_at, steps, progress_percent, progress_message, current_step, total_steps, error_code)
     SELECT l.id, l.attempts, l.worker, coalesce(w.host, ''), $2, $3, $4, $5, $6, l.timeout_at, {json $7}, $8, $9, $10, $11,
@@ -72,13 +70,6 @@ impl Store {
         self.db().write(PUBLISH, &[Param::rows(types.iter().map(row))]).await.map(drop)
     }
 
-    /// A transaction under a lease: nobody can take the job over before it ends.
-    pub(super) async fn hold(&self, lease: &Lease) -> Result<Tx, Error> {
-        let mut tx = self.db().begin().await?;
-        let held = tx.run(HOLD, params![lease.job(), lease.fence(), lease.worker()]).await?;
-        if held.is_empty() { Err(Error::LeaseLost(lease.job())) } else { Ok(tx) }
-    }
-
     /// Records what an attempt runs and how far it is.
     pub async fn record_run(&self, lease: &Lease, run: &Run) -> Result<(), Error> {
         let process = run.process.as_ref();
@@ -98,7 +89,7 @@ impl Store {
             i64::from(progress.steps),
             run.code.as_deref().map(without_nul),
         ];
-        let mut tx = self.hold(lease).await?;
+        let mut tx = Held::new(self, lease).begin().await?;
         tx.run(RECORD, params).await?;
         if let Some(process) = process {
             tx.run(RUNS_AS, params![lease.job(), i64::from(process.pid)]).await?;
@@ -115,7 +106,7 @@ impl Store {
     /// Records that something is done for good, if the lease still holds.
     pub async fn checkpoint(&self, lease: &Lease, key: &str, mut data: Value) -> Result<(), Error> {
         blank_nuls(&mut data);
-        let mut tx = self.hold(lease).await?;
+        let mut tx = Held::new(self, lease).begin().await?;
         tx.run(CHECKPOINT, params![lease.job(), without_nul(key), data]).await?;
         tx.commit().await
     }

@@ -6,6 +6,7 @@ use super::sealed_params;
 use crate::Store;
 use crate::db::{Param, Row, Tx, params};
 use crate::error::Error;
+use crate::sql::Held;
 use jiff::Timestamp;
 use ode_job::{JobId, Lease, Sealed, SecretPart};
 use std::time::Duration;
@@ -122,7 +123,7 @@ impl Store {
         secret: &Sealed,
         keep_for: Duration,
     ) -> Result<(), Error> {
-        let mut tx = self.hold(lease).await?;
+        let mut tx = Held::new(self, lease).begin().await?;
         keep(&mut tx, lease.job(), SecretPart::Result, secret, keep_for).await?;
         tx.commit().await
     }

@@ -4,7 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic at the place is the report")]
 
-use ode_job::pipeline::File;
+use ode_job::File;
 use ode_job::{ErrorCode, FailureKind, JobId, Owner};
 use ode_store::{Blobs, BlobsConfig, Destination, MANIFEST, Places, PlacesConfig, Published};
 use ode_testing::{Mood, Proxy};

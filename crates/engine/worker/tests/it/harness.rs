@@ -1,13 +1,14 @@
 //! Fresh databases, a handler that does as its input says, and waiting for what should come.
 
 use async_trait::async_trait;
-use ode_job::pipeline::File;
+use ode_job::File;
 use ode_job::{
-    Claimed, Context, ErrorCode, Failure, Handler, JobId, JobRecord, JobRef, Lane, Limits, LogLevel, NewJob,
-    Owner, Pipeline, Progress, Registry, RetryPolicy,
+    Claimed, ErrorCode, Failure, JobId, JobRecord, JobRef, Lane, LogLevel, NewJob, Owner, Pipeline, Progress,
+    RetryPolicy,
 };
 use ode_store::{Blobs, BlobsConfig, Config, Store};
 use ode_worker::Worker;
+use ode_worker::{Context, Handler, Limits, Registry};
 use serde_json::{Value, json};
 use sqlx::Connection as _;
 use std::time::Duration;
@@ -115,7 +116,7 @@ impl Handler for Obedient {
         Limits { concurrency: 3, attempt_timeout: Duration::from_secs(60), retry }
     }
 
-    async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure> {
+    async fn run(&self, job: &Claimed, context: &Context<'_>) -> Result<Value, Failure> {
         let input = &job.input;
         if let Some(percent) = input["progress"].as_u64() {
             let message = Some("half way".to_owned());

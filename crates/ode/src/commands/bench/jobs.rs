@@ -8,9 +8,10 @@
 use anyhow::Context as _;
 use async_trait::async_trait;
 use clap::{Args, ValueEnum};
-use ode_job::{Claimed, Context, Failure, Handler, Lane, Limits, NewJob, Owner, Pipeline, Registry};
+use ode_job::{Claimed, Failure, Lane, NewJob, Owner, Pipeline};
 use ode_store::{ClaimRequest, Config, Store};
 use ode_worker::Worker;
+use ode_worker::{Context, Handler, Limits, Registry};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, Write as _};
 use std::process::{ExitCode, Stdio};
@@ -135,7 +136,7 @@ impl Handler for NoopHandler {
         Limits::default()
     }
 
-    async fn run(&self, job: &Claimed, _: &dyn Context) -> Result<Value, Failure> {
+    async fn run(&self, job: &Claimed, _: &Context<'_>) -> Result<Value, Failure> {
         if let Some(sent_at) = job.input["t"].as_u64() {
             let waited = steady_nanos().saturating_sub(sent_at);
             self.0.waits_ns.lock().expect("no code panics while holding this lock").push(waited);

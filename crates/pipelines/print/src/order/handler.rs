@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use ode_job::breaker::Standing;
 use ode_job::order::{Attention, Effects, Money, Order, OrderPhase, OrderStep};
 use ode_job::product::{PrintArea, check_area};
-use ode_job::{Claimed, Context, ErrorCode, Failure, Handler, Limits, Progress, Readiness, RetryPolicy};
+use ode_job::{Claimed, ErrorCode, Failure, Progress, RetryPolicy};
+use ode_worker::{Context, Handler, Limits, Readiness};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,10 +88,8 @@ impl Handler for OrderHandler {
         vec![self.provider.standing(now)]
     }
 
-    async fn run(&self, job: &Claimed, context: &dyn Context) -> Result<Value, Failure> {
-        let effects = context.effects().ok_or_else(|| {
-            Failure::rejected(ErrorCode::Invalid, "This worker keeps no record of orders, so it places none")
-        })?;
+    async fn run(&self, job: &Claimed, context: &Context<'_>) -> Result<Value, Failure> {
+        let effects = context.effects();
         let order = effects.order().await?;
         let is_last_try = job.retries >= job.retries_max.unwrap_or(self.policy.retry.retries_max);
         let placing = Placing { handler: self, effects, context, order, is_last_try };
@@ -102,7 +101,7 @@ impl Handler for OrderHandler {
 struct Placing<'a> {
     handler: &'a OrderHandler,
     effects: &'a dyn Effects,
-    context: &'a dyn Context,
+    context: &'a Context<'a>,
     /// The record as it was when the attempt began.
     order: Order,
     is_last_try: bool,

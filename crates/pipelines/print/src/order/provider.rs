@@ -3,8 +3,8 @@
 use super::printful::{Outcome, Printful};
 use jiff::{SignedDuration, Timestamp};
 use ode_job::breaker::{self, Breaker, BreakerPolicy, Permit, Standing};
-use ode_job::pipeline::Readiness;
 use ode_job::product::PrintArea;
+use ode_worker::Readiness;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

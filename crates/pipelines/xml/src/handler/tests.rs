@@ -1,81 +1,33 @@
-//! The handler without an engine around it: what it asks of its context, and what it makes of what it is told.
+//! The handler on a store in memory: what it asks of its context, and what it makes of what it is told.
 
 use super::super::ask::Summary;
 use super::super::client::{ClientLimits, GatewayClient};
 use super::*;
 use ode_job::breaker::BreakerPolicy;
-use ode_job::{Artifact, JobId, Lane, Lease, LogLevel, Owner, WorkerId};
-use std::collections::BTreeMap;
+use ode_job::{NewJob, Pipeline};
+use ode_worker::trial::{Trial, Tried};
+use serde_json::Map;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Remembers what a handler told.
-#[derive(Default)]
-struct Notebook {
-    notes: Mutex<BTreeMap<&'static str, Value>>,
-    files: Mutex<Vec<File>>,
-    checks: Mutex<Vec<Check>>,
-    is_expired: bool,
+fn job(mapping: &str, config: Value) -> NewJob {
+    let mut job = NewJob::new(Pipeline::Xml, mapping, json!({}));
+    job.config = config;
+    job
 }
 
-#[async_trait]
-impl Context for Notebook {
-    async fn source(&self) -> Result<Source, Failure> {
-        if self.is_expired {
-            return Err(ErrorCode::Expired.into());
-        }
-        Ok(Source { name: "März.pdf".into(), content: Bytes::from_static(b"%PDF-1.7") })
-    }
-    async fn printable_map(&self) -> Result<Bytes, Failure> {
-        Err(ErrorCode::Expired.into())
-    }
-    async fn fetch(&self, _address: &str, _bytes_max: u64) -> Result<Bytes, Failure> {
-        Err(ErrorCode::NotFound.into())
-    }
-    fn progress(&self, _progress: Progress) {}
-    fn log(&self, _level: LogLevel, _message: &str) {}
-    fn note(&self, name: &'static str, value: Value) {
-        self.notes.lock().unwrap().insert(name, value);
-    }
-    fn check(&self, check: Check) {
-        self.checks.lock().unwrap().push(check);
-    }
-    async fn keep(&self, files: Vec<File>) -> Result<Vec<Artifact>, Failure> {
-        let artifact = |file: &File| Artifact {
-            role: file.role.clone(),
-            name: file.name.clone(),
-            storage: "local".into(),
-            path: "a".into(),
-            content_type: file.content_type.clone(),
-            bytes: 1,
-            sha256: "0".repeat(64),
-        };
-        let artifacts = files.iter().map(artifact).collect();
-        self.files.lock().unwrap().extend(files);
-        Ok(artifacts)
-    }
-    async fn publish(&self, _address: &str, _files: &[File]) -> Result<(), Failure> {
-        Err(ErrorCode::Forbidden.into())
-    }
+/// The second attempt at a job with this mapping and configuration.
+async fn run(handler: &XmlHandler, mapping: &str, config: Value) -> Tried {
+    run_on(&Trial::open().await.unwrap(), handler, mapping, config).await
 }
 
-fn claimed(mapping: &str, config: Value) -> Claimed {
-    let id = uuid::Uuid::nil();
-    Claimed {
-        lease: Lease::granted(JobId(id), 1, WorkerId(id)),
-        lane: Lane::Xml,
-        kind: mapping.into(),
-        owner: Owner::Operator,
-        input: json!({}),
-        config,
-        attempt: 2,
-        retries: 1,
-        retries_max: None,
-        crashes: 0,
-        timeout: None,
-    }
+async fn run_on(trial: &Trial, handler: &XmlHandler, mapping: &str, config: Value) -> Tried {
+    let document = Some(("März.pdf", &b"%PDF-1.7"[..]));
+    let mut claimed = trial.claim(job(mapping, config), document).await.unwrap();
+    claimed.attempt = 2;
+    trial.run(handler, &claimed).await
 }
 
 /// Says this about every document.
@@ -105,23 +57,21 @@ fn finding(code: &str, severity: &str) -> Finding {
 
 #[tokio::test]
 async fn a_document_becomes_a_result_with_its_findings_and_particulars() {
-    let (context, job) = (Notebook::default(), claimed("auto", json!({ "output": "ubl" })));
     let findings = vec![finding("TOTAL_MISMATCH", "error"), finding("FIELD_MISSING", "review")];
-    let result = built_in(Ok(findings)).run(&job, &context).await.unwrap();
+    let Tried { result, notes, files, checks } =
+        run(&built_in(Ok(findings)), "auto", json!({ "output": "ubl" })).await;
+    let result = result.unwrap();
     assert_eq!(
         (&result["mapping"], &result["output"], &result["pages"], &result["gateway"]),
         (&json!("best_v1"), &json!("ubl"), &json!(3), &json!("built-in"))
     );
     assert_eq!(result["findings"][0]["code"], "TOTAL_MISMATCH");
-    let files = context.files.into_inner().unwrap();
     assert_eq!(files.len(), 2);
     assert_eq!((files[0].role.as_str(), files[0].name.as_str()), ("result", "März.xml"));
     assert_eq!(files[0].content_type, "application/xml");
     assert_eq!((files[1].role.as_str(), files[1].name.as_str()), ("asset", "places.json"));
-    let checks = context.checks.into_inner().unwrap();
     let kinds: Vec<_> = checks.iter().map(|check| (check.kind, check.severity)).collect();
     assert_eq!(kinds, [(CheckKind::Arithmetic, Severity::Error), (CheckKind::Schema, Severity::Review)]);
-    let notes = context.notes.into_inner().unwrap();
     assert_eq!((&notes["gateway"], &notes["attempt_count"]), (&json!("built-in"), &json!(2)));
     assert!(notes["duration_ms"].is_u64());
 }
@@ -129,8 +79,7 @@ async fn a_document_becomes_a_result_with_its_findings_and_particulars() {
 #[tokio::test]
 async fn a_mapping_that_does_not_exist_is_a_refusal_by_the_gateway() {
     let unknown = Failure::rejected(ErrorCode::UnknownMapping, "There is no mapping called \"x\".");
-    let failure =
-        built_in(Err(unknown)).run(&claimed("x", json!({})), &Notebook::default()).await.unwrap_err();
+    let failure = run(&built_in(Err(unknown)), "x", json!({})).await.result.unwrap_err();
     assert_eq!((failure.code, failure.kind), (ErrorCode::Gw4xx, FailureKind::Rejected));
     assert!(failure.message.contains("no mapping called \"x\""), "{failure}");
 }
@@ -138,26 +87,27 @@ async fn a_mapping_that_does_not_exist_is_a_refusal_by_the_gateway() {
 #[tokio::test]
 async fn what_is_wrong_with_a_document_keeps_its_code_and_is_not_tried_again() {
     for code in [ErrorCode::NotPdf, ErrorCode::Unreadable, ErrorCode::TooLarge, ErrorCode::NoText] {
-        let context = Notebook::default();
-        let failure =
-            built_in(Err(code.into())).run(&claimed("auto", json!({})), &context).await.unwrap_err();
+        let tried = run(&built_in(Err(code.into())), "auto", json!({})).await;
+        let failure = tried.result.unwrap_err();
         assert_eq!((failure.code, failure.kind), (code, FailureKind::Rejected));
-        assert!(context.notes.into_inner().unwrap().contains_key("duration_ms"));
+        assert!(tried.notes.contains_key("duration_ms"));
     }
 }
 
 #[tokio::test]
-async fn a_document_that_retention_removed_is_said_to_be() {
-    let context = Notebook { is_expired: true, ..Notebook::default() };
-    let failure = built_in(Ok(Vec::new())).run(&claimed("auto", json!({})), &context).await.unwrap_err();
-    assert_eq!((failure.code, failure.kind), (ErrorCode::Expired, FailureKind::Rejected));
+async fn a_job_without_a_document_says_how_to_send_one() {
+    let trial = Trial::open().await.unwrap();
+    let claimed = trial.claim(job("auto", json!({})), None).await.unwrap();
+    let failure = trial.run(&built_in(Ok(Vec::new())), &claimed).await.result.unwrap_err();
+    assert_eq!((failure.code, failure.kind), (ErrorCode::Invalid, FailureKind::Rejected));
+    assert!(failure.message.contains("POST /api/upload"), "{failure}");
 }
 
 #[tokio::test]
 async fn an_output_that_does_not_exist_is_refused() {
     for output in [json!("pdf"), json!(7)] {
-        let job = claimed("auto", json!({ "output": output }));
-        let failure = built_in(Ok(Vec::new())).run(&job, &Notebook::default()).await.unwrap_err();
+        let tried = run(&built_in(Ok(Vec::new())), "auto", json!({ "output": output })).await;
+        let failure = tried.result.unwrap_err();
         assert_eq!(failure.code, ErrorCode::Invalid);
         assert!(failure.message.contains("own, ubl, cii"), "{failure}");
     }
@@ -203,7 +153,8 @@ const OK: &str = "200 OK";
 const DOWN: &str = "502 Bad Gateway";
 
 /// Opens on two failures, and asks again after a blink.
-const TOUCHY: BreakerPolicy = BreakerPolicy { calls_min: 2, cool_down: Duration::from_millis(50), ..ode_job::BreakerPolicy::FEW_CALLS };
+const TOUCHY: BreakerPolicy =
+    BreakerPolicy { calls_min: 2, cool_down: Duration::from_millis(50), ..ode_job::BreakerPolicy::FEW_CALLS };
 
 fn remote(addresses: &[&str]) -> XmlHandler {
     let client = |address: &&str| GatewayClient::new(address, ClientLimits::default()).unwrap();
@@ -211,22 +162,22 @@ fn remote(addresses: &[&str]) -> XmlHandler {
     XmlHandler::new(Route::Remote(Arc::new(gateways)), 3)
 }
 
-async fn attempt(handler: &XmlHandler) -> (Result<Value, Failure>, BTreeMap<&'static str, Value>) {
-    let context = Notebook::default();
-    let outcome = handler.run(&claimed("auto", json!({})), &context).await;
-    (outcome, context.notes.into_inner().unwrap())
+async fn attempt(trial: &Trial, handler: &XmlHandler) -> (Result<Value, Failure>, Map<String, Value>) {
+    let Tried { result, notes, .. } = run_on(trial, handler, "auto", json!({})).await;
+    (result, notes)
 }
 
 #[tokio::test]
 async fn gateway_and_status_are_told_whether_it_worked_or_not() {
+    let trial = Trial::open().await.unwrap();
     let status = Arc::new(Mutex::new(OK));
     let (address, _) = gateway(status.clone());
     let handler = remote(&[&address]);
-    let (outcome, notes) = attempt(&handler).await;
+    let (outcome, notes) = attempt(&trial, &handler).await;
     assert_eq!(outcome.unwrap()["gateway"], json!(address));
     assert_eq!((&notes["gateway"], &notes["http_status"]), (&json!(address), &json!(200)));
     *status.lock().unwrap() = DOWN;
-    let (outcome, notes) = attempt(&handler).await;
+    let (outcome, notes) = attempt(&trial, &handler).await;
     let failure = outcome.unwrap_err();
     assert_eq!((failure.code, failure.kind), (ErrorCode::Gw5xx, FailureKind::Retryable { after: None }));
     assert_eq!(notes["http_status"], json!(502));
@@ -234,57 +185,60 @@ async fn gateway_and_status_are_told_whether_it_worked_or_not() {
 
 #[tokio::test]
 async fn while_the_breaker_is_open_nobody_calls_and_no_try_is_used_up() {
+    let trial = Trial::open().await.unwrap();
     let status = Arc::new(Mutex::new(DOWN));
     let (address, calls) = gateway(status.clone());
     let handler = remote(&[&address]);
     for _ in 0..2 {
-        let failure = attempt(&handler).await.0.unwrap_err();
+        let failure = attempt(&trial, &handler).await.0.unwrap_err();
         assert!(matches!(failure.kind, FailureKind::Retryable { .. }), "{failure:?}");
     }
     assert!(matches!(handler.readiness(Timestamp::now()), Readiness::Away { .. }));
     assert_eq!(handler.breakers(Timestamp::now())[0].state, "open");
-    let failure = attempt(&handler).await.0.unwrap_err();
+    let failure = attempt(&trial, &handler).await.0.unwrap_err();
     assert!(matches!(failure.kind, FailureKind::Away { .. }), "{failure:?}");
     assert_eq!(calls.load(Ordering::SeqCst), 2, "the third attempt must not call");
     // A probe that fails costs its job nothing; one that succeeds closes the breaker.
     tokio::time::sleep(Duration::from_millis(60)).await;
     assert!(matches!(handler.readiness(Timestamp::now()), Readiness::Probe { .. }));
-    let failure = attempt(&handler).await.0.unwrap_err();
+    let failure = attempt(&trial, &handler).await.0.unwrap_err();
     assert!(matches!(failure.kind, FailureKind::Away { .. }), "{failure:?}");
     assert_eq!(calls.load(Ordering::SeqCst), 3);
     *status.lock().unwrap() = OK;
     tokio::time::sleep(Duration::from_millis(60)).await;
-    attempt(&handler).await.0.unwrap();
+    attempt(&trial, &handler).await.0.unwrap();
     assert_eq!(handler.readiness(Timestamp::now()), Readiness::Ready);
 }
 
 #[tokio::test]
 async fn the_backup_takes_over_while_the_first_is_away_and_gives_back() {
+    let trial = Trial::open().await.unwrap();
     let (first, second) = (Arc::new(Mutex::new(DOWN)), Arc::new(Mutex::new(OK)));
     let ((first_address, _), (second_address, second_calls)) = (gateway(first.clone()), gateway(second));
     let handler = remote(&[&first_address, &second_address]);
     for _ in 0..2 {
-        attempt(&handler).await.0.unwrap_err();
+        attempt(&trial, &handler).await.0.unwrap_err();
     }
     assert_eq!(handler.readiness(Timestamp::now()), Readiness::Ready, "the backup is there");
-    let (outcome, notes) = attempt(&handler).await;
+    let (outcome, notes) = attempt(&trial, &handler).await;
     assert_eq!(outcome.unwrap()["gateway"], json!(second_address));
     assert_eq!(notes["gateway"], json!(second_address));
     // The probe of the first fails, and the backup does the work in the same attempt.
     tokio::time::sleep(Duration::from_millis(60)).await;
-    assert_eq!(attempt(&handler).await.0.unwrap()["gateway"], json!(second_address));
+    assert_eq!(attempt(&trial, &handler).await.0.unwrap()["gateway"], json!(second_address));
     *first.lock().unwrap() = OK;
     tokio::time::sleep(Duration::from_millis(60)).await;
-    assert_eq!(attempt(&handler).await.0.unwrap()["gateway"], json!(first_address));
+    assert_eq!(attempt(&trial, &handler).await.0.unwrap()["gateway"], json!(first_address));
     assert_eq!(second_calls.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
 async fn a_gateway_that_refuses_documents_is_there() {
+    let trial = Trial::open().await.unwrap();
     let (address, _) = gateway(Arc::new(Mutex::new("422 Unprocessable Content")));
     let handler = remote(&[&address]);
     for _ in 0..5 {
-        let failure = attempt(&handler).await.0.unwrap_err();
+        let failure = attempt(&trial, &handler).await.0.unwrap_err();
         assert_eq!((failure.code, failure.kind), (ErrorCode::Gw4xx, FailureKind::Rejected));
     }
     assert_eq!(handler.readiness(Timestamp::now()), Readiness::Ready);
@@ -292,13 +246,14 @@ async fn a_gateway_that_refuses_documents_is_there() {
 
 #[tokio::test]
 async fn a_gateway_that_is_not_there_hands_over_to_the_backup_at_once() {
+    let trial = Trial::open().await.unwrap();
     let nobody = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let (backup, calls) = gateway(Arc::new(Mutex::new(OK)));
-    let (outcome, notes) = attempt(&remote(&[&nobody, &backup])).await;
+    let (outcome, notes) = attempt(&trial, &remote(&[&nobody, &backup])).await;
     assert_eq!(outcome.unwrap()["gateway"], json!(backup));
     assert_eq!((&notes["gateway"], calls.load(Ordering::SeqCst)), (&json!(backup), 1));
     // Alone, it is a failure like any other until its breaker opens.
-    let failure = attempt(&remote(&[&nobody])).await.0.unwrap_err();
+    let failure = attempt(&trial, &remote(&[&nobody])).await.0.unwrap_err();
     assert_eq!((failure.code, failure.kind), (ErrorCode::Gw5xx, FailureKind::Retryable { after: None }));
 }
 
@@ -314,9 +269,7 @@ async fn findings_come_along_from_a_gateway_elsewhere() {
         let head = "content-type: application/xml\r\ncontent-length: 4\r\nconnection: close";
         let _ = write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\node-findings-told: {told}\r\n\r\n<a/>");
     });
-    let context = Notebook::default();
-    let result =
-        remote(&[&address]).run(&claimed("auto", json!({ "output": "ubl" })), &context).await.unwrap();
-    assert_eq!(result["findings"][0]["message"], "Größe");
-    assert_eq!(context.checks.into_inner().unwrap()[0].kind, CheckKind::Arithmetic);
+    let tried = run(&remote(&[&address]), "auto", json!({ "output": "ubl" })).await;
+    assert_eq!(tried.result.unwrap()["findings"][0]["message"], "Größe");
+    assert_eq!(tried.checks[0].kind, CheckKind::Arithmetic);
 }

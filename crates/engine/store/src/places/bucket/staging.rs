@@ -9,7 +9,7 @@ use object_store::path::Path;
 use object_store::{
     Error as StoreError, ObjectMeta, ObjectStore as _, ObjectStoreExt as _, PutMode, PutOptions,
 };
-use ode_job::pipeline::File;
+use ode_job::File;
 use ode_job::{ErrorCode, Failure, JobId};
 
 /// Copies under way at a time. They move nothing between us and the storage, and until the last is made the result is in

@@ -1,0 +1,113 @@
+//! What a pipeline has done by the clock, beside its jobs.
+
+use async_trait::async_trait;
+use ode_job::{Failure, WorkerId};
+use ode_store::sql::Sql;
+use ode_store::{Error, Store};
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
+
+/// Work that recurs, done by one process at a time.
+#[async_trait]
+pub trait Chore: Send + Sync {
+    /// Its stable name, by which processes keep out of each other's way.
+    fn name(&self) -> &'static str;
+
+    /// How often it is due.
+    fn every(&self) -> Duration;
+
+    /// Does what is due. It is dropped where the process stops, or was taken for lost and another one is at it.
+    async fn run(&self, turn: &Turn<'_>) -> Result<(), ChoreError>;
+}
+
+/// A chore that was cut short; what is left of it is done the next time.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ChoreError(String);
+
+impl From<Error> for ChoreError {
+    fn from(error: Error) -> Self {
+        ChoreError(error.to_string())
+    }
+}
+
+impl From<Failure> for ChoreError {
+    fn from(failure: Failure) -> Self {
+        ChoreError(failure.to_string())
+    }
+}
+
+impl ChoreError {
+    /// A chore that something kept from being done.
+    pub fn new(why: impl Display) -> Self {
+        ChoreError(why.to_string())
+    }
+}
+
+/// One process's right to do a chore now.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn<'a> {
+    store: &'a Store,
+    name: &'a str,
+    who: WorkerId,
+}
+
+impl Turn<'_> {
+    /// The database.
+    pub fn sql(&self) -> Sql<'_> {
+        self.store.sql()
+    }
+
+    /// The jobs.
+    pub fn store(&self) -> &Store {
+        self.store
+    }
+
+    /// Whether the chore is still this process's, asked right before something that must not be done twice.
+    pub async fn is_held(&self) -> Result<bool, Error> {
+        self.store.keep_chore(self.name, self.who).await
+    }
+}
+
+/// A look whether a chore is due comes this often, or as often as the chore itself where that is sooner.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// Does a chore whenever it is due, until it is aborted or `stopping` says so; what is under way then is ended.
+pub(crate) async fn keep_doing(
+    store: Store,
+    who: WorkerId,
+    chore: Arc<dyn Chore>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let mut ticks = tokio::time::interval(chore.every().min(LOOK_EVERY));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stopping.wait_for(|is_stopping| *is_stopping) => return,
+        }
+        if let Err(error) = do_if_due(&store, who, chore.as_ref()).await {
+            tracing::warn!(chore = chore.name(), %error, "the chore {} was cut short; it goes on later", chore.name());
+        }
+    }
+}
+
+async fn do_if_due(store: &Store, who: WorkerId, chore: &dyn Chore) -> Result<(), Error> {
+    let name = chore.name();
+    if !store.take_chore(name, who, chore.every()).await? {
+        return Ok(());
+    }
+    let turn = Turn { store, name, who };
+    let work = async { Ok(chore.run(&turn).await) };
+    match store.at_chore(name, who, work).await? {
+        Some(Ok(())) => store.end_chore(name, who).await.map(drop),
+        Some(Err(error)) => {
+            tracing::warn!(chore = name, %error, "the chore {name} was cut short; it goes on later");
+            store.leave_chore(name, who).await.map(drop)
+        }
+        None => Ok(()),
+    }
+}
