@@ -17,10 +17,12 @@ impl JobId {
     /// The counter fills the last 32 bits, which are also the tail of the reference: a process that counts
     /// up by one never makes the same reference twice within a second.
     pub fn build(now: Timestamp, random: u32, counter: u32) -> Self {
-        let nanos = now.as_nanosecond().max(0).cast_unsigned();
-        let millis = nanos / 1_000_000;
-        // Version 7 leaves twelve bits beside the version: a fraction of the millisecond keeps the order finer.
-        let fraction = (nanos % 1_000_000) * 4096 / 1_000_000;
+        Self::at_tick(tick_of(now), random, counter)
+    }
+
+    /// Builds an id from a tick ([`tick_of`]); ids of later ticks sort after those of earlier ones.
+    pub fn at_tick(tick: u64, random: u32, counter: u32) -> Self {
+        let (millis, fraction) = (u128::from(tick / TICKS_PER_MILLI), u128::from(tick % TICKS_PER_MILLI));
         let high = (millis & 0xffff_ffff_ffff) << 80 | 0x7 << 76 | fraction << 64;
         let low = 0b10 << 62 | u128::from(random >> 2) << 32 | u128::from(counter);
         JobId(Uuid::from_u128(high | low))
@@ -43,6 +45,15 @@ impl JobId {
         let bytes = self.0.as_bytes();
         u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]])
     }
+}
+
+/// Version 7 leaves twelve bits beside the version: a fraction of the millisecond keeps the order finer.
+const TICKS_PER_MILLI: u64 = 4096;
+
+/// The moment in ticks of 1/4096 ms since 1970, the finest that ids tell apart.
+pub fn tick_of(moment: Timestamp) -> u64 {
+    let nanos = moment.as_nanosecond().max(0).cast_unsigned();
+    u64::try_from(nanos * u128::from(TICKS_PER_MILLI) / 1_000_000).unwrap_or(u64::MAX)
 }
 
 impl fmt::Display for JobId {

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::JobId;
+use ode_job::id::tick_of;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use uuid::Uuid;
 
@@ -10,6 +11,7 @@ use uuid::Uuid;
 #[derive(Debug)]
 pub(crate) struct Mint {
     counter: AtomicU32,
+    last_tick: AtomicU64,
     last_seq: AtomicU64,
     salt: u64,
     /// Spreads the ids of this process; asking the kernel for each id would cost more than the rest of it.
@@ -27,15 +29,18 @@ impl Mint {
         let random = Uuid::new_v4().as_u128();
         Mint {
             counter: AtomicU32::new(random as u32),
+            last_tick: AtomicU64::new(0),
             last_seq: AtomicU64::new(0),
             salt: (random >> 64) as u64 & ((1 << SEQ_BITS) - 1),
             seed: (random >> 32) as u64,
         }
     }
 
+    /// The id of a new job: greater than those made before it, also where the clock stood still between them.
     pub(crate) fn job_id(&self) -> JobId {
         let counter = self.counter.fetch_add(1, Ordering::Relaxed);
-        JobId::build(Timestamp::now(), mixed(self.seed.wrapping_add(u64::from(counter))), counter)
+        let tick = later_than(&self.last_tick, tick_of(Timestamp::now()));
+        JobId::at_tick(tick, mixed(self.seed.wrapping_add(u64::from(counter))), counter)
     }
 
     /// The number of a new journal entry: grows with time, differs between processes, fits SQL's bigint.
@@ -44,11 +49,15 @@ impl Mint {
     /// new number (see [`unless_taken`]).
     pub(crate) fn seq(&self) -> i64 {
         let fresh = seq_at(Timestamp::now()).cast_unsigned() | self.salt;
-        let next = |last: u64| Some(fresh.max(last + 1));
-        let last = self.last_seq.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        let last = last.expect("the update never declines");
-        fresh.max(last + 1).cast_signed()
+        later_than(&self.last_seq, fresh).cast_signed()
     }
+}
+
+/// Raises `last` to this number, or to the next one where it is as high already, and returns it.
+fn later_than(last: &AtomicU64, fresh: u64) -> u64 {
+    let next = |last: u64| Some(fresh.max(last + 1));
+    let before = last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+    fresh.max(before.expect("the update never declines") + 1)
 }
 
 /// Two processes that number an entry alike try again; a third time is as unlikely as it sounds.
@@ -91,6 +100,13 @@ mod tests {
         let mint = Mint::new();
         let seqs: Vec<i64> = (0..10_000).map(|_| mint.seq()).collect();
         assert!(seqs.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn ids_grow_however_quickly_they_are_made() {
+        let mint = Mint::new();
+        let ids: Vec<JobId> = (0..10_000).map(|_| mint.job_id()).collect();
+        assert!(ids.is_sorted_by(|a, b| a < b));
     }
 
     #[test]
