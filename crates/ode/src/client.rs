@@ -196,7 +196,7 @@ impl Client {
         // A link may lead to an origin of its own, to which the key is not sent.
         let url = self.base.join(&asset.url).map_err(|error| Error::Strange(error.to_string()))?;
         let content = self.bytes(self.http.get(url)).await?;
-        let digest: String = Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex::encode(Sha256::digest(&content));
         if digest == asset.content_hash { Ok(content) } else { Err(Error::Damaged(asset.path.clone())) }
     }
 

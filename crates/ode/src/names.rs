@@ -180,17 +180,7 @@ fn slips(one: &str, other: &str) -> usize {
     if one.len() > TYPED_MAX {
         return usize::MAX;
     }
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.chars().enumerate() {
-            let exchanged = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = exchanged.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
+    strsim::levenshtein(one, other)
 }
 
 #[cfg(test)]

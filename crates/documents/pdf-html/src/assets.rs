@@ -47,8 +47,7 @@ pub struct Entry {
 impl Asset {
     /// What the manifest says of it.
     pub fn entry(&self) -> Entry {
-        let digest = Sha256::digest(&self.bytes);
-        let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hex::encode(Sha256::digest(&self.bytes));
         Entry { path: self.path.clone(), kind: self.kind, bytes: self.bytes.len(), sha256 }
     }
 }

@@ -15,8 +15,8 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef, Phase, Pipeline};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
@@ -318,19 +318,26 @@ fn result_name(job: &JobRecord, file: &Artifact) -> String {
     }
 }
 
+/// All but the characters that RFC 8187 lets stand for themselves in a parameter (`attr-char`).
+const NOT_ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'!')
+    .remove(b'#')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'^')
+    .remove(b'_')
+    .remove(b'`')
+    .remove(b'|')
+    .remove(b'~');
+
 /// To be saved, never shown, under this name: as RFC 6266 has it, with a plain form for old browsers.
 pub(crate) fn attachment(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || " ._-()".contains(c) { c } else { '_' };
     let plain: String = name.chars().map(plain).collect();
-    let mut encoded = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            write!(encoded, "%{byte:02X}").expect("writing to a String cannot fail");
-        }
-    }
-    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{}", utf8_percent_encode(name, NOT_ATTR_CHAR))
 }
 
 fn text(value: &str) -> HeaderValue {

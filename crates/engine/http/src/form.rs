@@ -6,6 +6,8 @@ use axum::http::{Request, header};
 use bytes::{Buf as _, Bytes};
 use futures_util::{Stream, StreamExt as _, stream};
 use memchr::memmem::{self, Finder};
+use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
 
 /// What is written above a field: its name, that of a file, and its type. The longest name that a file system takes, each
 /// byte of it as three characters, needs a tenth.
@@ -230,17 +232,9 @@ fn extended(value: &str) -> Option<String> {
     decoded(parts.nth(1).filter(|_| is_utf8)?)
 }
 
-/// What stands for bytes (`%C3%A4`) as the text it is. None if it is none.
+/// Decodes percent-encoded text (`%C3%A4`); `None` if the result is not UTF-8. A `%` without two digits stays.
 pub(crate) fn decoded(encoded: &str) -> Option<String> {
-    let encoded = encoded.as_bytes();
-    let (mut bytes, mut at) = (Vec::with_capacity(encoded.len()), 0);
-    while let Some(byte) = encoded.get(at) {
-        let digits = if *byte == b'%' { encoded.get(at + 1..at + 3) } else { None };
-        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(code.unwrap_or(*byte));
-        at += if code.is_some() { 3 } else { 1 };
-    }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(encoded).decode_utf8().ok().map(Cow::into_owned)
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use crate::etag;
 use crate::lists::Listed;
 use crate::problem::{Acting, Problem, Reading};
 use crate::query::{PAGE_MAX, cursor, limit, query, since};
-use crate::session::hex;
 use crate::view::{EventView, JobView, why_no_retry};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
@@ -151,7 +150,7 @@ fn tag(page: &OwnedPage, notice: Option<&str>) -> String {
         hash.update(record.state.as_str());
         hash.update(record.progress.message.as_deref().unwrap_or_default());
     }
-    format!("W/\"{}\"", hex(&hash.finalize()[..12]))
+    format!("W/\"{}\"", hex::encode(&hash.finalize()[..12]))
 }
 
 /// One job.

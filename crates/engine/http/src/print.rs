@@ -164,7 +164,7 @@ pub(crate) async fn preview(
 ) -> Result<Response, Problem> {
     let width = PreviewQuery::read(&uri)?;
     let Draft { frozen, .. } = draft(&app, &caller, body).await?;
-    let sha256 = crate::session::hex(&Sha256::digest(frozen.text.as_bytes()));
+    let sha256 = hex::encode(Sha256::digest(frozen.text.as_bytes()));
     let png = app.preview(&sha256, frozen.text, width).await?;
     Ok(([(header::CONTENT_TYPE, "image/png")], png).into_response())
 }

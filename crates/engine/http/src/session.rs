@@ -7,7 +7,6 @@
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 use uuid::Uuid;
 
 /// A session that was not used for so long is over. Longer than any file of theirs is kept.
@@ -26,12 +25,12 @@ impl Signer {
 
     /// The signature of a text that is only good for `purpose`.
     pub(crate) fn sign(&self, purpose: &str, text: &str) -> String {
-        hex(&self.mac(purpose, text).finalize().into_bytes())
+        hex::encode(self.mac(purpose, text).finalize().into_bytes())
     }
 
     /// Whether it is that text's signature. Takes as long for one that is nearly right.
     pub(crate) fn is_signed(&self, purpose: &str, text: &str, signature: &str) -> bool {
-        unhex(signature).is_some_and(|signature| self.mac(purpose, text).verify_slice(&signature).is_ok())
+        hex::decode(signature).is_ok_and(|signature| self.mac(purpose, text).verify_slice(&signature).is_ok())
     }
 
     fn mac(&self, purpose: &str, text: &str) -> Hmac<Sha256> {
@@ -58,7 +57,7 @@ impl Session {
     pub(crate) fn fresh(now: Timestamp) -> Result<Self, getrandom::Error> {
         let mut random = [0; TOKEN_BYTES];
         getrandom::fill(&mut random)?;
-        Ok(Session { token: hex(&random), issued: now })
+        Ok(Session { token: hex::encode(random), issued: now })
     }
 
     /// The session of a cookie, if we made it and it is not over.
@@ -97,19 +96,6 @@ impl Session {
     pub(crate) fn max_age_seconds() -> i64 {
         IDLE.as_secs()
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
-        hex
-    })
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let is_hex = text.len().is_multiple_of(2) && text.bytes().all(|c| c.is_ascii_hexdigit());
-    let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).ok();
-    if is_hex { (0..text.len()).step_by(2).map(byte).collect() } else { None }
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
 use ode_job::{Artifact, JobId};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -296,16 +295,9 @@ fn path(job: JobId, fence: i64, number: usize) -> String {
     format!("{}/{fence}-{number}", folder(job))
 }
 
+/// The digest of bytes as people and tables hold it.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-/// Bytes as people and tables hold them.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
-        hex
-    })
+    hex::encode(Sha256::digest(bytes))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Files that come in pieces, hashed on the way. Two parts of a file are in memory at most: the one that gathers and the
 //! one that is being written.
 
-use crate::blobs::{Blobs, Stored, hex};
+use crate::blobs::{Blobs, Stored};
 use crate::error::Error;
 use crate::local::{begin, sync_folder_of, write_past_memory};
 use crate::parts::Part;
@@ -88,7 +88,7 @@ impl Incoming {
             storage: self.blobs.storage(),
             path: std::mem::take(&mut self.path),
             bytes: i64::try_from(self.bytes).unwrap_or(i64::MAX),
-            sha256: hex(&hash.finalize()),
+            sha256: hex::encode(hash.finalize()),
         })
     }
 }

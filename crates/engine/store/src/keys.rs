@@ -5,7 +5,7 @@
 //! stored, and the check tells a mistyped key, or a find in a public place, without asking the database.
 
 use crate::Store;
-use crate::blobs::{hex, sha256_hex};
+use crate::blobs::sha256_hex;
 use crate::db::{Param, Row, params};
 use crate::error::Error;
 use jiff::Timestamp;
@@ -60,7 +60,7 @@ impl KeyText {
         let mut random = [0; (ID_CHARS + SECRET_CHARS) / 2];
         fill(&mut random)?;
         let (id, secret) = random.split_at(ID_CHARS / 2);
-        Ok(KeyText { id: hex(id), secret: hex(secret) })
+        Ok(KeyText { id: hex::encode(id), secret: hex::encode(secret) })
     }
 
     /// The part that may be shown.

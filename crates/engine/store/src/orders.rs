@@ -602,7 +602,7 @@ async fn write_step(tx: &mut Tx, job: JobId, step: &OrderStep) -> Result<(), Err
 }
 
 fn digest(request: &Value) -> String {
-    Sha256::digest(request.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(request.to_string()))
 }
 
 /// What the history of an order says beside a step's name; never an address.

@@ -117,12 +117,8 @@ const HOOK_SECRET: &str = "ODE_PRINTFUL_WEBHOOK_SECRET";
 
 fn hook_secret() -> anyhow::Result<Option<Vec<u8>>> {
     let text = std::env::var(HOOK_SECRET).ok().filter(|text| !text.is_empty());
-    let read = |text: String| {
-        let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
-        (0..text.len()).step_by(2).map(pair).collect::<Option<Vec<u8>>>()
-    };
     text.map(|text| {
-        read(text).ok_or_else(|| {
+        hex::decode(text).map_err(|_| {
             anyhow::anyhow!("{HOOK_SECRET} is not hexadecimal. Copy what `ode print webhook` printed.")
         })
     })

@@ -12,7 +12,6 @@ use ode_pdf_html::{AssetKind, ConversionConfig, Manifest};
 use ode_worker::{Context, Handler, Limits};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -162,8 +161,5 @@ fn content_type(kind: AssetKind, path: &str) -> &'static str {
 }
 
 fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
-        hex
-    })
+    hex::encode(Sha256::digest(bytes))
 }

@@ -21,7 +21,7 @@ impl Script {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part.as_bytes());
         }
-        Some(crate::hex(&digest.finalize()))
+        Some(hex::encode(digest.finalize()))
     }
 }
 

@@ -133,7 +133,3 @@ impl Error {
 fn place(at: Option<(usize, usize)>) -> String {
     at.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"))
 }
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}

@@ -194,7 +194,7 @@ fn digest(folder: &Path) -> Result<String, Error> {
         digest.update((contents.len() as u64).to_le_bytes());
         digest.update(contents);
     }
-    Ok(crate::hex(&digest.finalize()))
+    Ok(hex::encode(digest.finalize()))
 }
 
 #[cfg(test)]

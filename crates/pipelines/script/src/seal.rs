@@ -5,8 +5,8 @@
 //! of both, so that a seal which somebody moved to another job does not open. Forgetting the sealed key is enough to
 //! forget the content; turning it to a new reader's key does not touch the content.
 
+use crate::Error;
 use crate::payload::Secrets;
-use crate::{Error, hex};
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
@@ -65,7 +65,7 @@ impl SealTo {
     /// What it is called.
     #[must_use]
     pub fn id(&self) -> String {
-        hex(&Sha256::digest(self.bytes())[..ID_BYTES])
+        hex::encode(&Sha256::digest(self.bytes())[..ID_BYTES])
     }
 
     /// Seals secrets.
@@ -221,7 +221,7 @@ impl Keyring {
     }
 
     fn write(&self, path: &Path) -> Result<(), Error> {
-        let line = |key: &StaticSecret| format!("{}\n", hex(key.as_bytes()));
+        let line = |key: &StaticSecret| format!("{}\n", hex::encode(key.as_bytes()));
         let text = Zeroizing::new(HEADER.to_owned() + &self.keys.iter().map(line).collect::<String>());
         let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let written = file.and_then(|mut file| {
@@ -234,12 +234,7 @@ impl Keyring {
 
 fn parse_key(line: &str) -> Option<StaticSecret> {
     let mut key = Zeroizing::new([0; KEY_BYTES]);
-    if line.len() != KEY_BYTES * 2 || !line.is_ascii() {
-        return None;
-    }
-    for (place, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&line[place * 2..place * 2 + 2], 16).ok()?;
-    }
+    hex::decode_to_slice(line, &mut *key).ok()?;
     Some(StaticSecret::from(*key))
 }
 
@@ -347,7 +342,7 @@ mod tests {
         assert_eq!(keyring(&folder).ids(), keys.ids());
         let path = folder.path().join("keys/worker.key");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(!format!("{keys:?}").contains(&hex(keys.keys[0].as_bytes())));
+        assert!(!format!("{keys:?}").contains(&hex::encode(keys.keys[0].as_bytes())));
         fs::write(&path, "not a key").unwrap();
         assert!(matches!(Keyring::read(&path), Err(Error::KeyFile(_))));
         assert!(Keyring::read(&folder.path().join("none")).unwrap().is_none());

@@ -52,7 +52,7 @@ fn digest() -> String {
         digest.update(contents);
     }
     // Sixteen digits tell versions apart; the whole would make long paths.
-    crate::hex(&digest.finalize())[..16].to_owned()
+    hex::encode(digest.finalize())[..16].to_owned()
 }
 
 #[cfg(test)]

@@ -97,11 +97,7 @@ impl Shared {
 pub(crate) fn token() -> String {
     let mut random = [0; 16];
     getrandom::fill(&mut random).expect("the system gives random numbers");
-    hex(&random)
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(random)
 }
 
 /// A site that listens. Dropped, it stops.

@@ -25,18 +25,14 @@ pub(crate) struct Hook {
 
 impl Hook {
     pub(crate) fn secret_hex(&self) -> String {
-        hex(&self.secret)
+        hex::encode(&self.secret)
     }
 
     fn signature(&self, body: &[u8]) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("HMAC takes keys of any length");
         mac.update(body);
-        hex(&mac.finalize().into_bytes())
+        hex::encode(mac.finalize().into_bytes())
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Delivers one event, or does with it what the fault that waits for it says.

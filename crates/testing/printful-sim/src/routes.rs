@@ -3,7 +3,7 @@
 use crate::answer::{Answer, RATE_HEADERS};
 use crate::book::{Call, Key};
 use crate::faults::Fault;
-use crate::hooks::{Hook, hex};
+use crate::hooks::Hook;
 use crate::rate::WINDOW;
 use crate::sim::{Inner, Switches, too_many};
 use axum::extract::{Path, Query, Request, State};
@@ -188,7 +188,7 @@ async fn set_hook(State(sim): Sim, bytes: Bytes) -> Answer {
         return Answer::problem(500, "Internal Server Error", "There are no random numbers.");
     }
     let (public, secret) = keys.split_at(16);
-    let hook = Hook { url: url.clone(), public_key: hex(public), secret: secret.to_vec() };
+    let hook = Hook { url: url.clone(), public_key: hex::encode(public), secret: secret.to_vec() };
     let shown = json!({ "default_url": url, "public_key": hook.public_key, "secret_key": hook.secret_hex() });
     sim.set_hook(Some(hook));
     Answer::v2(shown)

@@ -2,7 +2,6 @@
 
 use crate::etag;
 use crate::problem::Problem;
-use crate::session::hex;
 use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -19,7 +18,7 @@ const ASSETS: [(&str, &str, &str); 3] = [
 pub(super) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
     let (_, kind, content) =
         ASSETS.iter().find(|(known, ..)| *known == name).ok_or_else(Problem::not_found)?;
-    let tag = format!("\"{}\"", hex(&Sha256::digest(content)[..12]));
+    let tag = format!("\"{}\"", hex::encode(&Sha256::digest(content)[..12]));
     let is_known = etag::is_known(&headers, &tag);
     let tag = HeaderValue::from_str(&tag).expect("letters and digits are a header");
     let head = [(header::ETAG, tag), (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))];

@@ -17,6 +17,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -115,17 +116,13 @@ pub(super) fn signed(app: &App, job: JobId, name: &str) -> (String, Timestamp) {
     (format!("{base}/v1/view/{job}/{expires}-{signature}/{}", encoded(name)), expires_at)
 }
 
+/// All but the characters that stand for themselves in an address (RFC 3986, `unreserved`) and the slash between folders.
+const NOT_PATH: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
 /// A name as a part of an address.
 pub(crate) fn encoded(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-    name.bytes().fold(String::with_capacity(name.len()), |mut text, byte| {
-        if plain(byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-        text
-    })
+    utf8_percent_encode(name, NOT_PATH).to_string()
 }
 
 /// The page of a conversion, for a browser: leads to a link that needs no key.

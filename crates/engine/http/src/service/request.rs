@@ -144,7 +144,7 @@ impl Request {
             priority,
             webhook_url
         ]);
-        crate::session::hex(&Sha256::digest(text.to_string().as_bytes()))
+        hex::encode(Sha256::digest(text.to_string().as_bytes()))
     }
 }
 

@@ -56,7 +56,7 @@ fn hunt(canary: &str, place: &str, text: &[u8]) {
 /// What the secret may look like.
 fn forms(canary: &str) -> Vec<(&'static str, Vec<u8>)> {
     let bytes = canary.as_bytes();
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex::encode(bytes);
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let url = bytes.iter().map(|byte| match plain(*byte) {
         true => char::from(*byte).to_string(),

@@ -97,7 +97,7 @@ pub(super) fn request(external_id: &str, address: &str) -> Value {
 
 /// The digest of a file, as it is told.
 pub(super) fn sha256(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(content))
 }
 
 /// A document of one page with this number on it.

@@ -110,7 +110,7 @@ fn a_map_is_printed_and_its_picture_fetched_by_its_content(ode: &Ode) {
     let (head, png) = fetch_from(serving.address(), url, &[]);
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     assert!(head.to_lowercase().contains("content-type: image/png") && head.contains("immutable"), "{head}");
-    let digest: String = Sha256::digest(&png).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex::encode(Sha256::digest(&png));
     assert_eq!((digest.as_str(), job["export"]["bytes"].as_u64()), (sha256, Some(png.len() as u64)));
     assert_eq!(size(&png), [298, 420]);
     let stranger = Client::stranger(&serving);
@@ -355,7 +355,7 @@ fn exports_are_worked_off_by_the_command_line_twice_at_once(ode: &Ode) {
 fn frozen_maps_without_a_job_get_one_and_only_one(ode: &Ode) {
     ode.ok(["migrate", "up"]);
     let text = r#"{"schema":1}"#;
-    let sha256: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = hex::encode(Sha256::digest(text));
     for number in 1..=3 {
         let id = format!("00000000-0000-7000-8000-00000000000{number}");
         let id = if ode.url().starts_with("sqlite") {

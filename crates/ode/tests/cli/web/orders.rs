@@ -501,8 +501,7 @@ fn events_come_in_by_one_door_and_under_one_key(ode: &Ode) {
     let sent = |body: &[u8], signed: &[u8]| {
         let mut mac = Hmac::<Sha256>::new_from_slice(&[0, 255].repeat(16)).unwrap();
         mac.update(signed);
-        let signature: String =
-            mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let signature = hex::encode(mac.finalize().into_bytes());
         provider.with("x-pf-webhook-signature", &signature).send("POST", HOOK, JSON, body)
     };
     let event = br#"{"type":"order_updated","occurred_at":"2026-01-01T00:00:00Z","data":{"order":{"id":1,"external_id":"x"}}}"#;

@@ -2,7 +2,7 @@
 
 use super::{Page, draw};
 use crate::fields::Fields;
-use crate::site::{hex, token};
+use crate::site::token;
 use crate::visitor::{At, Frame};
 use crate::world::{ApiKey, Service, cents};
 use askama::Template;
@@ -163,7 +163,7 @@ pub(crate) async fn create_api_key(at: At, fields: Fields) -> Page {
                 name: name.to_owned(),
                 permissions: given.iter().map(|name| (*name).to_owned()).collect(),
                 last_four: value[value.len() - 4..].to_owned(),
-                sha256: hex(&Sha256::digest(&value)),
+                sha256: hex::encode(Sha256::digest(&value)),
             });
             let left_out = refused.join(", ");
             let made = "The key is created.";
