@@ -4,7 +4,7 @@
 //! The child is this program itself; it reads an input of 100 KB, writes 20 KB of output and answers.
 
 use ode_child::child::{Reporter, serve};
-use ode_child::{Failure, Input, Outcome, Pool, Program, Sandbox, Spec, Supervisor, Waiting, Work};
+use ode_child::{Failure, Input, Outcome, Program, Sandbox, Spares, Spec, Supervisor, Waiting, Work};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -52,14 +52,14 @@ async fn measure(runs: u32) -> Result<()> {
         }
         show(name, times, (cpu()? - before) / runs);
     }
-    let pool = Pool::new(supervisor, spec, 2);
+    let spares = Spares::new(supervisor, spec, 2);
     let before = cpu()?;
     let mut times = Vec::new();
     for _ in 0..runs {
         // Time for the pool to fill up again, as between two documents on a machine that is not overloaded.
         tokio::time::sleep(Duration::from_millis(15)).await;
         let started = Instant::now();
-        run(pool.take().await?).await?;
+        run(spares.take().await?).await?;
         times.push(started.elapsed());
     }
     show("waiting child, sandbox", times, (cpu()? - before) / runs);

@@ -48,24 +48,24 @@ pub mod keeper;
 mod limits;
 mod lines;
 mod outcome;
-mod pool;
 mod process;
 mod protocol;
 mod redact;
 mod run;
 mod sandbox;
 mod setup;
+mod spares;
 mod supervisor;
 mod tree;
 
 pub use limits::{Grace, Limits};
 pub use outcome::{Crash, LogLine, Notice, Outcome, Report, Source, Summary, Usage, Violation};
-pub use pool::{Pool, Wait};
 pub use protocol::{Artifact, Failure, Level, Place, Progress, Step, StepState};
 pub use redact::{HIDDEN, Redactor, SECRET_CHARS_MIN};
 pub use run::{Input, Work};
 pub use sandbox::{Enforcement, Sandbox};
 pub use setup::{EVENTS_VARIABLE, PROTOCOL, PROTOCOL_VARIABLE, RUN_VARIABLE};
+pub use spares::{Spares, Wait};
 pub use supervisor::{Program, Spec, Supervisor, Waiting};
 pub use tree::{Orphans, Record, end_orphan};
 

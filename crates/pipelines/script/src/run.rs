@@ -7,9 +7,9 @@ use crate::order::{Failed, News, Order, Outcome, Report, code};
 use crate::outcome;
 use crate::scratch::{Runs, Scratch};
 use crate::script::Script;
-use crate::spare::{self, Spare, Spares};
+use crate::spare::{self, Spare, SparesByCommand};
 use crate::teller::Teller;
-use ode_child::{Limits, Notice, PROTOCOL, Pool, Program, Redactor, Spec, Supervisor, Work};
+use ode_child::{Limits, Notice, PROTOCOL, Program, Redactor, Spares, Spec, Supervisor, Work};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -78,7 +78,7 @@ pub(crate) struct Shared {
     settings: Settings,
     supervisor: Supervisor,
     runs: Runs,
-    spares: Spares,
+    spares: SparesByCommand,
 }
 
 /// What a script reads on its stdin.
@@ -108,7 +108,7 @@ impl Runner {
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let runs = Runs::open(&settings.data)?;
         let supervisor = Supervisor::new()?;
-        let shared = Arc::new(Shared { settings, supervisor, runs, spares: Spares::default() });
+        let shared = Arc::new(Shared { settings, supervisor, runs, spares: SparesByCommand::default() });
         let care = Arc::downgrade(&shared);
         tokio::spawn(async move {
             while let Some(shared) = care.upgrade() {
@@ -123,8 +123,8 @@ impl Runner {
 
     /// Has processes wait for this script from now on, if its manifest asks for that.
     pub fn warm(&self, script: &Script) {
-        if let Some(pool) = self.shared.pool(script) {
-            pool.refill();
+        if let Some(spares) = self.shared.spares(script) {
+            spares.refill();
         }
     }
 
@@ -251,7 +251,7 @@ impl Shared {
     }
 
     /// The processes that wait for this script, if that is wanted.
-    fn pool(self: &Arc<Self>, script: &Script) -> Option<Pool<Spare, Error>> {
+    fn spares(self: &Arc<Self>, script: &Script) -> Option<Spares<Spare, Error>> {
         let size = self.settings.spares;
         let is_wanted = size > 0 && script.manifest.pool == crate::Pool::Spare;
         let command = script.manifest.spare.as_ref().filter(|_| is_wanted)?;
@@ -268,7 +268,7 @@ impl Shared {
         script: &Script,
         traceparent: Option<&str>,
     ) -> Result<(Spare, bool), Error> {
-        if let Some(spare) = self.pool(script).as_ref().and_then(spare::take) {
+        if let Some(spare) = self.spares(script).as_ref().and_then(spare::take) {
             return Ok((spare, true));
         }
         let argv: Vec<String> =

@@ -4,7 +4,7 @@
 use crate::Error;
 use crate::run::Shared;
 use crate::scratch::Scratch;
-use ode_child::{Pool, Wait, Waiting};
+use ode_child::{Spares, Wait, Waiting};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,13 +26,13 @@ impl Wait for Spare {
 
 /// The processes that wait, by the command that started them.
 #[derive(Default)]
-pub(crate) struct Spares {
-    kinds: Mutex<HashMap<Vec<String>, Pool<Spare, Error>>>,
+pub(crate) struct SparesByCommand {
+    kinds: Mutex<HashMap<Vec<String>, Spares<Spare, Error>>>,
 }
 
-impl Spares {
+impl SparesByCommand {
     /// Those that this command starts, `size` of them once they are asked for.
-    pub(crate) fn of(&self, shared: &Arc<Shared>, command: Vec<String>, size: usize) -> Pool<Spare, Error> {
+    pub(crate) fn of(&self, shared: &Arc<Shared>, command: Vec<String>, size: usize) -> Spares<Spare, Error> {
         let shared = Arc::downgrade(shared);
         let start = {
             let command = command.clone();
@@ -44,12 +44,12 @@ impl Spares {
                 }
             }
         };
-        self.kinds().entry(command).or_insert_with(|| Pool::of(size, start)).clone()
+        self.kinds().entry(command).or_insert_with(|| Spares::of(size, start)).clone()
     }
 
     /// How many wait.
     pub(crate) fn count(&self) -> usize {
-        self.kinds().values().map(Pool::count).sum()
+        self.kinds().values().map(Spares::count).sum()
     }
 
     /// Closes those that nobody has asked for in so long.
@@ -60,18 +60,18 @@ impl Spares {
         }
     }
 
-    fn kinds(&self) -> MutexGuard<'_, HashMap<Vec<String>, Pool<Spare, Error>>> {
+    fn kinds(&self) -> MutexGuard<'_, HashMap<Vec<String>, Spares<Spare, Error>>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Takes a process that waits, and sees to the next when this one's first moments are over.
-pub(crate) fn take(pool: &Pool<Spare, Error>) -> Option<Spare> {
-    let taken = pool.take_waiting();
-    let pool = pool.clone();
+pub(crate) fn take(spares: &Spares<Spare, Error>) -> Option<Spare> {
+    let taken = spares.take_waiting();
+    let spares = spares.clone();
     tokio::spawn(async move {
         tokio::time::sleep(REFILL_DELAY).await;
-        pool.refill();
+        spares.refill();
     });
     taken
 }

@@ -1,8 +1,8 @@
-//! Nothing is left behind: no descriptor, no zombie, no process of a supervisor that died. And the pool.
+//! Nothing is left behind: no descriptor, no zombie, no process of a supervisor that died. And the spares.
 
 use crate::harness::{part, result, stranger, wait_until, worker};
 use crate::parts::Act;
-use ode_child::{Limits, Orphans, Pool, Record, Spec, Supervisor, Work, end_orphan};
+use ode_child::{Limits, Orphans, Record, Spares, Spec, Supervisor, Work, end_orphan};
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -209,11 +209,11 @@ fn two_hundred_runs_leave_no_descriptor_and_no_zombie() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pool_hands_out_each_child_once() {
-    let pool = Pool::new(Supervisor::new().unwrap(), worker(), 2);
+async fn spares_are_handed_out_once_each() {
+    let spares = Spares::new(Supervisor::new().unwrap(), worker(), 2);
     let mut seen = std::collections::HashSet::new();
     for number in 0..20 {
-        let waiting = pool.take().await.unwrap();
+        let waiting = spares.take().await.unwrap();
         assert!(seen.insert(waiting.record().run.clone()), "a child was handed out twice");
         let work = Work::new(&Act::Echo(json!(number))).unwrap();
         let report = waiting.run(work, |_| (), std::future::pending()).await.unwrap();
@@ -222,14 +222,14 @@ async fn a_pool_hands_out_each_child_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pool_passes_over_a_child_that_died_while_it_waited() {
+async fn a_spare_that_died_while_it_waited_is_passed_over() {
     use rustix::process::{Pid, Signal, kill_process};
-    let name = format!("pool-{}", std::process::id());
+    let name = format!("spare-{}", std::process::id());
     let mut spec = worker();
-    spec.environment.push(("POOL".into(), name.clone().into()));
-    let pool = Pool::new(Supervisor::new().unwrap(), spec, 1);
+    spec.environment.push(("SPARE".into(), name.clone().into()));
+    let spares = Spares::new(Supervisor::new().unwrap(), spec, 1);
     let waiting = || crate::harness::processes(&name, &name);
-    wait_until("the pool's child", || waiting().len() == 1);
+    wait_until("the spare child", || waiting().len() == 1);
     let doomed = waiting()[0];
     kill_process(Pid::from_raw(doomed).unwrap(), Signal::KILL).unwrap();
     let stat = || std::fs::read_to_string(format!("/proc/{doomed}/stat")).unwrap();
@@ -237,7 +237,7 @@ async fn a_pool_passes_over_a_child_that_died_while_it_waited() {
     let is_dead =
         || std::fs::read_dir(format!("/proc/{doomed}/task")).unwrap().count() == 1 && stat().contains(") Z ");
     wait_until("its death", is_dead);
-    let taken = pool.take().await.unwrap();
+    let taken = spares.take().await.unwrap();
     let work = Work::new(&Act::Echo(json!(1))).unwrap();
     let report = taken.run(work, |_| (), std::future::pending()).await.unwrap();
     assert_eq!(result(&report), json!(1));

@@ -1,7 +1,7 @@
 //! Children that are started before there is work, so that work does not wait for them.
 //!
-//! Each is used once, for one document or one attempt: what one does to its child can reach no other. The pool hides
-//! the time a child takes to start, prepare and lock itself in; it does not save its cost.
+//! Each is used once, for one document or one attempt: what one does to its child can reach no other. This hides the
+//! time a child takes to start, prepare and lock itself in; it does not save its cost.
 
 use crate::Error;
 use crate::supervisor::{Spec, Supervisor, Waiting};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A few waiting children of one kind. Cheap to clone.
-pub struct Pool<T = Waiting, E = Error> {
+pub struct Spares<T = Waiting, E = Error> {
     shared: Arc<Shared<T, E>>,
 }
 
@@ -41,27 +41,27 @@ struct Line<T> {
     used: Instant,
 }
 
-impl<T, E> Clone for Pool<T, E> {
+impl<T, E> Clone for Spares<T, E> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
     }
 }
 
-impl Pool {
-    /// A pool that keeps `size` children waiting, the first of them right away.
+impl Spares {
+    /// Keeps `size` children waiting, the first of them right away.
     pub fn new(supervisor: Supervisor, spec: Spec, size: usize) -> Self {
         let start = move || {
             let (supervisor, spec) = (supervisor.clone(), spec.clone());
             async move { supervisor.start(&spec).await }
         };
-        let pool = Self::of(size, start);
-        pool.refill();
-        pool
+        let spares = Self::of(size, start);
+        spares.refill();
+        spares
     }
 }
 
-impl<T: Wait, E: Display + Send + 'static> Pool<T, E> {
-    /// A pool of whatever `start` starts, empty until it is [refilled](Self::refill).
+impl<T: Wait, E: Display + Send + 'static> Spares<T, E> {
+    /// Spares of whatever kind `start` starts, empty until it is [refilled](Self::refill).
     pub fn of<F>(size: usize, start: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
@@ -104,13 +104,13 @@ impl<T: Wait, E: Display + Send + 'static> Pool<T, E> {
         closed.len()
     }
 
-    /// Starts children in the background until the pool is full.
+    /// Starts children in the background until there are enough.
     pub fn refill(&self) {
-        let pool = self.clone();
+        let spares = self.clone();
         tokio::spawn(async move {
-            while pool.count() < pool.shared.size {
-                match (pool.shared.start)().await {
-                    Ok(started) => pool.add(started),
+            while spares.count() < spares.shared.size {
+                match (spares.shared.start)().await {
+                    Ok(started) => spares.add(started),
                     Err(error) => {
                         // Whoever needs a child next tries again and is told if that fails too.
                         tracing::warn!(%error, "could not start a child in advance: {error}");
@@ -125,7 +125,7 @@ impl<T: Wait, E: Display + Send + 'static> Pool<T, E> {
         self.shared.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a child, unless others have filled the pool in the meantime.
+    /// Adds a child, unless others have been added in the meantime.
     fn add(&self, started: T) {
         let mut line = self.line();
         if line.waiting.len() < self.shared.size {
