@@ -56,7 +56,7 @@ async fn measure(runs: u32) -> Result<()> {
     let before = cpu()?;
     let mut times = Vec::new();
     for _ in 0..runs {
-        // Time for the pool to fill up again, as between two documents on a machine that is not overloaded.
+        // Time to start the next, as between two documents on a machine that is not overloaded.
         tokio::time::sleep(Duration::from_millis(15)).await;
         let started = Instant::now();
         run(spares.take().await?).await?;

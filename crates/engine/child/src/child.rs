@@ -21,6 +21,7 @@ use crate::handover;
 use crate::protocol::{Failure, Level};
 use crate::sandbox::{self, Descriptors, Enforcement, Sandbox};
 use crate::setup::{PROTOCOL, Setup};
+use ode_job::ErrorCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -65,6 +66,12 @@ pub fn serve<S, P: DeserializeOwned, R: Serialize>(
             ExitCode::FAILURE
         }
     }
+}
+
+/// Failure to report under one of our codes.
+pub fn failed(code: ErrorCode, message: impl ToString) -> Failure {
+    let (code, is_retryable) = (code.to_string(), code.is_retryable());
+    Failure { code, message: message.to_string(), retryable: is_retryable, stack: None }
 }
 
 /// A child that has taken what was handed down to it and is not locked in yet.

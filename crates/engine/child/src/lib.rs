@@ -1,5 +1,5 @@
 //! Child processes: the protocol they speak, the supervisor that watches them, and the sandbox they lock
-//! themselves in. Of jobs it knows only how a run ends for them ([`failure`]).
+//! themselves in. Of jobs it knows only how a run ends for them ([`Subject`]).
 //!
 //! Everything untrusted or long runs in a child. There are two kinds:
 //!
@@ -42,12 +42,12 @@
 //! child's process group is ended and no more, and [`Enforcement::None`] says so.
 
 pub mod child;
-pub mod failure;
 mod handover;
 pub mod keeper;
 mod limits;
 mod lines;
 mod outcome;
+mod pool;
 mod process;
 mod protocol;
 mod redact;
@@ -55,17 +55,20 @@ mod run;
 mod sandbox;
 mod setup;
 mod spares;
+mod subject;
 mod supervisor;
 mod tree;
 
 pub use limits::{Grace, Limits};
 pub use outcome::{Crash, LogLine, Notice, Outcome, Report, Source, Summary, Usage, Violation};
+pub use pool::{Pool, PoolOptions, Run, Turn};
 pub use protocol::{Artifact, Failure, Level, Place, Progress, Step, StepState};
 pub use redact::{HIDDEN, Redactor, SECRET_CHARS_MIN};
 pub use run::{Input, Work};
 pub use sandbox::{Enforcement, Sandbox};
 pub use setup::{EVENTS_VARIABLE, PROTOCOL, PROTOCOL_VARIABLE, RUN_VARIABLE};
 pub use spares::{Spares, Wait};
+pub use subject::{Excess, Subject, unexpected};
 pub use supervisor::{Program, Spec, Supervisor, Waiting};
 pub use tree::{Orphans, Record, end_orphan};
 

@@ -48,11 +48,11 @@ impl Program {
     }
 
     /// This very binary, the version that is running, even if its file has been replaced since.
-    pub fn this_binary(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> io::Result<Self> {
+    pub fn this_binary(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, Error> {
         let path = if cfg!(target_os = "linux") {
             PathBuf::from("/proc/self/exe")
         } else {
-            std::env::current_exe()?
+            std::env::current_exe().map_err(|error| Error::Start { program: "ode".into(), error })?
         };
         Ok(Self::new(path, arguments))
     }
@@ -137,7 +137,7 @@ impl Spec {
 }
 
 /// Starts children. Cheap to clone; needs a tokio runtime.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Supervisor {
     launcher: Arc<Launcher>,
 }
@@ -153,6 +153,7 @@ struct Order {
 ///
 /// The kernel's promise to end a child with its parent is about the parent's *thread*: a child started from a
 /// thread of a pool would be killed when the pool lets that thread go. This one lives as long as any child does.
+#[derive(Debug)]
 struct Launcher {
     orders: std::sync::mpsc::Sender<Order>,
 }

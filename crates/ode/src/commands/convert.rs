@@ -10,8 +10,7 @@ use crate::output::{self, WrongUse};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use futures_util::StreamExt as _;
-use ode_child::Sandbox;
-use ode_child::failure::too_large;
+use ode_child::{PoolOptions, Sandbox, Subject};
 use ode_job::Failure;
 use ode_xml::{Ask, Converter, Finding, Options, Output, Places, To};
 use plan::{Plan, Task};
@@ -119,15 +118,17 @@ pub(crate) async fn run(args: Convert) -> anyhow::Result<ExitCode> {
     let ask = args.ask();
     args.check_mappings()?;
     let sandbox = if args.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort };
-    let options = Options { ocr: args.ocr.options(), mappings: args.mappings, sandbox, ..Options::default() };
-    let at_once = options.at_once;
     // Each file has its turn by itself; nobody is told that we are busy.
     let patience = std::time::Duration::MAX;
+    let pool = if args.to == Target::Html { ode_html::pool_options() } else { PoolOptions::default() };
+    let pool = PoolOptions { patience, sandbox, ..pool };
+    let at_once = pool.at_once;
     let engine = if args.to == Target::Html {
-        let options = ode_html::Options { patience, sandbox, ..Default::default() };
-        Engine::Html(ode_html::Converter::new(options)?, args.html.config())
+        Engine::Html(ode_html::Converter::new(pool)?, args.html.config())
     } else {
-        Engine::Xml(Converter::new(Options { patience, ..options })?, ask)
+        let options =
+            Options { ocr: args.ocr.options(), mappings: args.mappings, pool, ..Options::default() };
+        Engine::Xml(Converter::new(options)?, ask)
     };
     plan.make_folders()?;
     let Plan { tasks, left, unread, count, .. } = plan;
@@ -249,7 +250,7 @@ async fn one(engine: &Engine, task: &Task, existing: Existing) -> Result<News, T
     } else {
         let size = std::fs::metadata(&task.file).map_or(0, |file| file.len());
         if size > bytes_max {
-            return Err(Trouble::Refused(too_large(size, bytes_max)));
+            return Err(Trouble::Refused(Subject::PDF.too_large(size, bytes_max)));
         }
         files::read(&task.file, bytes_max).map_err(Trouble::Io)?
     };

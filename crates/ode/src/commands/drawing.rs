@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use ode_child::Sandbox;
+use ode_child::{PoolOptions, Sandbox};
 use ode_http::{DrawMaps, Frozen, Undrawn};
-use ode_print::{Drawer, DrawerOptions, Undrawn as Refusal};
+use ode_print::{Drawer, Undrawn as Refusal};
 
 /// A drawer, ready to work; `at_once` maps at a time, or one for each processor.
 pub(super) fn drawer(at_once: Option<usize>, sandbox: Sandbox) -> Result<Drawer, ode_child::Error> {
-    let options = DrawerOptions { sandbox, ..DrawerOptions::default() };
-    Drawer::new(DrawerOptions { at_once: at_once.unwrap_or(options.at_once), ..options })
+    let options = PoolOptions { sandbox, ..ode_print::pool_options() };
+    Drawer::new(PoolOptions { at_once: at_once.unwrap_or(options.at_once), ..options })
 }
 
 /// A drawer as the web side knows it.

@@ -7,7 +7,7 @@ use super::serve::{Signals, announce, listen};
 use anyhow::Context as _;
 use bytes::Bytes;
 use clap::Args;
-use ode_child::Sandbox;
+use ode_child::{PoolOptions, Sandbox};
 use ode_http::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, Shadow};
 use ode_invoice::mapping::file::Status;
 use ode_invoice::terms::{HEADER, TABLES};
@@ -122,15 +122,11 @@ pub(super) async fn start(
     grace: Duration,
 ) -> anyhow::Result<Running> {
     let address = listener.local_addr()?;
-    let mut options = Options { shadow: true, ..Options::default() };
-    options.at_once = args.at_once.map_or(options.at_once, NonZeroUsize::get);
-    options.sandbox = args.sandbox();
-    options.ocr = args.ocr.options();
-    let limits = GatewayLimits {
-        requests: options.at_once.saturating_mul(REQUESTS_PER_TURN),
-        grace,
-        ..Default::default()
-    };
+    let mut pool = PoolOptions { sandbox: args.sandbox(), ..PoolOptions::default() };
+    pool.at_once = args.at_once.map_or(pool.at_once, NonZeroUsize::get);
+    let requests = pool.at_once.saturating_mul(REQUESTS_PER_TURN);
+    let limits = GatewayLimits { requests, grace, ..Default::default() };
+    let options = Options { shadow: true, pool, ocr: args.ocr.options(), ..Options::default() };
     let folder = args.mappings.clone();
     let service =
         tokio::task::spawn_blocking(move || Service::new(Converter::new(options)?, folder)).await??;
@@ -320,9 +316,9 @@ pub(super) fn fields_known() -> Vec<String> {
 
 /// Starts an engine that converts so many documents at a time. Nobody is told that we are busy: slots give the turns.
 pub(super) async fn engine(args: &Conversions, at_once: usize) -> anyhow::Result<WorkerEngine> {
-    let sandbox = args.sandbox();
-    let ocr = args.ocr.options();
-    let options = Options { at_once, sandbox, ocr, patience: Duration::MAX, ..Options::default() };
+    let (sandbox, patience) = (args.sandbox(), Duration::MAX);
+    let pool = PoolOptions { at_once, patience, sandbox, ..PoolOptions::default() };
+    let options = Options { ocr: args.ocr.options(), pool, ..Options::default() };
     let folder = args.mappings.clone();
     let service =
         tokio::task::spawn_blocking(move || Service::new(Converter::new(options)?, folder)).await??;

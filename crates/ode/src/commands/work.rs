@@ -10,6 +10,7 @@ use crate::config::Settings;
 use crate::registry::{Handlers, registry};
 use anyhow::Context as _;
 use clap::Args;
+use ode_child::PoolOptions;
 use ode_html::HtmlHandler;
 use ode_job::{BreakerPolicy, RetryPolicy};
 use ode_print::ExportHandler;
@@ -137,9 +138,9 @@ impl Work {
     }
 
     fn html(&self) -> anyhow::Result<HtmlHandler> {
-        let options = ode_html::Options { patience: TURN_MAX, ..ode_html::Options::default() };
+        let options = PoolOptions { patience: TURN_MAX, ..ode_html::pool_options() };
         let at_once = self.html_at_once.map_or(options.at_once, NonZeroUsize::get);
-        let converter = ode_html::Converter::new(ode_html::Options { at_once, ..options })?;
+        let converter = ode_html::Converter::new(PoolOptions { at_once, ..options })?;
         // Twice as many as are converted: to have a document's files on disk for good takes about as long as a conversion, and
         // meanwhile no processor is to be idle.
         Ok(HtmlHandler::new(Arc::new(converter), at_once * 2))

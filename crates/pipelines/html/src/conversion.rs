@@ -1,8 +1,7 @@
 //! What the child does.
 
 use ode_child::Failure;
-use ode_child::child::Reporter;
-use ode_child::failure::failed;
+use ode_child::child::{Reporter, failed};
 use ode_job::ErrorCode;
 use ode_pdf_html::{ConversionConfig, Limits, Manifest, Refusal, convert_here};
 use std::process::ExitCode;

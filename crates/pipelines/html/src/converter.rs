@@ -2,40 +2,18 @@
 
 use super::conversion::PEAK_MEMORY;
 use bytes::Bytes;
-use ode_child::failure::{broken, finished, this_program, too_large};
-use ode_child::{Input, Limits, Report, Sandbox, Spec, Supervisor, Work};
-use ode_job::{ErrorCode, Failure};
-use ode_pdf_html::{ConversionConfig, Manifest};
-use std::sync::Arc;
+use ode_child::{Limits, Pool, PoolOptions, Program, Run, Subject};
+use ode_job::Failure;
+use ode_pdf_html::{ConversionConfig, Entry, Manifest};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 
 /// What a conversion may reserve: pictures are unpacked whole, one at a time.
 const ADDRESS_SPACE_BYTES: u64 = 1 << 30;
 
-/// How conversions run.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Conversions at a time; further ones wait.
-    pub at_once: usize,
-    /// How long one may wait for its turn before it is told that we are busy.
-    pub patience: Duration,
-    /// Whether the child locks itself in. Off only to look for a fault.
-    pub sandbox: Sandbox,
-    /// What one conversion may use.
-    pub limits: Limits,
-}
-
-impl Default for Options {
-    /// As many as there are processors, ten seconds' patience, locked in where the system can.
-    fn default() -> Self {
-        Options {
-            at_once: std::thread::available_parallelism().map_or(1, usize::from),
-            patience: Duration::from_secs(10),
-            sandbox: Sandbox::BestEffort,
-            limits: Limits { address_space_bytes: Some(ADDRESS_SPACE_BYTES), ..Limits::default() },
-        }
-    }
+/// How conversions run where nothing else is said.
+pub fn pool_options() -> PoolOptions {
+    let limits = Limits { address_space_bytes: Some(ADDRESS_SPACE_BYTES), ..Limits::default() };
+    PoolOptions { limits, ..PoolOptions::default() }
 }
 
 /// A document's files, in the order of the manifest.
@@ -74,36 +52,21 @@ impl From<Failure> for Unconverted {
 }
 
 /// Converts documents. Cheap to clone.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Converter {
-    supervisor: Supervisor,
-    spec: Arc<Spec>,
-    turns: Arc<Semaphore>,
-    patience: Duration,
-}
-
-impl std::fmt::Debug for Converter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Converter").field("turns", &self.turns).finish_non_exhaustive()
-    }
+    pool: Pool,
 }
 
 impl Converter {
     /// Gets ready. The child is this very program, which must answer to `child html` by calling [`super::serve`].
-    pub fn new(options: Options) -> Result<Self, ode_child::Error> {
-        let program = this_program(["child", "html"])?;
-        let spec = Spec { sandbox: options.sandbox, limits: options.limits, ..Spec::own(program) };
-        Ok(Converter {
-            supervisor: Supervisor::new()?,
-            spec: Arc::new(spec),
-            turns: Arc::new(Semaphore::new(options.at_once.max(1))),
-            patience: options.patience,
-        })
+    pub fn new(options: PoolOptions) -> Result<Self, ode_child::Error> {
+        let program = Program::this_binary(["child", "html"])?;
+        Ok(Converter { pool: Pool::new(options, program, Subject::PDF)? })
     }
 
     /// The largest document it takes, in bytes.
     pub fn bytes_max(&self) -> u64 {
-        self.spec.limits.input_bytes
+        self.pool.input_bytes_max()
     }
 
     /// Converts one document. Ends early, and ends the child, when the future is dropped.
@@ -112,40 +75,22 @@ impl Converter {
         config: &ConversionConfig,
         document: Bytes,
     ) -> Result<Converted, Unconverted> {
-        let size = document.len() as u64;
-        if size > self.bytes_max() {
-            return Err(too_large(size, self.bytes_max()).into());
-        }
-        let turn = tokio::time::timeout(self.patience, self.turns.acquire()).await;
-        let _turn = match turn {
-            Ok(Ok(turn)) => turn,
-            Ok(Err(_)) | Err(_) => {
-                return Err(Failure::retryable(ErrorCode::Busy, ErrorCode::Busy.sentence()).into());
-            }
-        };
-        let work = Work::new(config).map_err(broken)?.with_input(Input::Bytes(document));
-        let ran = self.supervisor.run(&self.spec, work, |_| (), std::future::pending()).await;
-        let report = ran.map_err(broken)?;
-        let cost = cost(&report);
-        converted(&report, cost).map_err(|failure| Unconverted { failure, cost: Some(cost) })
+        let mut turn = self.pool.turn(&document).await?;
+        let run = turn.run(config, document, |_| ()).await?;
+        let cost = cost(&run);
+        converted(&run, cost).map_err(|failure| Unconverted { failure, cost: Some(cost) })
     }
 }
 
-fn converted(report: &Report, cost: Cost) -> Result<Converted, Failure> {
-    let manifest: Manifest = serde_json::from_str(finished(report)?.get()).map_err(broken)?;
-    let file = |entry: &ode_pdf_html::Entry| {
-        file(report, &entry.path).ok_or_else(|| broken("the child left out a file"))?.map_err(broken)
-    };
+fn converted(run: &Run, cost: Cost) -> Result<Converted, Failure> {
+    let manifest: Manifest = run.answer()?;
+    let file = |entry: &Entry| run.artifact(&entry.path);
     let files = manifest.assets.iter().map(file).collect::<Result<_, _>>()?;
     Ok(Converted { manifest, files, cost })
 }
 
-fn cost(report: &Report) -> Cost {
-    let peak = file(report, PEAK_MEMORY).and_then(Result::ok).and_then(|text| String::from_utf8(text).ok());
-    Cost { cpu: report.usage.cpu, peak_memory_bytes: peak.and_then(|digits| digits.parse().ok()) }
-}
-
-fn file(report: &Report, name: &str) -> Option<std::io::Result<Vec<u8>>> {
-    let found = report.artifacts.iter().find(|artifact| artifact.name == name)?;
-    Some(report.read(found))
+fn cost(run: &Run) -> Cost {
+    let digits = run.artifact(PEAK_MEMORY).ok().and_then(|text| String::from_utf8(text).ok());
+    let peak_memory_bytes = digits.and_then(|digits| digits.parse().ok());
+    Cost { cpu: run.usage().cpu, peak_memory_bytes }
 }

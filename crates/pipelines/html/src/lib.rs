@@ -9,6 +9,6 @@ mod order;
 mod telemetry;
 
 pub use conversion::serve;
-pub use converter::{Converted, Converter, Cost, Options, Unconverted};
+pub use converter::{Converted, Converter, Cost, Unconverted, pool_options};
 pub use handler::{Engine, HtmlHandler};
 pub use order::{BadConfig, read_config};

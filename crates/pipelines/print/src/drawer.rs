@@ -2,43 +2,24 @@
 
 use super::drawing::{Answer, Appended, MADE, Made, Task};
 use bytes::{Bytes, BytesMut};
-use ode_child::failure::{broken, this_program};
-use ode_child::{Input, Limits, Notice, Outcome, Report, Sandbox, Spec, Supervisor, Work};
+use ode_child::{Excess, Limits, Notice, Pool, PoolOptions, Program, Subject, unexpected};
 use ode_job::{ErrorCode, Failure};
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 
-/// How maps are drawn.
-#[derive(Debug, Clone)]
-pub struct DrawerOptions {
-    /// Maps at a time; further ones wait.
-    pub at_once: usize,
-    /// How long one may wait for its turn before it is told that we are busy.
-    pub patience: Duration,
-    /// Whether the child locks itself in. Off only to look for a fault.
-    pub sandbox: Sandbox,
-    /// What one map may use.
-    pub limits: Limits,
+/// How maps are drawn where nothing else is said: two minutes of processor time, as the largest page with the finest
+/// coasts takes a few seconds.
+pub fn pool_options() -> PoolOptions {
+    let limits = Limits {
+        wall_clock: Duration::from_secs(240),
+        cpu_seconds: Some(120),
+        input_bytes: 64 << 20,
+        ..Limits::default()
+    };
+    PoolOptions { limits, ..PoolOptions::default() }
 }
 
-impl Default for DrawerOptions {
-    /// As many as there are processors, ten seconds' patience, two minutes of processor time: the largest page with the
-    /// finest coasts takes a few seconds.
-    fn default() -> Self {
-        DrawerOptions {
-            at_once: std::thread::available_parallelism().map_or(1, usize::from),
-            patience: Duration::from_secs(10),
-            sandbox: Sandbox::BestEffort,
-            limits: Limits {
-                wall_clock: Duration::from_secs(240),
-                cpu_seconds: Some(120),
-                input_bytes: 64 << 20,
-                ..Limits::default()
-            },
-        }
-    }
-}
+/// Maps, in the failures of their runs.
+const MAP: Subject = Subject { too_much, crashed: None };
 
 /// Why nothing was drawn.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -115,38 +96,22 @@ pub struct Drawn {
 }
 
 /// Has maps drawn. Cheap to clone.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Drawer {
-    supervisor: Supervisor,
-    spec: Arc<Spec>,
-    turns: Arc<Semaphore>,
-    patience: Duration,
-}
-
-impl std::fmt::Debug for Drawer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Drawer").field("turns", &self.turns).finish_non_exhaustive()
-    }
+    pool: Pool,
 }
 
 impl Drawer {
     /// Gets ready. The child is this very program, which must answer to `child map` by calling [`super::serve`].
-    pub fn new(options: DrawerOptions) -> Result<Self, ode_child::Error> {
-        let program = this_program(["child", "map"])?;
-        let spec = Spec { sandbox: options.sandbox, limits: options.limits, ..Spec::own(program) };
-        Ok(Drawer {
-            supervisor: Supervisor::new()?,
-            spec: Arc::new(spec),
-            turns: Arc::new(Semaphore::new(options.at_once.max(1))),
-            patience: options.patience,
-        })
+    pub fn new(options: PoolOptions) -> Result<Self, ode_child::Error> {
+        Ok(Drawer { pool: Pool::new(options, Program::this_binary(["child", "map"])?, MAP)? })
     }
 
     /// Checks GeoJSON.
     pub async fn features(&self, geojson: Bytes) -> Result<Features, Undrawn> {
         match self.run(&Task::Features, geojson, |_| ()).await? {
             (Made::Features { count }, bytes) => Ok(Features { text: text(bytes)?, count }),
-            (made, _) => Err(broken(format!("the child made {made:?}")).into()),
+            (made, _) => Err(unexpected(format!("the child made {made:?}")).into()),
         }
     }
 
@@ -164,7 +129,7 @@ impl Drawer {
             (Made::Frozen { width, height, warnings }, bytes) => {
                 Ok(Frozen { text: text(bytes)?, width, height, warnings })
             }
-            (made, _) => Err(broken(format!("the child made {made:?}")).into()),
+            (made, _) => Err(unexpected(format!("the child made {made:?}")).into()),
         }
     }
 
@@ -180,7 +145,7 @@ impl Drawer {
             (Made::Drawn { width, height, dpi, warnings }, png) => {
                 Ok(Drawn { png, width, height, dpi, warnings })
             }
-            (made, _) => Err(broken(format!("the child made {made:?}")).into()),
+            (made, _) => Err(unexpected(format!("the child made {made:?}")).into()),
         }
     }
 
@@ -190,64 +155,55 @@ impl Drawer {
         input: Bytes,
         mut told: impl FnMut(f32) + Send,
     ) -> Result<(Made, Vec<u8>), Undrawn> {
-        let (bytes, bytes_max) = (input.len() as u64, self.spec.limits.input_bytes);
-        if bytes > bytes_max {
-            return Err(too_much("room", bytes_max).into());
-        }
-        let turn = tokio::time::timeout(self.patience, self.turns.acquire()).await;
-        let _turn = match turn {
-            Ok(Ok(turn)) => turn,
-            Ok(Err(_)) | Err(_) => {
-                return Err(Failure::retryable(ErrorCode::Busy, ErrorCode::Busy.sentence()).into());
-            }
-        };
-        let work = Work::new(task).map_err(broken)?.with_input(Input::Bytes(input));
+        let mut turn = self.pool.turn(&input).await?;
         let notice = move |notice| match notice {
             Notice::Progress(progress) => told(progress.percent),
             Notice::Log(line) => tracing::debug!(line = line.text, "the child that draws says something"),
             Notice::Plan(_) | Notice::Step(..) | Notice::Checkpoint { .. } => {}
         };
-        let ran = self.supervisor.run(&self.spec, work, notice, std::future::pending()).await;
-        let report = ran.map_err(broken)?;
-        match answered(&report, &self.spec.limits)? {
+        let run = turn.run(task, input, notice).await?;
+        match run.answer()? {
             Answer::Refused { path, message } => Err(Undrawn::Refused { path, message }),
-            Answer::Made(made) => {
-                let found = report.artifacts.iter().find(|artifact| artifact.name == MADE);
-                let artifact = found.ok_or_else(|| broken("the child left out what it made"))?;
-                Ok((made, report.read(artifact).map_err(broken)?))
-            }
+            Answer::Made(made) => Ok((made, run.artifact(MADE)?)),
         }
     }
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, Failure> {
-    String::from_utf8(bytes).map_err(broken)
+    String::from_utf8(bytes).map_err(unexpected)
 }
 
-/// What the child answered, or what became of it in the terms of jobs.
-fn answered(report: &Report, limits: &Limits) -> Result<Answer, Failure> {
-    match &report.outcome {
-        Outcome::Finished(result) => serde_json::from_str(result.get()).map_err(broken),
-        Outcome::Failed(failure) => {
-            let code = failure.code.parse().unwrap_or(ErrorCode::Unknown);
-            let failed = if failure.retryable { Failure::retryable } else { Failure::rejected };
-            Err(failed(code, failure.message.as_str()))
-        }
-        // These would happen again: the map asks for more than any map may have.
-        Outcome::TimedOut | Outcome::CpuExceeded => Err(too_much("time", limits.wall_clock.as_secs())),
-        Outcome::OutOfMemory => Err(too_much("memory", limits.address_space_bytes.unwrap_or_default())),
-        Outcome::OutputTooLarge => Err(too_much("room for its file", limits.output_bytes)),
-        // It may have been killed from outside, as by a system that is short of memory. A map that makes every try crash
-        // has failed when they are used up.
-        Outcome::Crashed(_) | Outcome::Stopped | Outcome::ProtocolViolation(_) => {
-            Err(broken(format!("{:?}", report.outcome)))
-        }
-    }
-}
-
-fn too_much(what: &str, limit: u64) -> Failure {
+fn too_much(excess: Excess, limit: u64) -> Failure {
+    let what = match excess {
+        Excess::Input { .. } => "room",
+        Excess::Time => "time",
+        Excess::Memory => "memory",
+        Excess::Output => "room for its file",
+    };
     let message = format!(
         "This map needs more {what} than one map may have. Simplify its layers, or make the page smaller"
     );
     Failure::rejected(ErrorCode::BadMap, message).with_detail(format!("the limit is {limit}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_that_need_too_much_are_rejected_with_the_limit_for_the_operator() {
+        let check = |excess, what: &str| {
+            let failure = too_much(excess, 7);
+            let message = format!(
+                "This map needs more {what} than one map may have. \
+                 Simplify its layers, or make the page smaller"
+            );
+            let expected = Failure::rejected(ErrorCode::BadMap, message).with_detail("the limit is 7");
+            assert_eq!(failure, expected);
+        };
+        check(Excess::Input { bytes: 8 }, "room");
+        check(Excess::Time, "time");
+        check(Excess::Memory, "memory");
+        check(Excess::Output, "room for its file");
+    }
 }

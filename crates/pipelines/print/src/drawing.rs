@@ -3,8 +3,7 @@
 use ode_atlas::spec::geojson::Collection;
 use ode_atlas::{Error, Options, Rendered, Spec};
 use ode_child::Failure;
-use ode_child::child::Reporter;
-use ode_child::failure::failed;
+use ode_child::child::{Reporter, failed};
 use ode_job::ErrorCode;
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;

@@ -7,6 +7,6 @@ mod drawing;
 mod export;
 pub mod order;
 
-pub use drawer::{Drawer, DrawerOptions, Drawn, Features, Frozen, Undrawn};
+pub use drawer::{Drawer, Drawn, Features, Frozen, Undrawn, pool_options};
 pub use drawing::serve;
 pub use export::ExportHandler;

@@ -5,7 +5,7 @@
 
 use super::ask::{Finding, Output};
 use bytes::{Bytes, BytesMut};
-use ode_child::failure::too_large;
+use ode_child::Subject;
 use ode_job::failure::causes;
 use ode_job::{ErrorCode, Failure, FailureKind};
 use quick_xml::Reader;
@@ -138,7 +138,8 @@ impl GatewayClient {
     pub async fn process(&self, document: Bytes, mapping: &str, output: Option<Output>) -> Call {
         let (bytes, bytes_max) = (document.len() as u64, self.limits.document_bytes);
         if bytes > bytes_max {
-            return Call { status: None, is_connected: true, outcome: Err(too_large(bytes, bytes_max)) };
+            let failure = Subject::PDF.too_large(bytes, bytes_max);
+            return Call { status: None, is_connected: true, outcome: Err(failure) };
         }
         let (content_type, body) = form(&document, mapping, output);
         let request = self.http.post(self.process.clone()).header(CONTENT_TYPE, content_type).body(body);

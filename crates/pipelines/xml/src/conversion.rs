@@ -4,8 +4,7 @@ use super::ask::{Answer, Ask, Converted, Finding, Output, Places, Scans, Shadow,
 use super::scans::{self, Reading};
 use super::study::study;
 use ode_child::Failure;
-use ode_child::child::Reporter;
-use ode_child::failure::failed;
+use ode_child::child::{Reporter, failed};
 use ode_invoice::registry::ShadowReport;
 use ode_invoice::write::{Format, Provenance, Written, not_an_invoice, provenance, write};
 use ode_invoice::{

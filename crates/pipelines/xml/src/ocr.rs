@@ -45,6 +45,7 @@ const RESIDENT_BYTES_MAX: u64 = 384 << 20;
 pub(super) const HOCR_BYTES_MAX: u64 = 4 << 20;
 
 /// A tesseract that may or may not be there.
+#[derive(Debug)]
 pub(super) struct Ocr {
     options: OcrOptions,
     supervisor: Supervisor,
@@ -54,6 +55,7 @@ pub(super) struct Ocr {
 }
 
 /// What it can read.
+#[derive(Debug)]
 struct Languages {
     /// As it wants to be told them.
     joined: String,

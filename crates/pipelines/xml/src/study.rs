@@ -4,7 +4,7 @@
 use super::conversion::unmapped;
 use super::scans::Reading;
 use ode_child::Failure;
-use ode_child::failure::failed;
+use ode_child::child::failed;
 use ode_invoice::learn::{self, Lesson};
 use ode_invoice::sheet::Sheet;
 use ode_invoice::{Choice, ExtractError, Registry, extract, preview, tools};

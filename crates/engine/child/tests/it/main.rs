@@ -8,6 +8,7 @@ mod harness;
 mod housekeeping;
 mod outcomes;
 mod parts;
+mod pool;
 mod sandbox_escape;
 mod telling;
 mod trees;

@@ -10,7 +10,8 @@ use crate::output;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use futures_util::{StreamExt as _, stream};
-use ode_html::{Converter, Options};
+use ode_child::PoolOptions;
+use ode_html::Converter;
 use ode_pdf_html::ConversionConfig;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
@@ -68,7 +69,7 @@ fn median(values: &mut [f64]) -> f64 {
 
 /// How long the converter takes for all of them.
 async fn directly(all: &[&PathBuf]) -> anyhow::Result<Duration> {
-    let options = Options { patience: PATIENCE, ..Options::default() };
+    let options = PoolOptions { patience: PATIENCE, ..ode_html::pool_options() };
     let at_once = options.at_once;
     let (converter, config) = (Converter::new(options)?, ConversionConfig::default());
     let began = Instant::now();

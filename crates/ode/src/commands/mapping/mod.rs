@@ -8,6 +8,7 @@ mod tries;
 use crate::output::WrongUse;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
+use ode_child::PoolOptions;
 use ode_invoice::registry::Loaded;
 use ode_invoice::{ExtractError, MappingError, Registry};
 use ode_job::{ErrorCode, Failure};
@@ -111,8 +112,8 @@ struct Reader(Converter);
 impl Reader {
     fn new(folder: Option<&Path>) -> anyhow::Result<Self> {
         // Each file has its turn by itself; nobody is told that we are busy.
-        let patience = std::time::Duration::MAX;
-        let options = Options { mappings: folder.map(Path::to_owned), patience, ..Options::default() };
+        let pool = PoolOptions { patience: std::time::Duration::MAX, ..PoolOptions::default() };
+        let options = Options { mappings: folder.map(Path::to_owned), pool, ..Options::default() };
         Ok(Reader(Converter::new(options)?))
     }
 
