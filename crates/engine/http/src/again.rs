@@ -25,12 +25,12 @@ use utoipa::ToSchema;
 /// How a document is to be converted once more.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Again {
+pub struct Again {
     /// Which mapping makes the XML, or `auto`.
     #[schema(max_length = 100, example = "generic_invoice_v1")]
-    pub(crate) mapping: String,
+    pub mapping: String,
     /// Which XML: `own`, `ubl` or `cii`.
-    pub(crate) output: Option<String>,
+    pub output: Option<String>,
 }
 
 /// Converts a job's document once more, with another mapping or in another form. The job itself stays as it is.
@@ -41,7 +41,7 @@ pub(crate) struct Again {
         (status = 201, body = JobView, description = "A new job"),
         (status = 200, body = JobView, description = "The job that did, or does, the same"),
         Sending))]
-pub(crate) async fn convert(
+pub async fn convert(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -61,7 +61,7 @@ pub(crate) async fn convert(
 }
 
 /// Makes the job that converts a document once more.
-pub(crate) async fn once_more(
+pub async fn once_more(
     app: &App,
     caller: &Caller,
     job: &JobRecord,

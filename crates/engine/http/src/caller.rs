@@ -25,13 +25,13 @@ use uuid::Uuid;
 
 /// Who made a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub struct Caller {
     /// Whose jobs they see and make.
-    pub(crate) owner: Owner,
+    pub owner: Owner,
     /// Under which name their requests are counted: their own, or the address of who brings no name.
-    pub(crate) counted_as: String,
+    pub counted_as: String,
     /// The key that they showed, now or when they signed in, by its id.
-    pub(crate) key_id: Option<String>,
+    pub key_id: Option<String>,
 }
 
 impl Caller {
@@ -40,7 +40,7 @@ impl Caller {
     }
 
     /// Whether what they showed still counts, for what lasts longer than a request. While the database is away nobody can say.
-    pub(crate) async fn is_revoked(&self, app: &App) -> bool {
+    pub async fn is_revoked(&self, app: &App) -> bool {
         match &self.key_id {
             Some(key_id) => matches!(app.store.speaks_for(key_id).await, Ok(None)),
             None => false,
@@ -49,7 +49,7 @@ impl Caller {
 }
 
 /// Finds out who asks, and refuses what they may not ask.
-pub(crate) async fn know(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub async fn know(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let (caller, cookie) = match find(&app, &parts).await {
         Ok(found) => found,
@@ -67,7 +67,7 @@ pub(crate) async fn know(State(app): State<Arc<App>>, request: Request, next: Ne
 }
 
 /// The same for routes that only a program with a key may use.
-pub(crate) async fn know_key(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+pub async fn know_key(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let key = bearer(request.headers()).and_then(|key| key.ok_or_else(no_key));
     let known = async {
         let key = key?;
@@ -169,13 +169,13 @@ fn set_cookie(app: &App, session: &Session, is_tls: bool) -> HeaderValue {
 }
 
 /// The cookie of a browser that showed this key.
-pub(crate) fn sign_in_cookie(app: &App, headers: &HeaderMap, key_id: &str) -> HeaderValue {
+pub fn sign_in_cookie(app: &App, headers: &HeaderMap, key_id: &str) -> HeaderValue {
     let (is_tls, sign_in) = (app.is_tls(headers), SignIn::new(key_id, Timestamp::now()));
     made_cookie(sign_in_name(is_tls), &sign_in.cookie(&app.signer), SignIn::max_age_seconds(), is_tls)
 }
 
 /// Takes that cookie away.
-pub(crate) fn sign_out_cookie(app: &App, headers: &HeaderMap) -> HeaderValue {
+pub fn sign_out_cookie(app: &App, headers: &HeaderMap) -> HeaderValue {
     let is_tls = app.is_tls(headers);
     made_cookie(sign_in_name(is_tls), "", 0, is_tls)
 }
@@ -235,7 +235,7 @@ fn network(address: Option<IpAddr>) -> String {
 
 /// Keys that were looked up a moment ago, so that a program that polls costs one look a second.
 #[derive(Debug, Default)]
-pub(crate) struct Keys {
+pub struct Keys {
     known: Mutex<HashMap<String, KnownKey>>,
     adopted: Mutex<HashMap<(Uuid, Uuid), Instant>>,
 }
@@ -250,7 +250,7 @@ struct KnownKey {
 }
 
 /// A key that is revoked is refused by every process within this time.
-pub(crate) const KEY_KNOWN_FOR: Duration = Duration::from_secs(1);
+pub const KEY_KNOWN_FOR: Duration = Duration::from_secs(1);
 /// Keys used within a second.
 const KEYS_MAX: usize = 10_000;
 

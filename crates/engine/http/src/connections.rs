@@ -22,22 +22,17 @@ use tokio::time::{Sleep, sleep, timeout};
 
 /// What connections may use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub struct Bounds {
     /// At the same time; further ones wait with the system.
-    pub(crate) connections: usize,
+    pub connections: usize,
     /// For the head of a request, and so also for staying silent between two.
-    pub(crate) header_read: Duration,
+    pub header_read: Duration,
     /// For what is under way when we are asked to stop; then it is cut off.
-    pub(crate) grace: Duration,
+    pub grace: Duration,
 }
 
 /// Serves until `stop` is done, then lets requests that are under way end, within the grace period.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    router: Router,
-    bounds: Bounds,
-    stop: impl Future<Output = ()>,
-) {
+pub async fn serve(listener: TcpListener, router: Router, bounds: Bounds, stop: impl Future<Output = ()>) {
     let free = Arc::new(Semaphore::new(bounds.connections));
     let (stopping, stopped) = watch::channel(());
     let mut open = JoinSet::new();
@@ -61,7 +56,7 @@ pub(crate) async fn serve(
 
 /// Who is at the other end of the connection: perhaps a proxy.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) IpAddr);
+pub struct Peer(pub IpAddr);
 
 /// The routes, for requests of one peer.
 struct WithPeer {

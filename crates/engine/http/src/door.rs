@@ -16,14 +16,14 @@ const ENDS: [&[u8]; 2] = [b"%%EOF", b"startxref"];
 
 /// Watches a file come in.
 #[derive(Debug, Default)]
-pub(crate) struct Door {
+pub struct Door {
     head: Vec<u8>,
     tail: Vec<u8>,
 }
 
 impl Door {
     /// Looks at the next piece. Refuses as soon as it is known that this is no PDF.
-    pub(crate) fn see(&mut self, piece: &[u8]) -> Result<(), ErrorCode> {
+    pub fn see(&mut self, piece: &[u8]) -> Result<(), ErrorCode> {
         let was_undecided = self.head.len() < HEAD_BYTES;
         let wanted = (HEAD_BYTES - self.head.len()).min(piece.len());
         self.head.extend_from_slice(&piece[..wanted]);
@@ -38,7 +38,7 @@ impl Door {
     }
 
     /// What is to be said about the whole of it.
-    pub(crate) fn leave(self) -> Result<(), ErrorCode> {
+    pub fn leave(self) -> Result<(), ErrorCode> {
         if !self.begins_like_a_pdf() {
             return Err(ErrorCode::NotPdf);
         }

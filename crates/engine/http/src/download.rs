@@ -33,7 +33,7 @@ use utoipa::{IntoParams, ToSchema};
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
             description = "No such job of yours, or its file was removed (EXPIRED)"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet")))]
-pub(crate) async fn download(
+pub async fn download(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -48,7 +48,7 @@ pub(crate) async fn download(
 
 /// A link that needs no cookie and no key.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Link {
+pub struct Link {
     /// Where the file can be fetched, by whoever has this.
     url: String,
     /// Until when.
@@ -63,7 +63,7 @@ pub(crate) struct Link {
     responses(
         (status = 201, body = Link),
         Acting))]
-pub(crate) async fn link(
+pub async fn link(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -87,7 +87,7 @@ fn link_text(job: JobId, expires: i64) -> String {
 /// What a link carries.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct LinkQuery {
+pub struct LinkQuery {
     /// Until when it works, in seconds since 1970.
     expires: i64,
     /// That we made it.
@@ -95,12 +95,12 @@ pub(crate) struct LinkQuery {
 }
 
 impl LinkQuery {
-    pub(crate) fn expires(&self) -> i64 {
+    pub fn expires(&self) -> i64 {
         self.expires
     }
 
     /// Whether we made it, for this and for this long.
-    pub(crate) fn is_good(&self, signer: &Signer, purpose: &str, text: &str) -> bool {
+    pub fn is_good(&self, signer: &Signer, purpose: &str, text: &str) -> bool {
         signer.is_signed(purpose, text, &self.signature) && self.expires >= Timestamp::now().as_second()
     }
 }
@@ -114,7 +114,7 @@ impl LinkQuery {
         Fetching,
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
             description = "The link is wrong or too old, or the file was removed")))]
-pub(crate) async fn by_link(
+pub async fn by_link(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     uri: Uri,
@@ -129,7 +129,7 @@ pub(crate) async fn by_link(
     send(&app, &job, &headers).await
 }
 
-pub(crate) fn wrong_link() -> Problem {
+pub fn wrong_link() -> Problem {
     Problem::new(
         ErrorCode::NotFound,
         "This link does not work, or no longer. Ask whoever gave it to you for a new one.",
@@ -145,7 +145,7 @@ async fn result_of(app: &App, job: &JobRecord) -> Result<Artifact, Problem> {
 }
 
 /// Says why there is no result, where there is none.
-pub(crate) fn check_done(job: &JobRecord) -> Result<(), Problem> {
+pub fn check_done(job: &JobRecord) -> Result<(), Problem> {
     match job.phase {
         Phase::Done => Ok(()),
         Phase::Failed | Phase::Cancelled => Err(failed(job)),
@@ -172,17 +172,17 @@ async fn send(app: &Arc<App>, job: &JobRecord, headers: &HeaderMap) -> Result<Re
 }
 
 /// How a file is sent.
-pub(crate) struct Sent {
+pub struct Sent {
     /// To be saved or to be shown, and under which name.
-    pub(crate) disposition: String,
+    pub disposition: String,
     /// Who may keep it.
-    pub(crate) cache: &'static str,
+    pub cache: &'static str,
     /// The job whose downloads are counted.
-    pub(crate) counted_for: Option<JobId>,
+    pub counted_for: Option<JobId>,
 }
 
 /// Sends a file, or the part of it that is asked for.
-pub(crate) async fn respond(
+pub async fn respond(
     app: &Arc<App>,
     file: &Artifact,
     headers: &HeaderMap,
@@ -334,10 +334,19 @@ const NOT_ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// To be saved, never shown, under this name: as RFC 6266 has it, with a plain form for old browsers.
-pub(crate) fn attachment(name: &str) -> String {
+pub fn attachment(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || " ._-()".contains(c) { c } else { '_' };
     let plain: String = name.chars().map(plain).collect();
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{}", utf8_percent_encode(name, NOT_ATTR_CHAR))
+}
+
+/// All but the characters that stand for themselves in an address (RFC 3986, `unreserved`) and the slash between folders.
+const NOT_PATH: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// A name as a part of an address.
+pub fn encoded(name: &str) -> String {
+    utf8_percent_encode(name, NOT_PATH).to_string()
 }
 
 fn text(value: &str) -> HeaderValue {

@@ -59,14 +59,14 @@ impl From<Undrawn> for Problem {
 
 impl App {
     /// Whoever draws maps here.
-    pub(crate) fn drawer(&self) -> Result<&dyn DrawMaps, Problem> {
+    pub fn drawer(&self) -> Result<&dyn DrawMaps, Problem> {
         self.settings.maps.as_deref().ok_or_else(|| {
             Problem::new(ErrorCode::Busy, "Nothing here draws maps. Start ODE with `ode serve` or `ode web`.")
         })
     }
 
     /// A small picture of a map, drawn now or kept from an earlier look.
-    pub(crate) async fn preview(&self, sha256: &str, spec: String, width: u32) -> Result<Bytes, Problem> {
+    pub async fn preview(&self, sha256: &str, spec: String, width: u32) -> Result<Bytes, Problem> {
         let key = (sha256.to_owned(), width);
         if let Some(png) = self.previews.get(&key) {
             return Ok(png);
@@ -82,7 +82,7 @@ type Key = (String, u32);
 
 /// Pictures that were looked at lately. What a digest stands for never changes, so nothing here grows old.
 #[derive(Debug, Default)]
-pub(crate) struct Previews {
+pub struct Previews {
     kept: Mutex<VecDeque<(Key, Bytes)>>,
 }
 

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, header};
 
 /// Whether a request names this tag among those of what it has: what it has is still right then. Weak and strong tags count
 /// alike, since nobody puts a file together by them here, and proxies make the ones of the others (RFC 9110, 13.1.2).
-pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let lines = headers.get_all(header::IF_NONE_MATCH).into_iter().filter_map(|line| line.to_str().ok());
     // None of our tags has a comma in it.
     lines

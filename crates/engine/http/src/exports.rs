@@ -50,7 +50,7 @@ fn signed_text(sha256: &str, expires: i64) -> String {
 
 impl App {
     /// Links as they are given to those who ask here.
-    pub(crate) fn export_links(&self) -> ExportLinks {
+    pub fn export_links(&self) -> ExportLinks {
         let base = self.settings.public_url.clone().unwrap_or_default();
         ExportLinks { signer: self.signer.clone(), base }
     }
@@ -65,7 +65,7 @@ impl App {
         Fetching,
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
             description = "The link is wrong or too old, or the picture was removed")))]
-pub(crate) async fn fetch(
+pub async fn fetch(
     State(app): State<Arc<App>>,
     Path(file): Path<String>,
     uri: Uri,

@@ -20,10 +20,10 @@ const HEAD_STEP: usize = 512;
 const BOUNDARY_BYTES_MAX: usize = 70;
 
 /// The size of a form each of whose fields has a bound of its own.
-pub(crate) const UNBOUNDED: u64 = u64::MAX;
+pub const UNBOUNDED: u64 = u64::MAX;
 
 /// A form that is being read.
-pub(crate) struct Form {
+pub struct Form {
     body: BodyDataStream,
     /// How much of the body may still come.
     bytes_left: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Form {
 
 /// Why a form cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub enum Unread {
     /// It is no form, or it ends early.
     Damaged,
     /// There is more of it than may be.
@@ -46,7 +46,7 @@ pub(crate) enum Unread {
 
 impl Form {
     /// Begins to read the form that a request brings, up to so many bytes. None if it brings something else.
-    pub(crate) fn of(request: Request<Body>, bytes_max: u64) -> Option<Self> {
+    pub fn of(request: Request<Body>, bytes_max: u64) -> Option<Self> {
         let kind = request.headers().get(header::CONTENT_TYPE)?.to_str().ok()?;
         let is_form = kind.split(';').next()?.trim().eq_ignore_ascii_case("multipart/form-data");
         let boundary = parameter(kind, "boundary").filter(|_| is_form)?;
@@ -64,7 +64,7 @@ impl Form {
     }
 
     /// The next field, if there is one. What was not read of the one before is left out.
-    pub(crate) async fn next_field(&mut self) -> Result<Option<Field<'_>>, Unread> {
+    pub async fn next_field(&mut self) -> Result<Option<Field<'_>>, Unread> {
         while self.is_inside {
             self.piece().await?;
         }
@@ -163,7 +163,7 @@ fn begun(bytes: &[u8], delimiter: &[u8]) -> usize {
 }
 
 /// A field of a form.
-pub(crate) struct Field<'a> {
+pub struct Field<'a> {
     form: &'a mut Form,
     name: Option<String>,
     filename: Option<String>,
@@ -171,22 +171,22 @@ pub(crate) struct Field<'a> {
 
 impl<'a> Field<'a> {
     /// What it is called.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
 
     /// What the file in it is called, where it says so. Anybody may write anything here.
-    pub(crate) fn filename(&self) -> Option<&str> {
+    pub fn filename(&self) -> Option<&str> {
         self.filename.as_deref()
     }
 
     /// The next piece of what it holds; none at its end.
-    pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, Unread> {
+    pub async fn piece(&mut self) -> Result<Option<Bytes>, Unread> {
         self.form.piece().await
     }
 
     /// All that it holds, piece by piece.
-    pub(crate) fn pieces(self) -> impl Stream<Item = Result<Bytes, Unread>> + use<'a> {
+    pub fn pieces(self) -> impl Stream<Item = Result<Bytes, Unread>> + use<'a> {
         stream::try_unfold(self, async |mut field: Field<'a>| {
             Ok(field.piece().await?.map(|piece| (piece, field)))
         })
@@ -233,7 +233,7 @@ fn extended(value: &str) -> Option<String> {
 }
 
 /// Decodes percent-encoded text (`%C3%A4`); `None` if the result is not UTF-8. A `%` without two digits stays.
-pub(crate) fn decoded(encoded: &str) -> Option<String> {
+pub fn decoded(encoded: &str) -> Option<String> {
     percent_decode_str(encoded).decode_utf8().ok().map(Cow::into_owned)
 }
 

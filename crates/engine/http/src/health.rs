@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 /// How it is.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Health {
+pub struct Health {
     /// `ok`, `degraded` or `unavailable`.
     status: &'static str,
     /// The program's version.
@@ -31,7 +31,7 @@ pub(crate) struct Health {
 
 /// One thing that was checked.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Check {
+pub struct Check {
     /// Which one.
     name: &'static str,
     /// Whether it is as it should be.
@@ -49,7 +49,7 @@ impl Check {
 
 /// That the process lives: it answers.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Alive {
+pub struct Alive {
     /// Always `ok`.
     status: &'static str,
 }
@@ -67,7 +67,7 @@ struct Details {
 /// How it is: whether this process can do its work, and what does not work as it should.
 #[utoipa::path(get, path = "/api/healthz", tag = "health", security(()), responses(
     (status = 200, body = Health), (status = 503, body = Health, description = "It cannot serve")))]
-pub(crate) async fn healthz(State(app): State<Arc<App>>) -> Response {
+pub async fn healthz(State(app): State<Arc<App>>) -> Response {
     let (health, _) = examine(&app.watcher).await;
     answer(&health, &health)
 }
@@ -75,19 +75,19 @@ pub(crate) async fn healthz(State(app): State<Arc<App>>) -> Response {
 /// Whether this process can do its work. For whoever sends it requests.
 #[utoipa::path(get, path = "/api/healthz/ready", tag = "health", security(()), responses(
     (status = 200, body = Health), (status = 503, body = Health, description = "It cannot serve")))]
-pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
+pub async fn ready(State(app): State<Arc<App>>) -> Response {
     let health = check_all(&app.watcher).await;
     answer(&health, &health)
 }
 
 /// Whether this process lives. For whoever would start it anew.
 #[utoipa::path(get, path = "/api/healthz/live", tag = "health", security(()), responses((status = 200, body = Alive)))]
-pub(crate) async fn live() -> Json<Alive> {
+pub async fn live() -> Json<Alive> {
     Json(Alive { status: "ok" })
 }
 
 /// How it is, with everything that an operator would ask next.
-pub(crate) async fn details(watcher: &Watcher) -> Response {
+pub async fn details(watcher: &Watcher) -> Response {
     let (health, findings) = examine(watcher).await;
     let details = Details {
         database: match watcher.store.dialect() {
@@ -134,10 +134,10 @@ async fn check_all(watcher: &Watcher) -> Health {
 }
 
 /// Whoever asks for our health gives up after about as long, and would then not learn what is wrong.
-pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is wrong, in words for everybody.
-pub(crate) async fn trouble(name: &str, outcome: impl Future<Output = Result<(), Error>>) -> Option<String> {
+pub async fn trouble(name: &str, outcome: impl Future<Output = Result<(), Error>>) -> Option<String> {
     // The database's own words may name hosts and users, which are not the public's business; the log has them.
     match tokio::time::timeout(CHECK_TIMEOUT, outcome).await {
         Ok(Ok(())) => None,

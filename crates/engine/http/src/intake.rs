@@ -10,24 +10,24 @@ use ode_store::{Accepted, Blobs, Enqueued, Stored, Twin};
 use serde_json::json;
 
 /// A file that is stored and has no job yet. Dropped like that, it is removed.
-pub(crate) struct Received {
+pub struct Received {
     blobs: Blobs,
     stored: Option<Stored>,
 }
 
 impl Received {
-    pub(crate) fn new(blobs: &Blobs, stored: Stored) -> Self {
+    pub fn new(blobs: &Blobs, stored: Stored) -> Self {
         Received { blobs: blobs.clone(), stored: Some(stored) }
     }
 
     /// The file as one of a job's.
-    pub(crate) fn artifact(&self, role: &str, name: &str, content_type: &str) -> Artifact {
+    pub fn artifact(&self, role: &str, name: &str, content_type: &str) -> Artifact {
         let stored = self.stored.as_ref().expect("it is there until it is lent, which takes this away");
         stored.artifact(role, name, content_type)
     }
 
     /// From here on a job may own it, also if whoever asked for that goes away meanwhile.
-    pub(crate) fn lend(mut self) -> Lent {
+    pub fn lend(mut self) -> Lent {
         Lent { blobs: self.blobs.clone(), stored: self.stored.take() }
     }
 }
@@ -46,14 +46,14 @@ impl Drop for Received {
 
 /// A file of which it is not known yet whether a job owns it. Dropped like that, it stays: what no job owns is found by
 /// cleanup.
-pub(crate) struct Lent {
+pub struct Lent {
     blobs: Blobs,
     stored: Option<Stored>,
 }
 
 impl Lent {
     /// Removes the file if it is certain that no job owns it.
-    pub(crate) fn settle(self, enqueued: Result<Enqueued, &ode_store::Error>) {
+    pub fn settle(self, enqueued: Result<Enqueued, &ode_store::Error>) {
         let is_free = match enqueued {
             Ok(Enqueued::New(_)) => false,
             Ok(Enqueued::Existing(_)) => true,
@@ -68,13 +68,13 @@ impl Lent {
 
 /// What is to be made of a document.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
-    pub(crate) mapping: &'a str,
-    pub(crate) output: Option<&'a str>,
+pub struct Wanted<'a> {
+    pub mapping: &'a str,
+    pub output: Option<&'a str>,
 }
 
 /// Makes the job of a file, or finds the one that stands for the same content.
-pub(crate) async fn accept(
+pub async fn accept(
     app: &App,
     caller: &Caller,
     filename: &str,

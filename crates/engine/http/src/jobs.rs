@@ -24,7 +24,7 @@ use utoipa::{IntoParams, ToSchema};
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct ListQuery {
+pub struct ListQuery {
     /// Only jobs that changed at this moment or later. Give the `as_of` of the answer before, and nothing is missed.
     #[param(value_type = Option<String>, format = "date-time")]
     since: Option<String>,
@@ -53,7 +53,7 @@ impl ListQuery {
 
 /// A part of a list, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct JobList {
+pub struct JobList {
     /// The jobs.
     jobs: Vec<JobView>,
     /// How many of all your jobs have not ended. Polling can stop at zero.
@@ -78,7 +78,7 @@ const COMMIT_LAG: jiff::SignedDuration = jiff::SignedDuration::from_secs(5);
         (status = 200, body = JobList, headers(("ETag" = String, description = "Changes when the list does"))),
         (status = 304, description = "Nothing has changed"),
         Reading))]
-pub(crate) async fn list(
+pub async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
@@ -115,7 +115,7 @@ async fn read_list(app: &App, filter: &OwnedFilter) -> Result<Listed, Problem> {
 }
 
 /// Jobs as they are shown.
-pub(crate) async fn views(app: &App, jobs: &[OwnedJob]) -> Result<Vec<JobView>, Problem> {
+pub async fn views(app: &App, jobs: &[OwnedJob]) -> Result<Vec<JobView>, Problem> {
     let is_live = |job: &&OwnedJob| matches!(job.record.phase, Phase::Held | Phase::Ready | Phase::Running);
     let ids: Vec<JobId> = jobs.iter().filter(is_live).map(|job| job.record.id).collect();
     let left = app.store.times_left(&ids).await?;
@@ -123,7 +123,7 @@ pub(crate) async fn views(app: &App, jobs: &[OwnedJob]) -> Result<Vec<JobView>, 
 }
 
 /// What keeps documents from being converted, where some wait.
-pub(crate) async fn notice(app: &App, active_count: i64) -> Result<Option<&'static str>, Problem> {
+pub async fn notice(app: &App, active_count: i64) -> Result<Option<&'static str>, Problem> {
     if active_count == 0 {
         return Ok(None);
     }
@@ -159,7 +159,7 @@ fn tag(page: &OwnedPage, notice: Option<&str>) -> String {
     responses(
         (status = 200, body = JobView),
         Reading))]
-pub(crate) async fn detail(
+pub async fn detail(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -169,27 +169,27 @@ pub(crate) async fn detail(
 }
 
 /// A job of the caller's; somebody else's is not found, like one that does not exist.
-pub(crate) async fn find(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
+pub async fn find(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
     let name: JobRef = id.parse().map_err(|_| Problem::no_job())?;
     Ok(app.store.job_of(caller.owner, name).await?)
 }
 
 /// The job as it is shown.
-pub(crate) async fn shown(app: &App, job: JobRecord) -> Result<JobView, Problem> {
+pub async fn shown(app: &App, job: JobRecord) -> Result<JobView, Problem> {
     let jobs = app.store.jobs_by_id(std::iter::once(job.id)).await?;
     views(app, &jobs).await?.pop().ok_or_else(Problem::no_job)
 }
 
 /// A job's history.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct History {
+pub struct History {
     /// What happened, oldest first.
     events: Vec<EventView>,
 }
 
 impl History {
     /// That of this job.
-    pub(crate) async fn of(app: &App, job: JobId) -> Result<Json<Self>, Problem> {
+    pub async fn of(app: &App, job: JobId) -> Result<Json<Self>, Problem> {
         let events = app.store.events(job).await?;
         Ok(Json(History { events: events.into_iter().map(EventView::from).collect() }))
     }
@@ -201,7 +201,7 @@ impl History {
     responses(
         (status = 200, body = History),
         Reading))]
-pub(crate) async fn events(
+pub async fn events(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -216,7 +216,7 @@ pub(crate) async fn events(
     responses(
         (status = 200, body = JobView),
         Acting))]
-pub(crate) async fn retry(
+pub async fn retry(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -227,7 +227,7 @@ pub(crate) async fn retry(
 }
 
 /// Tries a job again, unless that cannot help.
-pub(crate) async fn try_again(app: &App, job: &JobRecord) -> Result<(), Problem> {
+pub async fn try_again(app: &App, job: &JobRecord) -> Result<(), Problem> {
     let jobs = app.store.jobs_by_id(std::iter::once(job.id)).await?;
     let failed = jobs.first().filter(|job| job.record.phase == Phase::Failed);
     if let Some(code) = failed.and_then(why_no_retry) {
@@ -244,7 +244,7 @@ pub(crate) async fn try_again(app: &App, job: &JobRecord) -> Result<(), Problem>
     responses(
         (status = 200, body = JobView),
         Acting))]
-pub(crate) async fn cancel(
+pub async fn cancel(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -260,7 +260,7 @@ pub(crate) async fn cancel(
     responses(
         (status = 200, body = JobView, description = "It was asked; the job ends a moment later"),
         Acting))]
-pub(crate) async fn stop(
+pub async fn stop(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -276,7 +276,7 @@ pub(crate) async fn stop(
     responses(
         (status = 204, description = "It is gone"),
         Acting))]
-pub(crate) async fn delete(
+pub async fn delete(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -287,7 +287,7 @@ pub(crate) async fn delete(
 }
 
 /// Removes a job, with what was published of it, and tells whoever has it on the screen.
-pub(crate) async fn remove(app: &Arc<App>, job: &JobRecord) -> Result<(), Problem> {
+pub async fn remove(app: &Arc<App>, job: &JobRecord) -> Result<(), Problem> {
     if published_at(job).is_some() && job.pipeline.next(job.state, Event::Retried).is_ok() {
         take_away_alone(app, job.id).await?;
     } else {
@@ -338,13 +338,13 @@ async fn changed(app: &App, job: JobRecord) -> Result<Json<JobView>, Problem> {
 }
 
 /// No list may hide from now on what changed with this job.
-pub(crate) fn forget(app: &App, job: &JobRecord) {
+pub fn forget(app: &App, job: &JobRecord) {
     for owner in owners(job) {
         app.lists.forget(owner);
     }
 }
 
 /// Everyone who sees a job: after a session's jobs were given to a user, both.
-pub(crate) fn owners(job: &JobRecord) -> impl Iterator<Item = ode_job::Owner> + use<> {
+pub fn owners(job: &JobRecord) -> impl Iterator<Item = ode_job::Owner> + use<> {
     ode_job::Owner::of(job.session_id, job.user_id, job.organisation_id)
 }

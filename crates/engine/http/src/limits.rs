@@ -24,25 +24,25 @@ impl Default for WebLimits {
 
 /// Counts requests.
 #[derive(Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     limiter: Limiter,
     limits: WebLimits,
 }
 
 impl Limits {
-    pub(crate) fn open(limits: WebLimits, redis_url: Option<&str>) -> Result<Self, Error> {
+    pub fn open(limits: WebLimits, redis_url: Option<&str>) -> Result<Self, Error> {
         Ok(Limits { limiter: Limiter::open(redis_url)?, limits })
     }
 
     /// Counts a request.
-    pub(crate) async fn poll(&self, caller: &Caller) -> Result<(), Problem> {
+    pub async fn poll(&self, caller: &Caller) -> Result<(), Problem> {
         let count = self.limits.polls_a_minute;
         let taken = self.limiter.take(&format!("poll:{}", caller.counted_as), Rate::a_minute(count)).await;
         taken.map_err(|wait| too_often(&format!("{count} requests"), wait))
     }
 
     /// Counts a file.
-    pub(crate) async fn upload(&self, caller: &Caller) -> Result<(), Problem> {
+    pub async fn upload(&self, caller: &Caller) -> Result<(), Problem> {
         let count = self.limits.uploads_a_minute;
         let taken = self.limiter.take(&format!("upload:{}", caller.counted_as), Rate::a_minute(count)).await;
         taken.map_err(|wait| too_often(&format!("{count} uploads"), wait))

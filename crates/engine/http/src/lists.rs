@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 /// A list as it is sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Listed {
-    pub(crate) body: Bytes,
-    pub(crate) etag: String,
+pub struct Listed {
+    pub body: Bytes,
+    pub etag: String,
 }
 
 /// What is known of one owner. Held while the database is asked: who asks the same meanwhile waits for the answer.
@@ -31,18 +31,18 @@ const LISTS_MAX: usize = 16;
 
 /// The lists.
 #[derive(Debug)]
-pub(crate) struct Lists {
+pub struct Lists {
     owners: Mutex<HashMap<Owner, Arc<tokio::sync::Mutex<Known>>>>,
     kept_for: Duration,
 }
 
 impl Lists {
-    pub(crate) fn new(kept_for: Duration) -> Self {
+    pub fn new(kept_for: Duration) -> Self {
         Lists { owners: Mutex::default(), kept_for }
     }
 
     /// The list, from memory or by `read`.
-    pub(crate) async fn get(
+    pub async fn get(
         &self,
         filter: &OwnedFilter,
         read: impl Future<Output = Result<Listed, Problem>>,
@@ -74,12 +74,12 @@ impl Lists {
 
     /// Something happened to a job of this owner. A reading that is under way is not kept either: it goes into what is
     /// dropped here.
-    pub(crate) fn forget(&self, owner: Owner) {
+    pub fn forget(&self, owner: Owner) {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner).remove(&owner);
     }
 
     /// Something happened, and it is not known to whom.
-    pub(crate) fn forget_all(&self) {
+    pub fn forget_all(&self) {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

@@ -64,7 +64,7 @@ const RECONNECT_MILLIS: u32 = 2000;
 
 /// Something that happened to a job.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct JobEvent {
+pub struct JobEvent {
     /// Its place in the history of the whole installation, which is also the id of the line.
     seq: i64,
     /// What happened.
@@ -99,7 +99,7 @@ impl Said {
 
 /// Everybody who listens.
 #[derive(Debug)]
-pub(crate) struct Hub {
+pub struct Hub {
     room: Mutex<Room>,
     /// Whether the journal is being followed: what is committed from then on is told.
     following: watch::Sender<bool>,
@@ -190,7 +190,7 @@ impl Hub {
     }
 
     /// Somebody reads lists: they want to know what changes.
-    pub(crate) fn attend(&self) {
+    pub fn attend(&self) {
         self.room().attended_until = Instant::now() + ATTENTION;
         self.awake.notify_one();
     }
@@ -240,7 +240,7 @@ impl Hub {
     }
 
     /// Tells one owner to read the list again: something happened that is no part of any history.
-    pub(crate) fn resync_of(&self, owner: Owner) {
+    pub fn resync_of(&self, owner: Owner) {
         if let Some(sender) = self.room().listeners.get(&owner) {
             // Nobody may be there any more, and then nobody need know.
             let _ = sender.send(Said::aside(RESYNC));
@@ -283,7 +283,7 @@ impl Hub {
 const RESYNC: &str = "event: resync\ndata: {}\n\n";
 
 /// Follows the journal for as long as somebody wants to know, until the process stops.
-pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+pub async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let mut nudges = app.store.nudges();
     let mut reader: Option<Reader> = None;
     while !*stopping.borrow_and_update() {
@@ -436,7 +436,7 @@ fn line(entry: &Told, job: &JobView) -> Option<Bytes> {
     responses(
         (status = 200, body = JobEvent, content_type = "text/event-stream"),
         Reading))]
-pub(crate) async fn stream(
+pub async fn stream(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,

@@ -1,11 +1,11 @@
 //! Maps that people keep, and maps that are frozen for print: `/api/user-maps` and `/api/printable-maps`.
 
 use crate::App;
+use crate::body;
 use crate::caller::Caller;
 use crate::etag;
 use crate::problem::{Acting, Problem, Reading, Sending};
 use crate::query::{PAGE_MAX, limit, query};
-use crate::service::body;
 use crate::view::moment;
 use axum::Json;
 use axum::body::Body;
@@ -25,15 +25,15 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 /// A map with everything in it. Lines that need more can be simplified and look the same on paper.
-pub(crate) const MAP_BYTES_MAX: usize = 16 << 20;
+pub const MAP_BYTES_MAX: usize = 16 << 20;
 /// So much more is read of one that is larger.
-pub(crate) const SKIPPED_BYTES_MAX: usize = 64 << 20;
+pub const SKIPPED_BYTES_MAX: usize = 64 << 20;
 /// Time for a map to arrive.
 const ARRIVAL: Duration = Duration::from_secs(60);
 const NAME_CHARS_MAX: usize = 200;
 
 /// A map on its way, of a bounded size and in bounded time.
-pub(crate) async fn arrived<E>(pieces: impl Stream<Item = Result<Bytes, E>>) -> Result<Bytes, Problem> {
+pub async fn arrived<E>(pieces: impl Stream<Item = Result<Bytes, E>>) -> Result<Bytes, Problem> {
     let whole = tokio::time::timeout(ARRIVAL, gathered(pieces)).await;
     whole.map_err(|_| {
         let seconds = ARRIVAL.as_secs();
@@ -66,11 +66,11 @@ async fn gathered<E>(pieces: impl Stream<Item = Result<Bytes, E>>) -> Result<Byt
 }
 
 /// Reads a body as JSON of this form.
-pub(crate) fn read<'a, T: Deserialize<'a>>(body: &'a [u8], form: &str) -> Result<T, Problem> {
+pub fn read<'a, T: Deserialize<'a>>(body: &'a [u8], form: &str) -> Result<T, Problem> {
     body::parse_outline(body).map_err(|problem| problem.reworded(|detail| format!("{detail} Send {form}.")))
 }
 
-pub(crate) fn map_id(text: &str) -> Result<Uuid, Problem> {
+pub fn map_id(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| Problem::no_map())
 }
 
@@ -78,13 +78,13 @@ pub(crate) fn map_id(text: &str) -> Result<Uuid, Problem> {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct PartQuery {
+pub struct PartQuery {
     /// Where the list goes on: the `next_cursor` of the part before.
     #[param(value_type = Option<String>, format = "uuid")]
-    pub(crate) cursor: Option<Uuid>,
+    pub cursor: Option<Uuid>,
     /// How many at most; 100 unless said otherwise.
     #[param(value_type = Option<u16>, minimum = 1, maximum = 200)]
-    pub(crate) limit: Option<String>,
+    pub limit: Option<String>,
 }
 
 impl PartQuery {
@@ -97,7 +97,7 @@ impl PartQuery {
 /// A map to keep.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KeptMap<'a> {
+pub struct KeptMap<'a> {
     /// What you call it.
     #[schema(max_length = 200, example = "Our journeys")]
     name: String,
@@ -125,7 +125,7 @@ impl<'a> KeptMap<'a> {
 /// A map that is kept.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UserMap)]
-pub(crate) struct UserMapView {
+pub struct UserMapView {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     id: Uuid,
@@ -157,7 +157,7 @@ impl From<UserMap> for UserMapView {
 
 /// A part of a list of maps, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UserMapList {
+pub struct UserMapList {
     /// The maps.
     user_maps: Vec<UserMapView>,
     /// Where the next part begins, if there is one.
@@ -168,7 +168,7 @@ pub(crate) struct UserMapList {
 /// Your maps, newest first.
 #[utoipa::path(get, path = "/api/user-maps", tag = "maps", params(PartQuery),
     responses((status = 200, body = UserMapList), Reading))]
-pub(crate) async fn list_user_maps(
+pub async fn list_user_maps(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
@@ -181,7 +181,7 @@ pub(crate) async fn list_user_maps(
 /// Keeps a map: points, lines and polygons with properties.
 #[utoipa::path(post, path = "/api/user-maps", tag = "maps", request_body = KeptMap,
     responses((status = 201, body = UserMapView), Sending))]
-pub(crate) async fn add_user_map(
+pub async fn add_user_map(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     body: Body,
@@ -201,7 +201,7 @@ pub(crate) async fn add_user_map(
 #[utoipa::path(get, path = "/api/user-maps/{id}", tag = "maps",
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = UserMapView), Reading))]
-pub(crate) async fn user_map(
+pub async fn user_map(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -213,7 +213,7 @@ pub(crate) async fn user_map(
 #[utoipa::path(put, path = "/api/user-maps/{id}", tag = "maps", request_body = KeptMap,
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = UserMapView), Sending))]
-pub(crate) async fn change_user_map(
+pub async fn change_user_map(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -233,7 +233,7 @@ pub(crate) async fn change_user_map(
 #[utoipa::path(delete, path = "/api/user-maps/{id}", tag = "maps",
     params(("id" = String, Path, description = "Its id")),
     responses((status = 204, description = "It is gone"), Acting))]
-pub(crate) async fn delete_user_map(
+pub async fn delete_user_map(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -245,7 +245,7 @@ pub(crate) async fn delete_user_map(
 /// A map as it is printed. It never changes.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PrintableMap)]
-pub(crate) struct PrintableMapView {
+pub struct PrintableMapView {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     id: Uuid,
@@ -292,7 +292,7 @@ impl From<PrintableMap> for PrintableMapView {
 
 /// A part of a list of frozen maps, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PrintableMapList {
+pub struct PrintableMapList {
     /// The maps.
     printable_maps: Vec<PrintableMapView>,
     /// Where the next part begins, if there is one.
@@ -303,7 +303,7 @@ pub(crate) struct PrintableMapList {
 /// Your frozen maps, newest first.
 #[utoipa::path(get, path = "/api/printable-maps", tag = "maps", params(PartQuery),
     responses((status = 200, body = PrintableMapList), Reading))]
-pub(crate) async fn list_printable_maps(
+pub async fn list_printable_maps(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
@@ -318,7 +318,7 @@ pub(crate) async fn list_printable_maps(
 #[utoipa::path(get, path = "/api/printable-maps/{id}", tag = "maps",
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = PrintableMapView), Reading))]
-pub(crate) async fn printable_map(
+pub async fn printable_map(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -330,14 +330,14 @@ pub(crate) async fn printable_map(
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct PreviewQuery {
+pub struct PreviewQuery {
     /// Its width in pixels; 800 unless said otherwise.
     #[param(minimum = 16, maximum = 2000)]
     width: Option<u32>,
 }
 
 impl PreviewQuery {
-    pub(crate) fn read(uri: &Uri) -> Result<u32, Problem> {
+    pub fn read(uri: &Uri) -> Result<u32, Problem> {
         let PreviewQuery { width } = query(uri, "width")?;
         let width = width.unwrap_or(800);
         if (16..=2000).contains(&width) {
@@ -355,7 +355,7 @@ impl PreviewQuery {
         (status = 200, content_type = "image/png", body = Vec<u8>),
         (status = 304, description = "It is the picture that is there already"),
         Reading))]
-pub(crate) async fn preview(
+pub async fn preview(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,

@@ -4,11 +4,12 @@ use crate::problem::{ProblemDocument, codes_of};
 use crate::{
     again, download, exports, health, jobs, live, maps, orders, print, review, scripts, service, upload, view,
 };
+use axum::extract::Extension;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::sync::LazyLock;
+use std::sync::Arc;
 use utoipa::OpenApi;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -56,19 +57,31 @@ impl utoipa::Modify for Credentials {
     }
 }
 
-static DOCUMENT: LazyLock<(String, String)> = LazyLock::new(|| {
-    let api = Api::openapi();
-    (api.to_json().expect("the description is always valid JSON"), describe(&api))
-});
+/// The description in its two forms.
+pub struct Described {
+    json: String,
+    page: String,
+}
+
+impl Described {
+    /// That of the shared routes, with what pipelines say of theirs.
+    pub fn new(added: utoipa::openapi::OpenApi) -> Self {
+        let mut api = Api::openapi();
+        api.merge(added);
+        let json = api.to_json().expect("the description is always valid JSON");
+        Described { json, page: describe(&api) }
+    }
+}
 
 /// The description, for programs.
-pub(crate) async fn document() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")], DOCUMENT.0.as_str())
+pub async fn document(Extension(described): Extension<Arc<Described>>) -> impl IntoResponse {
+    let head = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")];
+    (head, described.json.clone())
 }
 
 /// The description, for people.
-pub(crate) async fn page() -> impl IntoResponse {
-    ([(header::CACHE_CONTROL, "no-cache")], Html(DOCUMENT.1.as_str()))
+pub async fn page(Extension(described): Extension<Arc<Described>>) -> impl IntoResponse {
+    ([(header::CACHE_CONTROL, "no-cache")], Html(described.page.clone()))
 }
 
 /// What people look for first comes first.

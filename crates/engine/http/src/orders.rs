@@ -1,10 +1,10 @@
 //! Ordering prints: `/api/print-jobs/{id}/order`, and what Printful tells us by itself at `/webhooks/printful`.
 
 use crate::App;
+use crate::body;
 use crate::caller::Caller;
 use crate::jobs::{find, forget};
 use crate::problem::{Problem, ProblemDocument, Reading, Sending};
-use crate::service::body;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -29,19 +29,19 @@ const ORDER_BYTES_MAX: usize = 64 << 10;
 const EVENT_BYTES_MAX: usize = 1 << 20;
 
 /// Orders, for those who are known.
-pub(crate) fn routes() -> Router<Arc<App>> {
+pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/print-jobs/{id}/order", get(show).post(order))
 }
 
 /// Events, from a provider that signs them.
-pub(crate) fn hooks() -> Router<Arc<App>> {
+pub fn hooks() -> Router<Arc<App>> {
     Router::new().route("/webhooks/printful", post(hook))
 }
 
 /// The order of a print.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Order)]
-pub(crate) struct OrderView {
+pub struct OrderView {
     /// The job it belongs to.
     #[schema(value_type = String, format = "uuid")]
     job_id: JobId,
@@ -103,7 +103,7 @@ impl From<OrderRecord> for OrderView {
 }
 
 /// The organisation that would pay for an order of this caller's.
-pub(crate) fn payer(caller: &Caller) -> Result<Uuid, Problem> {
+pub fn payer(caller: &Caller) -> Result<Uuid, Problem> {
     match caller.owner {
         Owner::Organisation(organisation) => Ok(organisation),
         Owner::Session(_) | Owner::User(_) | Owner::Operator => Err(Problem::new(
@@ -126,7 +126,7 @@ pub(crate) fn payer(caller: &Caller) -> Result<Uuid, Problem> {
         Sending,
         (status = 403, body = ProblemDocument, content_type = "application/problem+json",
             description = "Only organisations order, and only within their limit")))]
-pub(crate) async fn order(
+pub async fn order(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -142,12 +142,7 @@ pub(crate) async fn order(
 }
 
 /// Asks for the order of a print of the caller's.
-pub(crate) async fn ask(
-    app: &App,
-    caller: &Caller,
-    job: &JobRecord,
-    wanted: &OrderAsk,
-) -> Result<Asked, Problem> {
+pub async fn ask(app: &App, caller: &Caller, job: &JobRecord, wanted: &OrderAsk) -> Result<Asked, Problem> {
     let asked = app.store.ask_order(job.id, payer(caller)?, wanted).await?;
     forget(app, job);
     Ok(asked)
@@ -159,7 +154,7 @@ pub(crate) async fn ask(
     responses(
         (status = 200, body = OrderView),
         Reading))]
-pub(crate) async fn show(
+pub async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,

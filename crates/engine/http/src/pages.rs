@@ -26,7 +26,7 @@ use axum::routing::{get, post};
 use std::sync::Arc;
 
 /// Pages that ask who is there.
-pub(crate) fn routes() -> Router<Arc<App>> {
+pub fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(queue::show))
         .route("/upload", get(queue::after_upload).post(queue::upload))
@@ -44,7 +44,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 }
 
 /// Files that belong to the pages, the same for everybody.
-pub(crate) fn assets() -> Router<Arc<App>> {
+pub fn assets() -> Router<Arc<App>> {
     Router::new().route("/assets/{name}", get(assets::serve))
 }
 
@@ -58,7 +58,7 @@ fn draw(page: &impl Template) -> Result<Html<String>, Problem> {
 
 /// Whether somebody looks at this answer in a browser: they asked for a page, at an address that is one or that a page
 /// leads to.
-pub(crate) fn is_for_people(path: &str, headers: &HeaderMap) -> bool {
+pub fn is_for_people(path: &str, headers: &HeaderMap) -> bool {
     let accepted =
         headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
     let is_file = path.ends_with("/download") || path.starts_with("/api/files/");
@@ -67,7 +67,7 @@ pub(crate) fn is_for_people(path: &str, headers: &HeaderMap) -> bool {
 }
 
 /// The answer that told a problem, as a page.
-pub(crate) fn trouble(problem: &Problem, told: Response) -> Response {
+pub fn trouble(problem: &Problem, told: Response) -> Response {
     #[derive(Template)]
     #[template(path = "trouble.html")]
     struct Trouble {

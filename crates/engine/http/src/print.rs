@@ -31,7 +31,7 @@ use uuid::Uuid;
 /// What to print.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct ExportRequest<'a> {
+pub struct ExportRequest<'a> {
     /// One of your maps, whose features are drawn: in the first layer that has none, or else as a layer of their own on
     /// top.
     #[serde(alias = "user_map_id")]
@@ -82,7 +82,7 @@ async fn draft(app: &App, caller: &Caller, body: Body) -> Result<Draft, Problem>
 /// What was made of a request to print.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Exported {
+pub struct Exported {
     /// The frozen map.
     #[schema(value_type = String, format = "uuid")]
     printable_map_id: Uuid,
@@ -104,7 +104,7 @@ pub(crate) struct Exported {
         (status = 201, body = Exported),
         (status = 200, body = Exported, description = "The same request came before; this is what it made"),
         Sending))]
-pub(crate) async fn export(
+pub async fn export(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
@@ -125,7 +125,7 @@ pub(crate) async fn export(
 }
 
 /// Freezes a map and makes its job.
-pub(crate) async fn print(
+pub async fn print(
     app: &App,
     caller: &Caller,
     map: FrozenMap,
@@ -145,7 +145,7 @@ fn answer(status: StatusCode, exported: Exported) -> Result<Response, Problem> {
     Ok((status, [(header::LOCATION, address)], Json(exported)).into_response())
 }
 
-pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= 255);
     let wrong =
@@ -156,7 +156,7 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Pro
 /// A small picture of a map that is not kept.
 #[utoipa::path(post, path = "/api/export/preview", tag = "maps", request_body = ExportRequest, params(PreviewQuery),
     responses((status = 200, content_type = "image/png", body = Vec<u8>), Sending))]
-pub(crate) async fn preview(
+pub async fn preview(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
@@ -172,7 +172,7 @@ pub(crate) async fn preview(
 /// A job that prints a map.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PrintJob)]
-pub(crate) struct PrintJobView {
+pub struct PrintJobView {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     id: JobId,
@@ -219,7 +219,7 @@ pub(crate) struct PrintJobView {
 /// A picture for print.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Export)]
-pub(crate) struct ExportView {
+pub struct ExportView {
     /// The digest of the file, hexadecimal.
     sha256: String,
     /// Its size.
@@ -272,7 +272,7 @@ impl PrintJobView {
     }
 }
 
-pub(crate) fn printable_map(job: &JobRecord) -> Option<Uuid> {
+pub fn printable_map(job: &JobRecord) -> Option<Uuid> {
     job.input["printable_map_id"].as_str()?.parse().ok()
 }
 
@@ -280,7 +280,7 @@ pub(crate) fn printable_map(job: &JobRecord) -> Option<Uuid> {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct PrintJobQuery {
+pub struct PrintJobQuery {
     /// Where the list goes on: the `next_cursor` of the part before.
     #[param(value_type = Option<String>, format = "uuid")]
     cursor: Option<Uuid>,
@@ -294,7 +294,7 @@ pub(crate) struct PrintJobQuery {
 
 /// A part of a list of print jobs, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PrintJobList {
+pub struct PrintJobList {
     /// The jobs.
     print_jobs: Vec<PrintJobView>,
     /// Where the next part begins, if there is one.
@@ -305,7 +305,7 @@ pub(crate) struct PrintJobList {
 /// Your print jobs, newest first.
 #[utoipa::path(get, path = "/api/print-jobs", tag = "maps", params(PrintJobQuery),
     responses((status = 200, body = PrintJobList), Reading))]
-pub(crate) async fn list(
+pub async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
@@ -330,7 +330,7 @@ pub(crate) async fn list(
 #[utoipa::path(get, path = "/api/print-jobs/{id}", tag = "maps",
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = PrintJobView), Reading))]
-pub(crate) async fn detail(
+pub async fn detail(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -340,7 +340,7 @@ pub(crate) async fn detail(
 }
 
 /// A print job of the caller's; another job of theirs is not found here.
-pub(crate) async fn find_print(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
+pub async fn find_print(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
     let job = find(app, caller, id).await?;
     if job.pipeline == Pipeline::Print { Ok(job) } else { Err(Problem::no_job()) }
 }
@@ -359,7 +359,7 @@ async fn shown(app: &App, job: &JobRecord) -> Result<PrintJobView, Problem> {
         (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet"),
         (status = 416, body = ProblemDocument, content_type = "application/problem+json"),
         Reading))]
-pub(crate) async fn download(
+pub async fn download(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -385,7 +385,7 @@ pub(crate) async fn download(
 #[utoipa::path(post, path = "/api/print-jobs/{id}/retry", tag = "maps",
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = PrintJobView), Acting))]
-pub(crate) async fn retry(
+pub async fn retry(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -396,7 +396,7 @@ pub(crate) async fn retry(
 }
 
 /// Tries a failed print job of the caller's again.
-pub(crate) async fn try_again(app: &App, caller: &Caller, id: &str) -> Result<JobId, Problem> {
+pub async fn try_again(app: &App, caller: &Caller, id: &str) -> Result<JobId, Problem> {
     let job = find_print(app, caller, id).await?;
     app.store.retry(job.id).await?;
     forget(app, &job);
@@ -412,7 +412,7 @@ pub(crate) async fn try_again(app: &App, caller: &Caller, id: &str) -> Result<Jo
         (status = 201, body = Exported),
         (status = 200, body = Exported, description = "The same request came before; this is what it made"),
         Acting))]
-pub(crate) async fn reprint(
+pub async fn reprint(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -432,7 +432,7 @@ pub(crate) async fn reprint(
         (status = 201, body = Exported),
         (status = 200, body = Exported, description = "The same request came before; this is what it made"),
         Acting))]
-pub(crate) async fn export_again(
+pub async fn export_again(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -442,7 +442,7 @@ pub(crate) async fn export_again(
 }
 
 /// Prints a frozen map of the caller's once more.
-pub(crate) async fn print_again(
+pub async fn print_again(
     app: &App,
     caller: &Caller,
     map: Uuid,

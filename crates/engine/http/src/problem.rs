@@ -11,7 +11,7 @@ use utoipa::{IntoResponses, ToSchema};
 
 /// An answer that says what went wrong and what to do next.
 #[derive(Debug, Clone)]
-pub(crate) struct Problem {
+pub struct Problem {
     status: StatusCode,
     code: ErrorCode,
     /// Other than the code's own sentence.
@@ -30,22 +30,22 @@ const BUSY_FOR: Duration = Duration::from_secs(2);
 /// What went wrong, as RFC 9457 has it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
-pub(crate) struct ProblemDocument {
+pub struct ProblemDocument {
     /// The kind of problem, as a name: `urn:ode:error:` and the code.
     #[schema(example = "urn:ode:error:NOT_FOUND")]
     r#type: String,
     /// What kind it is, in a sentence.
-    pub(crate) title: String,
+    pub title: String,
     /// The status of the answer.
     status: u16,
     /// The stable code; `ode explain CODE` says more.
     #[schema(value_type = String, example = "NOT_FOUND")]
     code: ErrorCode,
     /// What happened here and what to do next.
-    pub(crate) detail: String,
+    pub detail: String,
     /// Where in what was sent it is wrong, such as `layers[0].style.color`, where that can be said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) path: Option<String>,
+    pub path: Option<String>,
     /// Seconds after which it may be tried again, where that helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
@@ -59,7 +59,7 @@ pub(crate) struct ProblemDocument {
 macro_rules! problems {
     ($($(#[$about:meta])* $name:ident: $($status:literal),+;)+) => {
         $($(#[$about])*
-        pub(crate) struct $name;
+        pub struct $name;
 
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
@@ -84,21 +84,21 @@ problems! {
 
 impl Problem {
     /// One whose status goes with its code.
-    pub(crate) fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
         Problem::with_status(status(code), code, detail)
     }
 
-    pub(crate) fn with_status(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
+    pub fn with_status(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(BUSY_FOR);
         Problem { status, code, title: None, detail: detail.into(), path: None, retry_after, job_id: None }
     }
 
-    pub(crate) fn not_found() -> Self {
+    pub fn not_found() -> Self {
         Problem::new(ErrorCode::NotFound, "There is nothing at this address.")
     }
 
     /// There is no such job, or it is somebody else's: the answer is the same.
-    pub(crate) fn no_job() -> Self {
+    pub fn no_job() -> Self {
         Problem::new(
             ErrorCode::NotFound,
             "There is no job by that id. Reload the list to see which there are.",
@@ -106,11 +106,11 @@ impl Problem {
     }
 
     /// There is no such map, or it is somebody else's: the answer is the same.
-    pub(crate) fn no_map() -> Self {
+    pub fn no_map() -> Self {
         Problem::new(ErrorCode::NotFound, "There is no map by that id. List yours to see which there are.")
     }
 
-    pub(crate) fn method_not_allowed() -> Self {
+    pub fn method_not_allowed() -> Self {
         Problem::with_status(
             StatusCode::METHOD_NOT_ALLOWED,
             ErrorCode::Invalid,
@@ -119,17 +119,17 @@ impl Problem {
     }
 
     /// The request itself is wrong.
-    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+    pub fn invalid(detail: impl Into<String>) -> Self {
         Problem::new(ErrorCode::Invalid, detail)
     }
 
     /// The request did not arrive in the time it had.
-    pub(crate) fn too_slow(detail: impl Into<String>) -> Self {
+    pub fn too_slow(detail: impl Into<String>) -> Self {
         Problem::with_status(StatusCode::REQUEST_TIMEOUT, ErrorCode::Invalid, detail)
     }
 
     /// Something broke that should not have.
-    pub(crate) fn our_fault() -> Self {
+    pub fn our_fault() -> Self {
         Problem::new(
             ErrorCode::Unknown,
             "This is our fault, not yours. Try again; if it stays so, the operator's log says why.",
@@ -137,48 +137,48 @@ impl Problem {
     }
 
     /// The same in other words.
-    pub(crate) fn reworded(mut self, words: impl FnOnce(&str) -> String) -> Self {
+    pub fn reworded(mut self, words: impl FnOnce(&str) -> String) -> Self {
         self.detail = words(&self.detail);
         self
     }
 
     /// The same under another title.
-    pub(crate) fn titled(mut self, title: impl Into<String>) -> Self {
+    pub fn titled(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
     /// The same, about this place in what was sent; all of it has no place.
-    pub(crate) fn at(mut self, path: impl Into<String>) -> Self {
+    pub fn at(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into()).filter(|path| !path.is_empty());
         self
     }
 
     /// The same about a part of what was sent.
-    pub(crate) fn within(mut self, part: &str) -> Self {
+    pub fn within(mut self, part: &str) -> Self {
         self.detail = format!("{part}: {}", self.detail);
         self.path = Some(self.path.map_or_else(|| part.to_owned(), |path| format!("{part}.{path}")));
         self
     }
 
     /// The same, to be tried again after so long.
-    pub(crate) fn after(mut self, wait: Duration) -> Self {
+    pub fn after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
     /// The same about this job.
-    pub(crate) fn about(mut self, job: JobId) -> Self {
+    pub fn about(mut self, job: JobId) -> Self {
         self.job_id = Some(job);
         self
     }
 
     /// What it is called, also in counts.
-    pub(crate) fn code(&self) -> ErrorCode {
+    pub fn code(&self) -> ErrorCode {
         self.code
     }
 
-    pub(crate) fn status(&self) -> StatusCode {
+    pub fn status(&self) -> StatusCode {
         self.status
     }
 
@@ -187,7 +187,7 @@ impl Problem {
         self.retry_after.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
     }
 
-    pub(crate) fn document(&self) -> ProblemDocument {
+    pub fn document(&self) -> ProblemDocument {
         ProblemDocument {
             r#type: format!("urn:ode:error:{}", self.code),
             title: self.title.clone().unwrap_or_else(|| self.code.sentence().to_owned()),
@@ -275,7 +275,7 @@ impl From<Failure> for Problem {
 }
 
 /// With the full stop that the codes leave to the page.
-pub(crate) fn sentence(message: &str) -> String {
+pub fn sentence(message: &str) -> String {
     if message.ends_with(['.', '!', '?', '…']) { message.to_owned() } else { format!("{message}.") }
 }
 
@@ -332,7 +332,7 @@ fn status(code: ErrorCode) -> StatusCode {
 }
 
 /// The codes that an answer of this status comes with. What is wrong with a request itself is `INVALID`, whatever the status.
-pub(crate) fn codes_of(of: StatusCode) -> Vec<&'static str> {
+pub fn codes_of(of: StatusCode) -> Vec<&'static str> {
     const ALSO_INVALID: [StatusCode; 4] = [
         StatusCode::REQUEST_TIMEOUT,
         StatusCode::PAYLOAD_TOO_LARGE,

@@ -10,12 +10,12 @@ use serde::de::DeserializeOwned;
 /// How many are listed where nothing is said.
 const LIMIT_DEFAULT: usize = 100;
 /// The most that a list below `/api` gives: a page that shows more is slow to draw.
-pub(crate) const PAGE_MAX: usize = 200;
+pub const PAGE_MAX: usize = 200;
 /// The most that a list or a log below `/v1` gives.
-pub(crate) const PART_MAX: usize = 1000;
+pub const PART_MAX: usize = 1000;
 
 /// Reads the query of a request.
-pub(crate) fn query<T: DeserializeOwned>(uri: &Uri, form: &str) -> Result<T, Problem> {
+pub fn query<T: DeserializeOwned>(uri: &Uri, form: &str) -> Result<T, Problem> {
     // No name holds it, and PostgreSQL has no place for it.
     if uri.query().is_some_and(|query| query.contains("%00")) {
         return Err(Problem::invalid("The query holds the character U+0000. Remove it."));
@@ -25,13 +25,13 @@ pub(crate) fn query<T: DeserializeOwned>(uri: &Uri, form: &str) -> Result<T, Pro
 }
 
 /// The moment that a list is asked for since.
-pub(crate) fn since(text: Option<&str>) -> Result<Option<Timestamp>, Problem> {
+pub fn since(text: Option<&str>) -> Result<Option<Timestamp>, Problem> {
     let since = text.map(str::parse).transpose();
     since.map_err(|_| Problem::invalid("since is not a moment. Write it like 2026-11-15T09:30:00Z."))
 }
 
 /// The job after which a list goes on.
-pub(crate) fn cursor(text: Option<&str>) -> Result<Option<JobId>, Problem> {
+pub fn cursor(text: Option<&str>) -> Result<Option<JobId>, Problem> {
     match text.map(str::parse) {
         None => Ok(None),
         Some(Ok(JobRef::Id(id))) => Ok(Some(id)),
@@ -43,7 +43,7 @@ pub(crate) fn cursor(text: Option<&str>) -> Result<Option<JobId>, Problem> {
 }
 
 /// How many are asked for, where `most` is the most that can be.
-pub(crate) fn limit(text: Option<&str>, most: usize) -> Result<usize, Problem> {
+pub fn limit(text: Option<&str>, most: usize) -> Result<usize, Problem> {
     match text.map(str::parse) {
         None => Ok(LIMIT_DEFAULT),
         Some(Ok(limit)) if (1..=most).contains(&limit) => Ok(limit),
@@ -52,7 +52,7 @@ pub(crate) fn limit(text: Option<&str>, most: usize) -> Result<usize, Problem> {
 }
 
 /// The line of a log after which to go on.
-pub(crate) fn after(text: Option<&str>) -> Result<i64, Problem> {
+pub fn after(text: Option<&str>) -> Result<i64, Problem> {
     let id = text.map_or(Ok(0), str::parse);
     id.map_err(|_| Problem::invalid("after is the id of a line, a whole number."))
 }

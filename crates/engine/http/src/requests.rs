@@ -15,13 +15,13 @@ static REQUESTS: Counter<3> = Counter::new(
 pub static METRICS: [&dyn Family; 1] = [&REQUESTS];
 
 /// What was asked for, as far as it is counted: the route and not the path, which holds ids.
-pub(crate) struct Asked {
+pub struct Asked {
     method: &'static str,
     route: Cow<'static, str>,
 }
 
 impl Asked {
-    pub(crate) fn of(request: &Request) -> Self {
+    pub fn of(request: &Request) -> Self {
         let route = request.extensions().get::<MatchedPath>();
         Asked {
             method: name(request.method()),
@@ -30,7 +30,7 @@ impl Asked {
     }
 
     /// Counts it. A stream is answered when it begins.
-    pub(crate) fn answered(self, status: StatusCode) {
+    pub fn answered(self, status: StatusCode) {
         REQUESTS.add([self.method.into(), self.route, status.as_u16().to_string().into()], 1);
     }
 }

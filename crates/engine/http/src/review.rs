@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// A correction is a few lines.
-pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
+pub const BODY_BYTES_MAX: usize = 64 << 10;
 /// As long as a field's name may be in the table.
 const FIELD_CHARS_MAX: usize = 255;
 /// The longest value of an invoice is its notes.
@@ -35,7 +35,7 @@ const PAGE_MAX: u32 = i32::MAX as u32;
 
 /// What was found out about a result.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Checks {
+pub struct Checks {
     /// In the order it was found.
     checks: Vec<CheckView>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Checks {
 /// One finding about a result.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Finding)]
-pub(crate) struct CheckView {
+pub struct CheckView {
     /// What found it: `arithmetic`, `schema`, `content` or `model`.
     kind: &'static str,
     /// How much it matters: `info`, `review` (a person should look) or `error`.
@@ -76,7 +76,7 @@ impl From<Check> for CheckView {
     responses(
         (status = 200, body = Checks),
         Reading))]
-pub(crate) async fn checks(
+pub async fn checks(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -88,7 +88,7 @@ pub(crate) async fn checks(
 
 /// What people corrected in a result.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Revisions {
+pub struct Revisions {
     /// In the order they did.
     revisions: Vec<RevisionView>,
 }
@@ -96,7 +96,7 @@ pub(crate) struct Revisions {
 /// A person's edit of one value.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Revision)]
-pub(crate) struct RevisionView {
+pub struct RevisionView {
     /// Its identity; later ones are greater.
     #[schema(value_type = String, format = "uuid")]
     id: Uuid,
@@ -131,7 +131,7 @@ impl From<Revised> for RevisionView {
     responses(
         (status = 200, body = Revisions),
         Reading))]
-pub(crate) async fn revisions(
+pub async fn revisions(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -144,22 +144,22 @@ pub(crate) async fn revisions(
 /// A correction of one value.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewRevision {
+pub struct NewRevision {
     /// The field by its name, or a path.
     #[schema(min_length = 1, max_length = 255, example = "lines.0.total")]
-    pub(crate) field: String,
+    pub field: String,
     /// What was read, as the result has it; nothing where the value was missing.
     #[schema(max_length = 10_000)]
-    pub(crate) before: Option<String>,
+    pub before: Option<String>,
     /// What is right; nothing where there should be no value.
     #[schema(max_length = 10_000)]
-    pub(crate) after: Option<String>,
+    pub after: Option<String>,
     /// The page it stands on, from 1.
     #[schema(minimum = 1)]
-    pub(crate) page: Option<u32>,
+    pub page: Option<u32>,
     /// Where on that page, in points from its top left corner: left, top, right, bottom.
     #[serde(rename = "box")]
-    pub(crate) area: Option<[f64; 4]>,
+    pub area: Option<[f64; 4]>,
 }
 
 /// Corrects a value. The result stays as it is; the correction is kept beside it, and as an example to learn from.
@@ -171,7 +171,7 @@ pub(crate) struct NewRevision {
         Sending,
         (status = 409, body = ProblemDocument, content_type = "application/problem+json",
             description = "There is no result to correct, or before is not what was read (NOT_READY, CONFLICT)")))]
-pub(crate) async fn revise(
+pub async fn revise(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -186,10 +186,7 @@ pub(crate) async fn revise(
 }
 
 /// A few lines of JSON; where they are not what was expected, `form` says what that is.
-pub(crate) async fn read_json<T: DeserializeOwned>(
-    request: Request,
-    form: &'static str,
-) -> Result<T, Problem> {
+pub async fn read_json<T: DeserializeOwned>(request: Request, form: &'static str) -> Result<T, Problem> {
     if !is_json(request.headers()) {
         let detail = "Send it as JSON, with Content-Type: application/json.";
         return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::Invalid, detail));
@@ -207,7 +204,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Records a correction of a result that is there to be corrected.
-pub(crate) async fn correct(
+pub async fn correct(
     app: &App,
     caller: &Caller,
     job: &JobRecord,

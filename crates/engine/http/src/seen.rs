@@ -4,18 +4,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 /// The last finding and when it was made.
-pub(crate) struct Seen<T> {
+pub struct Seen<T> {
     fresh_for: Duration,
     last: Mutex<Option<(Instant, T)>>,
 }
 
 impl<T: Clone> Seen<T> {
-    pub(crate) fn new(fresh_for: Duration) -> Self {
+    pub fn new(fresh_for: Duration) -> Self {
         Seen { fresh_for, last: Mutex::new(None) }
     }
 
     /// What was found last, or by `find_out` where that is too old. Many who ask at once wait for one finding.
-    pub(crate) async fn get(&self, find_out: impl Future<Output = T>) -> T {
+    pub async fn get(&self, find_out: impl Future<Output = T>) -> T {
         let mut last = self.last.lock().await;
         if let Some((at, found)) = &*last
             && at.elapsed() < self.fresh_for

@@ -16,20 +16,20 @@ const RENEW_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// The secret under which this installation signs.
 #[derive(Clone)]
-pub(crate) struct Signer(Vec<u8>);
+pub struct Signer(Vec<u8>);
 
 impl Signer {
-    pub(crate) fn new(secret: Vec<u8>) -> Self {
+    pub fn new(secret: Vec<u8>) -> Self {
         Signer(secret)
     }
 
     /// The signature of a text that is only good for `purpose`.
-    pub(crate) fn sign(&self, purpose: &str, text: &str) -> String {
+    pub fn sign(&self, purpose: &str, text: &str) -> String {
         hex::encode(self.mac(purpose, text).finalize().into_bytes())
     }
 
     /// Whether it is that text's signature. Takes as long for one that is nearly right.
-    pub(crate) fn is_signed(&self, purpose: &str, text: &str, signature: &str) -> bool {
+    pub fn is_signed(&self, purpose: &str, text: &str, signature: &str) -> bool {
         hex::decode(signature).is_ok_and(|signature| self.mac(purpose, text).verify_slice(&signature).is_ok())
     }
 
@@ -44,7 +44,7 @@ impl Signer {
 
 /// A browser that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Session {
+pub struct Session {
     token: String,
     issued: Timestamp,
 }
@@ -54,14 +54,14 @@ const TOKEN_BYTES: usize = 32;
 
 impl Session {
     /// A new one.
-    pub(crate) fn fresh(now: Timestamp) -> Result<Self, getrandom::Error> {
+    pub fn fresh(now: Timestamp) -> Result<Self, getrandom::Error> {
         let mut random = [0; TOKEN_BYTES];
         getrandom::fill(&mut random)?;
         Ok(Session { token: hex::encode(random), issued: now })
     }
 
     /// The session of a cookie, if we made it and it is not over.
-    pub(crate) fn read(cookie: &str, signer: &Signer, now: Timestamp) -> Option<Self> {
+    pub fn read(cookie: &str, signer: &Signer, now: Timestamp) -> Option<Self> {
         let (text, signature) = cookie.rsplit_once('.')?;
         let (issued, token) = text.split_once('.')?;
         if token.len() != TOKEN_BYTES * 2 || !signer.is_signed(PURPOSE, text, signature) {
@@ -72,20 +72,20 @@ impl Session {
     }
 
     /// The value of its cookie.
-    pub(crate) fn cookie(&self, signer: &Signer) -> String {
+    pub fn cookie(&self, signer: &Signer) -> String {
         let text = format!("{}.{}", self.issued.as_second(), self.token);
         let signature = signer.sign(PURPOSE, &text);
         format!("{text}.{signature}")
     }
 
     /// The same session with a newer cookie, when it is time for one.
-    pub(crate) fn renewed(&self, now: Timestamp) -> Option<Self> {
+    pub fn renewed(&self, now: Timestamp) -> Option<Self> {
         (now.duration_since(self.issued) > RENEW_AFTER)
             .then(|| Session { token: self.token.clone(), issued: now })
     }
 
     /// The id that its jobs carry.
-    pub(crate) fn id(&self) -> Uuid {
+    pub fn id(&self) -> Uuid {
         let digest = Sha256::digest(self.token.as_bytes());
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&digest[..16]);
@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// How long a browser should keep the cookie.
-    pub(crate) fn max_age_seconds() -> i64 {
+    pub fn max_age_seconds() -> i64 {
         IDLE.as_secs()
     }
 }

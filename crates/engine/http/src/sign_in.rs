@@ -10,18 +10,18 @@ const PURPOSE: &str = "sign-in";
 
 /// A browser that showed a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SignIn {
+pub struct SignIn {
     key_id: String,
     at: Timestamp,
 }
 
 impl SignIn {
-    pub(crate) fn new(key_id: &str, now: Timestamp) -> Self {
+    pub fn new(key_id: &str, now: Timestamp) -> Self {
         SignIn { key_id: key_id.to_owned(), at: now }
     }
 
     /// What a cookie says, if we made it and it is not too old.
-    pub(crate) fn read(cookie: &str, signer: &Signer, now: Timestamp) -> Option<Self> {
+    pub fn read(cookie: &str, signer: &Signer, now: Timestamp) -> Option<Self> {
         let (text, signature) = cookie.rsplit_once('.')?;
         let (at, key_id) = text.split_once('.')?;
         if !signer.is_signed(PURPOSE, text, signature) {
@@ -32,19 +32,19 @@ impl SignIn {
     }
 
     /// The value of its cookie.
-    pub(crate) fn cookie(&self, signer: &Signer) -> String {
+    pub fn cookie(&self, signer: &Signer) -> String {
         let text = format!("{}.{}", self.at.as_second(), self.key_id);
         let signature = signer.sign(PURPOSE, &text);
         format!("{text}.{signature}")
     }
 
     /// The key that was shown.
-    pub(crate) fn key_id(&self) -> &str {
+    pub fn key_id(&self) -> &str {
         &self.key_id
     }
 
     /// How long a browser should keep the cookie.
-    pub(crate) fn max_age_seconds() -> i64 {
+    pub fn max_age_seconds() -> i64 {
         LASTS.as_secs()
     }
 }

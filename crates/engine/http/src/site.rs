@@ -7,6 +7,7 @@ use crate::limits::{Limits, WebLimits};
 use crate::lists::Lists;
 use crate::live::{self, Hub};
 use crate::problem::Problem;
+use crate::routes::Routes;
 use crate::scripts::Scripts;
 use crate::service::ServiceSettings;
 use crate::session::Signer;
@@ -16,7 +17,7 @@ use crate::{
     review, scripts, service, upload,
 };
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, Extension, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -114,30 +115,36 @@ const HEADER_READ: Duration = Duration::from_secs(30);
 const GRACE_MIN: Duration = Duration::from_millis(100);
 
 /// What the routes share.
-pub(crate) struct App {
-    pub(crate) store: Store,
-    pub(crate) blobs: Blobs,
-    pub(crate) settings: WebSettings,
-    pub(crate) signer: Signer,
-    pub(crate) limits: Limits,
-    pub(crate) lists: Lists,
-    pub(crate) hub: Hub,
-    pub(crate) keys: Keys,
-    pub(crate) disk: Watermark,
-    pub(crate) watcher: Arc<Watcher>,
-    pub(crate) previews: Previews,
-    pub(crate) stopping: watch::Receiver<bool>,
+pub struct App {
+    pub store: Store,
+    pub blobs: Blobs,
+    pub settings: WebSettings,
+    pub signer: Signer,
+    pub limits: Limits,
+    pub lists: Lists,
+    pub hub: Hub,
+    pub keys: Keys,
+    pub disk: Watermark,
+    pub watcher: Arc<Watcher>,
+    pub previews: Previews,
+    pub stopping: watch::Receiver<bool>,
 }
 
 /// A site that can be served.
 pub struct Site {
     app: Arc<App>,
+    router: Router,
     stop: watch::Sender<bool>,
 }
 
 impl Site {
     /// Opens a site on this store and these files.
-    pub async fn open(store: Store, blobs: Blobs, settings: WebSettings) -> Result<Self, Error> {
+    pub async fn open(
+        store: Store,
+        blobs: Blobs,
+        settings: WebSettings,
+        added: Vec<Routes>,
+    ) -> Result<Self, Error> {
         let signer = Signer::new(store.shared_secret("web").await?);
         let limits = Limits::open(settings.limits, settings.redis_url.as_deref())?;
         let (stop, stopping) = watch::channel(false);
@@ -161,7 +168,9 @@ impl Site {
             previews,
             stopping,
         };
-        Ok(Site { app: Arc::new(app), stop })
+        let app = Arc::new(app);
+        let router = router(app.clone(), added);
+        Ok(Site { app, router, stop })
     }
 
     /// What looks after this site, to be asked by operators too.
@@ -171,7 +180,7 @@ impl Site {
 
     /// Serves until `stop` is done, then lets requests that are under way end.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) {
-        let Site { app, stop: stopping } = self;
+        let Site { app, router, stop: stopping } = self;
         let bounds = Bounds {
             connections: app.settings.connections,
             header_read: HEADER_READ,
@@ -182,21 +191,21 @@ impl Site {
             stop.await;
             stopping.send_replace(true);
         };
-        connections::serve(listener, router(app), bounds, stop).await;
+        connections::serve(listener, router, bounds, stop).await;
         feed.abort();
     }
 }
 
 impl App {
     /// Whether people reach this request's address by TLS.
-    pub(crate) fn is_tls(&self, headers: &HeaderMap) -> bool {
+    pub fn is_tls(&self, headers: &HeaderMap) -> bool {
         let is_public = self.settings.public_url.as_deref().is_some_and(|url| url.starts_with("https:"));
         let is_told = || headers.get("x-forwarded-proto").is_some_and(|scheme| scheme.as_bytes() == b"https");
         is_public || self.settings.is_behind_proxy && is_told()
     }
 
     /// Where a request comes from: what the proxy says last, if there is one, else the other end of the connection.
-    pub(crate) fn address(&self, headers: &HeaderMap, peer: Option<Peer>) -> Option<IpAddr> {
+    pub fn address(&self, headers: &HeaderMap, peer: Option<Peer>) -> Option<IpAddr> {
         let told = || {
             let line = headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
             line.rsplit(',').next()?.trim().parse().ok()
@@ -206,14 +215,14 @@ impl App {
     }
 
     /// Whether a page from there is one of ours.
-    pub(crate) fn is_our_origin(&self, origin: &str, host: Option<&str>) -> bool {
+    pub fn is_our_origin(&self, origin: &str, host: Option<&str>) -> bool {
         let is_public = self.settings.public_url.as_deref() == Some(origin);
         let is_host = || origin.split_once("://").is_some_and(|(_, authority)| Some(authority) == host);
         is_public || is_host()
     }
 
     /// Refuses uploads while there is no room for them.
-    pub(crate) fn check_disk(&self) -> Result<(), Problem> {
+    pub fn check_disk(&self) -> Result<(), Problem> {
         if self.disk.allows_uploads() {
             return Ok(());
         }
@@ -224,7 +233,15 @@ impl App {
 /// When somebody who found the disk full may try again.
 const DISK_LOOK: Duration = Duration::from_secs(60);
 
-fn router(app: Arc<App>) -> Router {
+fn router(app: Arc<App>, added: Vec<Routes>) -> Router {
+    let mut routes = Routes::default();
+    for Routes { known, keyed, open, api } in added {
+        routes.known = routes.known.merge(known);
+        routes.keyed = routes.keyed.merge(keyed);
+        routes.open = routes.open.merge(open);
+        routes.api.merge(api);
+    }
+    let described = Arc::new(openapi::Described::new(routes.api));
     let known = Router::new()
         .route("/api/upload", post(upload::upload))
         .route("/api/jobs", get(jobs::list))
@@ -242,11 +259,13 @@ fn router(app: Arc<App>) -> Router {
         .merge(printing())
         .merge(orders::routes())
         .merge(pages::routes())
+        .merge(routes.known)
         // Files have a limit of their own, which is kept while they come.
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know));
     let keyed = service::routes()
         .merge(scripts::routes())
+        .merge(routes.keyed)
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know_key));
     let open = Router::new()
@@ -259,7 +278,9 @@ fn router(app: Arc<App>) -> Router {
         .route("/api/docs", get(openapi::page))
         .merge(orders::hooks())
         .merge(pages::assets())
-        .merge(service::open_routes());
+        .merge(service::open_routes())
+        .merge(routes.open)
+        .layer(Extension(described));
     known
         .merge(keyed)
         .merge(open)
@@ -335,19 +356,19 @@ const PROTECTIONS: [(HeaderName, &str); 6] = [
 ];
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub mod tests {
     use super::*;
     use ode_store::{BlobsConfig, Config};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 
-    pub(crate) async fn app(files: &std::path::Path, change: impl FnOnce(&mut WebSettings)) -> Arc<App> {
+    pub async fn app(files: &std::path::Path, change: impl FnOnce(&mut WebSettings)) -> Arc<App> {
         let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
         store.migrate_up().await.unwrap();
         let blobs = Blobs::open(&BlobsConfig::Local(files.to_owned())).unwrap();
         let mut settings = WebSettings::default();
         change(&mut settings);
-        Site::open(store, blobs, settings).await.unwrap().app
+        Site::open(store, blobs, settings, Vec::new()).await.unwrap().app
     }
 
     #[tokio::test]

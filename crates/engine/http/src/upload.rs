@@ -51,7 +51,7 @@ const FIELDS: &str = "It takes file, as often as you like, and mapping and outpu
 /// A form with documents.
 #[derive(ToSchema)]
 #[schema(as = Upload)]
-pub(crate) struct UploadForm {
+pub struct UploadForm {
     /// The PDFs.
     #[expect(dead_code, reason = "only describes the form")]
     #[schema(value_type = Vec<String>, format = Binary)]
@@ -66,7 +66,7 @@ pub(crate) struct UploadForm {
 
 /// What became of an upload.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Uploaded {
+pub struct Uploaded {
     /// The job, where one file was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<JobView>,
@@ -76,20 +76,20 @@ pub(crate) struct Uploaded {
 
 /// What became of a file.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FileOutcome {
+pub struct FileOutcome {
     /// Its name.
-    pub(crate) filename: String,
+    pub filename: String,
     /// 201 for a new job, 202 for a job about the same file that is under way, 200 for one that is done, or the status
     /// of the problem.
-    pub(crate) status: u16,
+    pub status: u16,
     /// Whether the same file was sent before.
-    pub(crate) is_duplicate: bool,
+    pub is_duplicate: bool,
     /// Its job.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) job: Option<JobView>,
+    pub job: Option<JobView>,
     /// Why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) problem: Option<ProblemDocument>,
+    pub problem: Option<ProblemDocument>,
 }
 
 /// Takes documents and makes a job for each.
@@ -100,7 +100,7 @@ pub(crate) struct FileOutcome {
         (status = 202, body = Uploaded, description = "The same file is being converted already"),
         (status = 200, body = Uploaded, description = "The same file was converted before"),
         Sending))]
-pub(crate) async fn upload(
+pub async fn upload(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     request: Request,
@@ -110,7 +110,7 @@ pub(crate) async fn upload(
 }
 
 /// Takes what a form holds; what became of each file, and what was wrong with those that were refused.
-pub(crate) async fn take(
+pub async fn take(
     app: &App,
     caller: &Caller,
     request: Request,
@@ -244,13 +244,13 @@ impl Upload {
 }
 
 /// Refuses a field of a form by its name; `takes` says which ones there are.
-pub(crate) fn unknown_field(name: &str, takes: &str) -> Problem {
+pub fn unknown_field(name: &str, takes: &str) -> Problem {
     let shown: String = name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_MAX).collect();
     Problem::invalid(format!("The form has a field \"{shown}\" that is not known. {takes}"))
 }
 
 /// Which mappings there are is for the conversion to say: the door only asks for a name.
-pub(crate) fn check_mapping(mapping: &str) -> Result<(), Problem> {
+pub fn check_mapping(mapping: &str) -> Result<(), Problem> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if mapping.len() <= MAPPING_CHARS_MAX && mapping.chars().all(is_plain) {
         return Ok(());
@@ -260,7 +260,7 @@ pub(crate) fn check_mapping(mapping: &str) -> Result<(), Problem> {
     )))
 }
 
-pub(crate) fn check_output(output: Option<&str>) -> Result<(), Problem> {
+pub fn check_output(output: Option<&str>) -> Result<(), Problem> {
     match output {
         Some(output) if !OUTPUTS.contains(&output) => {
             Err(Problem::invalid("The field output is own, ubl or cii."))
@@ -276,7 +276,7 @@ async fn receive(app: &App, caller: &Caller, field: &mut Field<'_>) -> Result<Re
 }
 
 /// The same, whoever sends it and however often.
-pub(crate) async fn take_in(app: &App, field: &mut Field<'_>) -> Result<Received, Problem> {
+pub async fn take_in(app: &App, field: &mut Field<'_>) -> Result<Received, Problem> {
     take_until(app, field, Instant::now() + TAKES_MAX).await
 }
 
@@ -320,7 +320,7 @@ async fn skip(field: &mut Field<'_>, skipped: &mut u64, problem: &Problem) -> Re
     Ok(())
 }
 
-pub(crate) async fn text(field: &mut Field<'_>, bytes_max: usize) -> Result<String, Problem> {
+pub async fn text(field: &mut Field<'_>, bytes_max: usize) -> Result<String, Problem> {
     let mut text = Vec::new();
     while let Some(piece) = patient(field.piece()).await? {
         if text.len() + piece.len() > bytes_max {
@@ -335,9 +335,7 @@ pub(crate) async fn text(field: &mut Field<'_>, bytes_max: usize) -> Result<Stri
 }
 
 /// Waits for what comes next, but not for ever.
-pub(crate) async fn patient<T>(
-    next: impl Future<Output = Result<Option<T>, Unread>>,
-) -> Result<Option<T>, Problem> {
+pub async fn patient<T>(next: impl Future<Output = Result<Option<T>, Unread>>) -> Result<Option<T>, Problem> {
     match tokio::time::timeout(SILENCE_MAX, next).await {
         Ok(Ok(next)) => Ok(next),
         Ok(Err(_)) => Err(Problem::invalid("The form is damaged or ends early. Send it again.")),
@@ -387,7 +385,7 @@ fn shortened(name: &str) -> String {
 }
 
 /// The last part of a file's name, without anything that would change a line or a screen.
-pub(crate) fn plain_name(name: &str) -> String {
+pub fn plain_name(name: &str) -> String {
     // Browsers write these three as they stand in a quoted line, and only these.
     let name = name.replace("%22", "\"").replace("%0D", "").replace("%0A", "");
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();

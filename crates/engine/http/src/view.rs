@@ -11,128 +11,128 @@ use utoipa::ToSchema;
 /// A job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Job)]
-pub(crate) struct JobView {
+pub struct JobView {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
-    pub(crate) id: JobId,
+    pub id: JobId,
     /// The name people use for it; taken wherever an id is.
     #[schema(example = "JOB_20261115_093000_1a2b3c4d")]
-    pub(crate) reference: String,
+    pub reference: String,
     /// The kind of work.
     #[schema(value_type = String, example = "xml")]
-    pub(crate) pipeline: &'static str,
+    pub pipeline: &'static str,
     /// The file's own name.
-    pub(crate) filename: Option<String>,
+    pub filename: Option<String>,
     /// The file's size.
-    pub(crate) bytes: Option<i64>,
+    pub bytes: Option<i64>,
     /// The file's SHA-256, hexadecimal.
-    pub(crate) sha256: Option<String>,
+    pub sha256: Option<String>,
     /// Pages of the document, once they were counted.
-    pub(crate) pages: Option<i64>,
+    pub pages: Option<i64>,
     /// Which mapping makes the XML.
-    pub(crate) mapping: String,
+    pub mapping: String,
     /// Where it stands: `uploaded`, `queued`, `processing`, `complete` or `failed`.
     #[schema(value_type = String, example = "queued")]
-    pub(crate) status: State,
+    pub status: State,
     /// The same in words for people.
     #[schema(example = "Waiting")]
-    pub(crate) label: &'static str,
+    pub label: &'static str,
     /// Where it stands, in the same words for every kind of work: `held`, `ready`, `running`, `done`, `failed` or
     /// `cancelled`.
     #[schema(value_type = String, example = "ready")]
-    pub(crate) phase: Phase,
+    pub phase: Phase,
     /// How far it is.
-    pub(crate) progress: ProgressView,
+    pub progress: ProgressView,
     /// About how many seconds are left, where that can be said.
-    pub(crate) seconds_left: Option<u64>,
+    pub seconds_left: Option<u64>,
     /// Whether it takes longer than others like it did, so that nothing can be said.
-    pub(crate) is_overdue: bool,
+    pub is_overdue: bool,
     /// Why it failed.
-    pub(crate) error: Option<ErrorView>,
+    pub error: Option<ErrorView>,
     /// Why its last attempt failed, while it waits for the next one; `retry_at` says when that is.
-    pub(crate) last_error: Option<ErrorView>,
+    pub last_error: Option<ErrorView>,
     /// What was found out on the way: the mapping that was used, pages, findings.
     #[schema(value_type = Option<Object>)]
-    pub(crate) result: Option<Value>,
+    pub result: Option<Value>,
     /// Whether its result can be fetched now.
-    pub(crate) is_downloadable: bool,
+    pub is_downloadable: bool,
     /// Whether its result was removed by retention.
-    pub(crate) is_expired: bool,
+    pub is_expired: bool,
     /// How often its result was downloaded.
-    pub(crate) download_count: u32,
+    pub download_count: u32,
     /// When its result was first downloaded.
     #[schema(value_type = Option<String>, format = "date-time")]
     #[serde(serialize_with = "moments")]
-    pub(crate) first_downloaded_at: Option<Timestamp>,
+    pub first_downloaded_at: Option<Timestamp>,
     /// When retention removes its result, or the document where there is no result.
     #[schema(value_type = Option<String>, format = "date-time")]
     #[serde(serialize_with = "moments")]
-    pub(crate) expires_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
     /// The job whose result this one has a copy of.
     #[schema(value_type = Option<String>, format = "uuid")]
-    pub(crate) duplicate_of: Option<JobId>,
+    pub duplicate_of: Option<JobId>,
     /// How many attempts were made.
-    pub(crate) attempt_count: u32,
+    pub attempt_count: u32,
     /// When the file was accepted.
     #[schema(value_type = String, format = "date-time")]
     #[serde(serialize_with = "moment")]
-    pub(crate) created_at: Timestamp,
+    pub created_at: Timestamp,
     /// When it got in line.
     #[schema(value_type = Option<String>, format = "date-time")]
     #[serde(serialize_with = "moments")]
-    pub(crate) queued_at: Option<Timestamp>,
+    pub queued_at: Option<Timestamp>,
     /// When its last attempt began.
     #[schema(value_type = Option<String>, format = "date-time")]
     #[serde(serialize_with = "moments")]
-    pub(crate) started_at: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
     /// When it ended well.
     #[schema(value_type = Option<String>, format = "date-time")]
     #[serde(serialize_with = "moments")]
-    pub(crate) completed_at: Option<Timestamp>,
+    pub completed_at: Option<Timestamp>,
     /// When it ended badly.
     #[schema(value_type = Option<String>, format = "date-time")]
     #[serde(serialize_with = "moments")]
-    pub(crate) failed_at: Option<Timestamp>,
+    pub failed_at: Option<Timestamp>,
     /// When it will be tried again, where it waits for that.
     #[schema(value_type = Option<String>, format = "date-time")]
     #[serde(serialize_with = "moments")]
-    pub(crate) retry_at: Option<Timestamp>,
+    pub retry_at: Option<Timestamp>,
     /// When it begins, where it was asked for later.
     #[schema(value_type = Option<String>, format = "date-time")]
     #[serde(serialize_with = "moments")]
-    pub(crate) starts_at: Option<Timestamp>,
+    pub starts_at: Option<Timestamp>,
     /// When it last changed.
     #[schema(value_type = String, format = "date-time")]
     #[serde(serialize_with = "moment")]
-    pub(crate) updated_at: Timestamp,
+    pub updated_at: Timestamp,
     /// Where to go from here. Only what can be done now is named.
-    pub(crate) links: Links,
+    pub links: Links,
 }
 
 /// How far an attempt is.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Progress)]
-pub(crate) struct ProgressView {
+pub struct ProgressView {
     /// 0 to 100.
-    pub(crate) percent: u8,
+    pub percent: u8,
     /// What it is doing.
-    pub(crate) message: Option<String>,
+    pub message: Option<String>,
 }
 
 /// Why a job failed.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Error)]
-pub(crate) struct ErrorView {
+pub struct ErrorView {
     /// The stable code; `ode explain CODE` says more.
     #[schema(example = "GW_5XX")]
-    pub(crate) code: String,
+    pub code: String,
     /// What happened and what to do next.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 /// Addresses that belong to a job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct Links {
+pub struct Links {
     /// The job itself.
     #[serde(rename = "self")]
     job: String,
@@ -168,11 +168,11 @@ pub(crate) struct Links {
 }
 
 /// A moment, to the millisecond: always as long, so that texts sort as moments do.
-pub(crate) fn moment<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn moment<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{at:.3}"))
 }
 
-pub(crate) fn moments<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn moments<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
     match at {
         Some(at) => moment(at, serializer),
         None => serializer.serialize_none(),
@@ -180,7 +180,7 @@ pub(crate) fn moments<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> R
 }
 
 /// Why a failed job cannot be tried again, if it cannot: the document would be the same, or it is gone.
-pub(crate) fn why_no_retry(job: &OwnedJob) -> Option<ErrorCode> {
+pub fn why_no_retry(job: &OwnedJob) -> Option<ErrorCode> {
     let code = job.record.error_code.as_deref().and_then(|code| code.parse().ok());
     match code {
         Some(
@@ -217,31 +217,31 @@ fn label(state: State) -> &'static str {
 
 impl JobView {
     /// Whether trying it again may help.
-    pub(crate) fn can_retry(&self) -> bool {
+    pub fn can_retry(&self) -> bool {
         self.links.retry.is_some()
     }
 
     /// Where the page is shown that it became, where it became one.
-    pub(crate) fn page(&self) -> Option<&str> {
+    pub fn page(&self) -> Option<&str> {
         self.links.view.as_deref()
     }
 
     /// Whether its document can be converted once more.
-    pub(crate) fn can_convert(&self) -> bool {
+    pub fn can_convert(&self) -> bool {
         self.links.convert.is_some()
     }
 
     /// Whether it can be removed now.
-    pub(crate) fn can_delete(&self) -> bool {
+    pub fn can_delete(&self) -> bool {
         self.links.delete.is_some()
     }
 
     /// Where it is found.
-    pub(crate) fn address(&self) -> &str {
+    pub fn address(&self) -> &str {
         &self.links.job
     }
 
-    pub(crate) fn new(job: &OwnedJob, left: Option<TimeLeft>) -> Self {
+    pub fn new(job: &OwnedJob, left: Option<TimeLeft>) -> Self {
         let (record, has_result) = (&job.record, job.has_result());
         let known = job.document.as_ref();
         let document = &record.input["document"];
@@ -304,7 +304,7 @@ fn seconds_left(left: TimeLeft) -> Option<u64> {
     }
 }
 
-pub(crate) fn error(record: &JobRecord) -> Option<ErrorView> {
+pub fn error(record: &JobRecord) -> Option<ErrorView> {
     let code = record.error_code.clone()?;
     Some(ErrorView { code, message: record.error_message.clone().unwrap_or_default() })
 }
@@ -336,7 +336,7 @@ fn links(job: &OwnedJob) -> Links {
 /// A line of a job's history.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Event)]
-pub(crate) struct EventView {
+pub struct EventView {
     /// Its place in the history of the whole installation.
     seq: i64,
     /// What happened: `created`, `queued`, `processing`, `complete`, `failed`, `retry`, `downloaded`, `expired`, …

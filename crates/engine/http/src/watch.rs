@@ -25,7 +25,7 @@ const FRESH_FOR: Duration = Duration::from_secs(2);
 
 /// Looks at an installation for those who watch it.
 pub struct Watcher {
-    pub(crate) store: Store,
+    pub store: Store,
     blobs: Blobs,
     disk: Watermark,
     redis_url: Option<String>,
@@ -35,9 +35,9 @@ pub struct Watcher {
 
 /// What a look showed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Look {
+pub struct Look {
     /// What goes on, where the database could say.
-    pub(crate) overview: Option<Arc<Overview>>,
+    pub overview: Option<Arc<Overview>>,
     /// Why Redis does not answer, where there should be one and it does not.
     redis_trouble: Option<String>,
 }
@@ -51,7 +51,7 @@ impl Watcher {
     }
 
     /// How things are, as of a moment ago. Many who ask at once cause one look.
-    pub(crate) async fn look(&self) -> Look {
+    pub async fn look(&self) -> Look {
         let look = async {
             let (overview, redis_trouble) = tokio::join!(self.overview(), self.redis_trouble());
             Look { overview, redis_trouble }
@@ -60,7 +60,7 @@ impl Watcher {
     }
 
     /// What is wrong with the file store, as of a moment ago: finding out writes a file, and anybody may ask.
-    pub(crate) async fn files_trouble(&self) -> Option<String> {
+    pub async fn files_trouble(&self) -> Option<String> {
         self.files_seen.get(health::trouble("files", self.blobs.check())).await
     }
 
@@ -88,7 +88,7 @@ impl Watcher {
     }
 
     /// What may be wrong although requests are answered.
-    pub(crate) fn findings(&self, look: &Look) -> Vec<Finding> {
+    pub fn findings(&self, look: &Look) -> Vec<Finding> {
         let disk = self.disk.state();
         let found = format!("{:.0} % of the disk is used", disk.used_share * 100.0);
         let mut findings = vec![if disk.is_paused {

@@ -103,6 +103,12 @@ impl Registry {
         self
     }
 
+    /// The same registry, with a handler that is shared serving `lane`.
+    pub fn with_shared(mut self, lane: Lane, handler: Arc<dyn Handler>) -> Self {
+        self.handlers.insert(lane, handler);
+        self
+    }
+
     /// The handler of a lane.
     pub fn get(&self, lane: Lane) -> Option<&Arc<dyn Handler>> {
         self.handlers.get(&lane)

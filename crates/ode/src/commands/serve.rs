@@ -152,7 +152,7 @@ async fn serve(
     site.maps = Some(Arc::new(Drawing(drawer(None, Sandbox::BestEffort)?)));
     let scripts = KnownScripts::open(settings, store.clone(), args.site.secrets_kept()).await?;
     site.scripts = Some(Arc::new(scripts));
-    let site = Site::open(store.clone(), blobs.clone(), site).await?;
+    let site = Site::open(store.clone(), blobs.clone(), site, Vec::new()).await?;
     let watching = args.watched.start(site.watcher()).await?;
     let beside = beside(store.clone(), blobs).await?;
     let (stop, stopped) = oneshot::channel::<()>();

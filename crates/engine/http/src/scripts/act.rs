@@ -4,10 +4,10 @@ use super::find;
 use super::read::shown;
 use super::view::ScriptJob;
 use crate::App;
+use crate::body;
 use crate::caller::Caller;
 use crate::jobs::forget;
 use crate::problem::{Acting, Problem, ProblemDocument};
-use crate::service::body;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
@@ -24,7 +24,7 @@ const SECRETS_BYTES_MAX: usize = 64 << 10;
 #[utoipa::path(post, path = "/v1/scripts/jobs/{id}/cancel", tag = "scripts", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = ScriptJob), Acting))]
-pub(crate) async fn cancel(
+pub async fn cancel(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -38,7 +38,7 @@ pub(crate) async fn cancel(
 #[utoipa::path(post, path = "/v1/scripts/jobs/{id}/stop", tag = "scripts", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = ScriptJob, description = "It was asked; the job ends a moment later"), Acting))]
-pub(crate) async fn stop(
+pub async fn stop(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -51,7 +51,7 @@ pub(crate) async fn stop(
 /// How to try again.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RetryRequest {
+pub struct RetryRequest {
     /// The secrets by name, in place of those that were sent with the job. Needed once those are gone: an hour after it
     /// failed, unless the operator set another time.
     #[serde(default)]
@@ -69,7 +69,7 @@ pub(crate) struct RetryRequest {
         (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json"),
         Acting))]
-pub(crate) async fn retry(
+pub async fn retry(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -90,7 +90,7 @@ pub(crate) async fn retry(
 
 /// Secrets that came of a script.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Revealed {
+pub struct Revealed {
     /// The secrets by name, as the result names them.
     #[schema(value_type = Object)]
     secrets: Value,
@@ -103,7 +103,7 @@ pub(crate) struct Revealed {
         (status = 200, body = Revealed),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json"),
         Acting))]
-pub(crate) async fn reveal(
+pub async fn reveal(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,

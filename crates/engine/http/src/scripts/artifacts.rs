@@ -4,8 +4,8 @@ use super::{address, find};
 use crate::App;
 use crate::caller::Caller;
 use crate::download::attachment;
+use crate::download::encoded;
 use crate::problem::{Problem, Reading};
-use crate::service::files::encoded;
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderValue, header};
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 /// A file of a script.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScriptArtifact {
+pub struct ScriptArtifact {
     /// Its name: the attempt that made it, and what the script calls it.
     #[schema(example = "1/failure.png")]
     name: String,
@@ -36,7 +36,7 @@ pub(crate) struct ScriptArtifact {
 
 /// The files of a script.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScriptArtifacts {
+pub struct ScriptArtifacts {
     /// The files.
     artifacts: Vec<ScriptArtifact>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct ScriptArtifacts {
 #[utoipa::path(get, path = "/v1/scripts/jobs/{id}/artifacts", tag = "scripts", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = ScriptArtifacts), Reading))]
-pub(crate) async fn list(
+pub async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -70,7 +70,7 @@ pub(crate) async fn list(
     responses(
         (status = 200, description = "The file", content_type = "application/octet-stream", body = Vec<u8>),
         Reading))]
-pub(crate) async fn fetch(
+pub async fn fetch(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path((id, name)): Path<(String, String)>,

@@ -3,9 +3,9 @@
 use super::find;
 use crate::App;
 use crate::caller::Caller;
+use crate::logs::{Log, LogView};
 use crate::problem::{Problem, Reading};
 use crate::query::{PART_MAX, after, limit, query};
-use crate::service::read::{Log, LogView};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
@@ -32,7 +32,7 @@ const LINES_MAX: usize = 500;
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct ScriptLogQuery {
+pub struct ScriptLogQuery {
     /// Only lines after this one, by its `id`.
     #[param(value_type = Option<i64>)]
     after: Option<String>,
@@ -54,7 +54,7 @@ pub(crate) struct ScriptLogQuery {
     responses(
         (status = 200, content((Log = "application/json"), (String = "text/event-stream"))),
         Reading))]
-pub(crate) async fn logs(
+pub async fn logs(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,

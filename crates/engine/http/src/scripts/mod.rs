@@ -3,14 +3,14 @@
 //! Secrets are taken out of a request and sealed before anything of it is stored. No route knows how a script is run, or
 //! how a seal is made: the wiring hands in somebody who does.
 
-pub(crate) mod act;
-pub(crate) mod artifacts;
-pub(crate) mod logs;
-pub(crate) mod read;
-pub(crate) mod request;
+pub mod act;
+pub mod artifacts;
+pub mod logs;
+pub mod read;
+pub mod request;
 mod sequence;
-pub(crate) mod submit;
-pub(crate) mod view;
+pub mod submit;
+pub mod view;
 
 use crate::App;
 use crate::caller::Caller;
@@ -137,7 +137,7 @@ impl App {
 }
 
 /// Routes for callers with a key.
-pub(crate) fn routes() -> Router<Arc<App>> {
+pub fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/scripts", get(read::types))
         .route("/v1/scripts/batch", post(submit::batch))

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 /// Scripts that can be asked for.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScriptTypes {
+pub struct ScriptTypes {
     /// The types.
     types: Vec<ScriptTypeView>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct ScriptTypes {
 /// A type of script.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ScriptType)]
-pub(crate) struct ScriptTypeView {
+pub struct ScriptTypeView {
     /// Its name.
     #[serde(rename = "type")]
     #[schema(example = "add-item-tags")]
@@ -47,7 +47,7 @@ pub(crate) struct ScriptTypeView {
 /// Which scripts there are.
 #[utoipa::path(get, path = "/v1/scripts", tag = "scripts", security(("key" = [])),
     responses((status = 200, body = ScriptTypes), Reading))]
-pub(crate) async fn types(State(app): State<Arc<App>>) -> Result<Json<ScriptTypes>, Problem> {
+pub async fn types(State(app): State<Arc<App>>) -> Result<Json<ScriptTypes>, Problem> {
     let view = |script: super::ScriptInfo| ScriptTypeView {
         kind: script.name,
         title: script.title,
@@ -62,7 +62,7 @@ pub(crate) async fn types(State(app): State<Arc<App>>) -> Result<Json<ScriptType
 #[utoipa::path(get, path = "/v1/scripts/jobs/{id}", tag = "scripts", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = ScriptJob), Reading))]
-pub(crate) async fn detail(
+pub async fn detail(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -89,7 +89,7 @@ async fn views(app: &App, jobs: Vec<JobRecord>) -> Result<Vec<ScriptJob>, Proble
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct ScriptListQuery {
+pub struct ScriptListQuery {
     /// Only of this type.
     #[serde(rename = "type")]
     #[param(example = "add-item-tags")]
@@ -152,7 +152,7 @@ fn id(name: &str, text: Option<&str>) -> Result<Option<Uuid>, Problem> {
 
 /// A part of a list, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScriptJobs {
+pub struct ScriptJobs {
     /// The jobs.
     jobs: Vec<ScriptJob>,
     /// Where the next part begins, if there is one.
@@ -162,7 +162,7 @@ pub(crate) struct ScriptJobs {
 /// Your scripts, newest first.
 #[utoipa::path(get, path = "/v1/scripts/jobs", tag = "scripts", security(("key" = [])), params(ScriptListQuery),
     responses((status = 200, body = ScriptJobs), Reading))]
-pub(crate) async fn list(
+pub async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
@@ -178,7 +178,7 @@ pub(crate) async fn list(
 #[utoipa::path(get, path = "/v1/scripts/jobs/{id}/events", tag = "scripts", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = History), Reading))]
-pub(crate) async fn events(
+pub async fn events(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,

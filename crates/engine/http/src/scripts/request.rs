@@ -1,10 +1,10 @@
 //! A script as it is asked for, checked before it becomes a job.
 
 use crate::App;
+use crate::body;
 use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::scripts::AcceptedScript;
-use crate::service::body;
 use jiff::Timestamp;
 use ode_job::new::{PRIORITY, RETRIES_MAX};
 use ode_job::{ErrorCode, JobId, JobRef, NewJob, Pipeline};
@@ -27,46 +27,46 @@ const NEEDS_MAX: usize = 50;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewScriptJob)]
-pub(crate) struct Request {
+pub struct Request {
     /// What the script is to do, as its type has it. What is marked there as secret is sealed and never shown again.
     #[schema(value_type = Object)]
-    pub(crate) input: Map<String, Value>,
+    pub input: Map<String, Value>,
     /// Higher goes first.
     #[serde(default)]
     #[schema(minimum = -1000, maximum = 1000)]
-    pub(crate) priority: i32,
+    pub priority: i32,
     /// Not before then.
     #[serde(default, deserialize_with = "moment")]
     #[schema(value_type = Option<String>, format = "date-time")]
-    pub(crate) run_at: Option<Timestamp>,
+    pub run_at: Option<Timestamp>,
     /// Labels of yours, up to 64 KB.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub(crate) metadata: Option<Map<String, Value>>,
+    pub metadata: Option<Map<String, Value>>,
     /// The restaurant it is about, to list by.
     #[serde(default, deserialize_with = "id")]
     #[schema(value_type = Option<String>, format = "uuid")]
-    pub(crate) restaurant_id: Option<Uuid>,
+    pub restaurant_id: Option<Uuid>,
     /// The person who asks for it, to list by.
     #[serde(default, deserialize_with = "id")]
     #[schema(value_type = Option<String>, format = "uuid")]
-    pub(crate) created_by: Option<Uuid>,
+    pub created_by: Option<Uuid>,
     /// Jobs of yours with the same key do not run at once; the type's own key where there is none.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
-    pub(crate) concurrency_key: Option<String>,
+    pub concurrency_key: Option<String>,
     /// How often it is tried again after something failed that may pass; as often as its type says where absent.
     #[serde(default)]
     #[schema(maximum = 100)]
-    pub(crate) max_retries: Option<u32>,
+    pub max_retries: Option<u32>,
     /// Milliseconds that one attempt may take, up to what its type says; that where absent.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 604_800_000)]
-    pub(crate) timeout_ms: Option<u64>,
+    pub timeout_ms: Option<u64>,
     /// Jobs that must have completed before it starts: ids or references, in a batch also names of earlier jobs.
     #[serde(default)]
     #[schema(max_items = 50)]
-    pub(crate) depends_on: Vec<String>,
+    pub depends_on: Vec<String>,
 }
 
 fn moment<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Timestamp>, D::Error> {
@@ -79,7 +79,7 @@ fn id<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Uuid>, D::Error> {
 
 /// How a script of a batch is described: a [`Request`] with two fields more. Two schemas of which each refuses what it
 /// does not know would refuse each other's.
-pub(crate) struct BatchJobForm;
+pub struct BatchJobForm;
 
 impl PartialSchema for BatchJobForm {
     fn schema() -> RefOr<Schema> {

@@ -4,10 +4,10 @@ use super::address;
 use super::request::{BatchJobForm, BatchRequest, Request};
 use super::sequence::Sequence;
 use crate::App;
+use crate::body;
 use crate::caller::Caller;
 use crate::print::idempotency_key;
 use crate::problem::{Problem, ProblemDocument, Sending};
-use crate::service::body;
 use axum::Json;
 use axum::extract::{Extension, Path, Request as HttpRequest, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -29,7 +29,7 @@ const BATCH_BYTES_MAX: usize = 10 << 20;
 
 /// A script that was taken.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AcceptedScriptJob {
+pub struct AcceptedScriptJob {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     id: JobId,
@@ -48,7 +48,7 @@ pub(crate) struct AcceptedScriptJob {
 
 /// Where a script is found.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScriptLink {
+pub struct ScriptLink {
     /// The job.
     #[serde(rename = "self")]
     itself: String,
@@ -58,7 +58,7 @@ pub(crate) struct ScriptLink {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewScriptBatch)]
-pub(crate) struct Batch {
+pub struct Batch {
     /// Whether each needs the one before it, beside what it says itself.
     #[serde(default)]
     in_order: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Batch {
 
 /// A batch that was taken.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AcceptedBatch {
+pub struct AcceptedBatch {
     /// The batch, to list by.
     #[schema(value_type = String, format = "uuid")]
     batch_id: Uuid,
@@ -88,7 +88,7 @@ pub(crate) struct AcceptedBatch {
         (status = 200, body = AcceptedScriptJob, description = "The same request was made before; this is its job"),
         (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
         Sending))]
-pub(crate) async fn submit(
+pub async fn submit(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(kind): Path<String>,
@@ -118,7 +118,7 @@ pub(crate) async fn submit(
         (status = 200, body = AcceptedBatch, description = "The same request was made before; these are its jobs"),
         (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
         Sending))]
-pub(crate) async fn batch(
+pub async fn batch(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     request: HttpRequest,

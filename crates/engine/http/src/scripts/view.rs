@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 /// A script as its owner sees it.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScriptJob {
+pub struct ScriptJob {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     id: JobId,
@@ -118,7 +118,7 @@ pub(crate) struct ScriptJob {
 
 /// Why a script failed.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScriptError {
+pub struct ScriptError {
     /// The stable code: `SCRIPT_FAILED` for whatever the script says itself. `ode explain CODE` says more.
     #[schema(example = "SCRIPT_FAILED")]
     code: String,
@@ -153,7 +153,7 @@ impl ScriptError {
 /// A step of a script.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ScriptStep)]
-pub(crate) struct StepView {
+pub struct StepView {
     /// Its name within the script.
     id: String,
     /// What it does.
@@ -165,7 +165,7 @@ pub(crate) struct StepView {
 
 /// Addresses that belong to a script.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScriptLinks {
+pub struct ScriptLinks {
     /// The job.
     #[serde(rename = "self")]
     itself: String,

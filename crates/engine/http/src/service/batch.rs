@@ -3,10 +3,10 @@
 //! Each is looked at by itself: those that are right become jobs in one transaction, those that were sent before are
 //! answered with their jobs, and those that are wrong with a problem. So a batch whose answer was lost can be sent again.
 
-use super::body;
 use super::request::{self, Request};
 use super::submit::taken;
 use crate::App;
+use crate::body;
 use crate::caller::Caller;
 use crate::problem::{Problem, ProblemDocument, Sending};
 use axum::Json;
@@ -37,7 +37,7 @@ struct Batch {
 /// Documents that are to be converted.
 #[derive(ToSchema)]
 #[schema(as = NewHtmlJobs)]
-pub(crate) struct BatchForm {
+pub struct BatchForm {
     /// The documents, each by its address.
     #[expect(dead_code, reason = "only describes the request")]
     jobs: Vec<Request>,
@@ -45,7 +45,7 @@ pub(crate) struct BatchForm {
 
 /// What became of a batch.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct BatchAnswer {
+pub struct BatchAnswer {
     /// Jobs that are new.
     accepted: usize,
     /// Jobs that were there already, of the same requests.
@@ -58,7 +58,7 @@ pub(crate) struct BatchAnswer {
 
 /// What became of one request.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct BatchOutcome {
+pub struct BatchOutcome {
     /// 202 for a new job, 200 for one that was there, or the status of the problem.
     status: u16,
     /// Its external id, as far as it could be read.
@@ -82,7 +82,7 @@ pub(crate) struct BatchOutcome {
         Sending,
         (status = 400, body = ProblemDocument, content_type = "application/problem+json",
             description = "None was taken; the problem is that of the first")))]
-pub(crate) async fn submit(
+pub async fn submit(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     request: HttpRequest,

@@ -8,6 +8,7 @@ use super::find;
 use super::zip::Zip;
 use crate::App;
 use crate::caller::Caller;
+use crate::download::encoded;
 use crate::download::{attachment, check_done};
 use crate::etag;
 use crate::problem::{Fetching, Problem, ProblemDocument, Reading};
@@ -17,7 +18,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -33,7 +33,7 @@ const POLICY: &str = "sandbox allow-popups; default-src 'none'; style-src 'self'
 
 /// A file of a conversion.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Asset {
+pub struct Asset {
     /// `html`, `css`, `js`, `svg`, `font` or `image`.
     #[schema(example = "html")]
     asset_type: &'static str,
@@ -55,7 +55,7 @@ pub(crate) struct Asset {
 
 /// The files of a conversion.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Assets {
+pub struct Assets {
     /// The files.
     assets: Vec<Asset>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Assets {
     responses(
         (status = 200, body = Assets),
         Reading))]
-pub(crate) async fn assets(
+pub async fn assets(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -116,15 +116,6 @@ pub(super) fn signed(app: &App, job: JobId, name: &str) -> (String, Timestamp) {
     (format!("{base}/v1/view/{job}/{expires}-{signature}/{}", encoded(name)), expires_at)
 }
 
-/// All but the characters that stand for themselves in an address (RFC 3986, `unreserved`) and the slash between folders.
-const NOT_PATH: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
-
-/// A name as a part of an address.
-pub(crate) fn encoded(name: &str) -> String {
-    utf8_percent_encode(name, NOT_PATH).to_string()
-}
-
 /// The page of a conversion, for a browser: leads to a link that needs no key.
 #[utoipa::path(get, path = "/v1/jobs/{id}/view", tag = "html", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference")),
@@ -132,7 +123,7 @@ pub(crate) fn encoded(name: &str) -> String {
         (status = 303, description = "The page", headers(("Location" = String, description = "The page"))),
         Fetching,
         (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet")))]
-pub(crate) async fn view(
+pub async fn view(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -143,7 +134,7 @@ pub(crate) async fn view(
 }
 
 /// A link to the page of a conversion that has ended well.
-pub(crate) fn shown_at(app: &App, job: &JobRecord) -> Result<String, Problem> {
+pub fn shown_at(app: &App, job: &JobRecord) -> Result<String, Problem> {
     check_done(job)?;
     Ok(signed(app, job.id, PAGE).0)
 }
@@ -159,7 +150,7 @@ pub(crate) fn shown_at(app: &App, job: &JobRecord) -> Result<String, Problem> {
         Fetching,
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
             description = "The link is wrong or too old, or the file was removed")))]
-pub(crate) async fn by_link(
+pub async fn by_link(
     State(app): State<Arc<App>>,
     Path((id, pass, name)): Path<(String, String, String)>,
     headers: HeaderMap,
@@ -208,7 +199,7 @@ fn check_pass(app: &App, id: &str, pass: &str) -> Result<JobId, Problem> {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
             description = "No such job of yours, or its files were removed (EXPIRED)"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet")))]
-pub(crate) async fn download(
+pub async fn download(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -218,7 +209,7 @@ pub(crate) async fn download(
 }
 
 /// The same for a job that was found.
-pub(crate) async fn archive(app: &App, job: &JobRecord) -> Result<Response, Problem> {
+pub async fn archive(app: &App, job: &JobRecord) -> Result<Response, Problem> {
     check_done(job)?;
     let files = stored(app, job.id).await?;
     if files.is_empty() {

@@ -1,12 +1,11 @@
 //! `/v1`: PDFs into HTML for other systems, who come with an API key.
 
-pub(crate) mod batch;
-pub(crate) mod body;
-pub(crate) mod files;
-pub(crate) mod read;
-pub(crate) mod remove;
-pub(crate) mod request;
-pub(crate) mod submit;
+pub mod batch;
+pub mod files;
+pub mod read;
+pub mod remove;
+pub mod request;
+pub mod submit;
 mod zip;
 
 use crate::App;
@@ -79,7 +78,7 @@ impl Default for ServiceSettings {
 }
 
 /// Routes for callers with a key.
-pub(crate) fn routes() -> Router<Arc<App>> {
+pub fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/jobs", get(read::list).post(submit::submit))
         .route("/v1/jobs/batch", post(batch::submit))
@@ -92,12 +91,12 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 }
 
 /// Routes for whoever brings a link that we signed.
-pub(crate) fn open_routes() -> Router<Arc<App>> {
+pub fn open_routes() -> Router<Arc<App>> {
     Router::new().route("/v1/view/{id}/{pass}/{*path}", get(files::by_link))
 }
 
 /// A job of the html service that is the caller's.
-pub(crate) async fn find(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
+pub async fn find(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
     let job = crate::jobs::find(app, caller, id).await?;
     if job.pipeline == Pipeline::Html { Ok(job) } else { Err(Problem::no_job()) }
 }

@@ -6,6 +6,7 @@ use super::submit::address;
 use crate::App;
 use crate::caller::Caller;
 use crate::jobs::History;
+use crate::logs::{Log, LogView};
 use crate::problem::{Problem, Reading};
 use crate::query::{PART_MAX, after, cursor, limit, query, since};
 use crate::view::ErrorView;
@@ -13,7 +14,7 @@ use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
 use jiff::Timestamp;
-use ode_job::{JobId, JobRecord, LogLevel, LogLine, Phase, Pipeline, State as JobState};
+use ode_job::{JobId, JobRecord, Phase, Pipeline, State as JobState};
 use ode_store::OwnedFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,7 +24,7 @@ use utoipa::{IntoParams, ToSchema};
 
 /// A conversion as its owner sees it.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HtmlJob {
+pub struct HtmlJob {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     job_id: JobId,
@@ -74,7 +75,7 @@ pub(crate) struct HtmlJob {
 
 /// Where the parts of a job are found.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HtmlLinks {
+pub struct HtmlLinks {
     /// The job.
     #[serde(rename = "self")]
     itself: String,
@@ -143,7 +144,7 @@ fn config(job: &JobRecord) -> Box<RawValue> {
     responses(
         (status = 200, body = HtmlJob),
         Reading))]
-pub(crate) async fn detail(
+pub async fn detail(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -166,7 +167,7 @@ async fn last_telemetry(app: &App, job: JobId) -> Result<Option<Value>, Problem>
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct HtmlListQuery {
+pub struct HtmlListQuery {
     /// Only jobs in this state: `pending`, `processing`, `completed` or `failed`.
     #[param(example = "completed")]
     status: Option<String>,
@@ -205,7 +206,7 @@ impl HtmlListQuery {
 
 /// A part of a list, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HtmlJobs {
+pub struct HtmlJobs {
     /// The jobs.
     jobs: Vec<HtmlJob>,
     /// Where the next part begins, if there is one.
@@ -217,7 +218,7 @@ pub(crate) struct HtmlJobs {
     responses(
         (status = 200, body = HtmlJobs),
         Reading))]
-pub(crate) async fn list(
+pub async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
@@ -248,7 +249,7 @@ pub(crate) async fn list(
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct LogQuery {
+pub struct LogQuery {
     /// Only lines after this one, by its `id`.
     #[param(value_type = Option<i64>)]
     after: Option<String>,
@@ -257,50 +258,13 @@ pub(crate) struct LogQuery {
     limit: Option<String>,
 }
 
-/// A job's log.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Log {
-    /// Its lines, oldest first.
-    pub(crate) logs: Vec<LogView>,
-}
-
-/// A line of it.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LogView {
-    /// Its place in the log.
-    id: i64,
-    /// `info`, `warn` or `error`.
-    #[schema(value_type = String, example = "warn")]
-    level: LogLevel,
-    /// What it says.
-    message: String,
-    /// Which try wrote it.
-    attempt: u32,
-    /// When.
-    #[schema(value_type = String, format = "date-time")]
-    #[serde(serialize_with = "crate::view::moment")]
-    created_at: Timestamp,
-}
-
-impl From<LogLine> for LogView {
-    fn from(line: LogLine) -> Self {
-        LogView {
-            id: line.id,
-            level: line.level,
-            message: line.message,
-            attempt: line.attempt,
-            created_at: line.at,
-        }
-    }
-}
-
 /// What the converter had to say.
 #[utoipa::path(get, path = "/v1/jobs/{id}/logs", tag = "html", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference"), LogQuery),
     responses(
         (status = 200, body = Log),
         Reading))]
-pub(crate) async fn logs(
+pub async fn logs(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -320,7 +284,7 @@ pub(crate) async fn logs(
     responses(
         (status = 200, body = History),
         Reading))]
-pub(crate) async fn events(
+pub async fn events(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,

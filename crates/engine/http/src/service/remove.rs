@@ -28,7 +28,7 @@ const STOP_LOOK: Duration = Duration::from_millis(100);
         Acting,
         (status = 503, body = ProblemDocument, content_type = "application/problem+json",
             description = "The storage did not answer; nothing was removed")))]
-pub(crate) async fn remove(
+pub async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,

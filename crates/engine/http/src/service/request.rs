@@ -1,7 +1,8 @@
 //! A conversion as it is asked for, checked before it becomes a job.
 
-use super::{ConfigFault, body};
+use super::ConfigFault;
 use crate::App;
+use crate::body;
 use crate::caller::Caller;
 use crate::problem::Problem;
 use ode_job::{Artifact, ErrorCode, Failure, JobRecord, NewJob, Pipeline};
@@ -12,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 /// The kind of HTML, of which there is one.
-pub(crate) const KIND: &str = "html5";
+pub const KIND: &str = "html5";
 /// Kept to the last byte. A configuration that is larger is data, and belongs beside the document.
 const CONFIG_BYTES_MAX: usize = 50 << 10;
 
@@ -20,35 +21,35 @@ const CONFIG_BYTES_MAX: usize = 50 << 10;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewHtmlJob)]
-pub(crate) struct Request {
+pub struct Request {
     /// Your own id for it, unique among your jobs. Sent again with the same content, it is answered with the same job.
     #[schema(example = "req_99283", min_length = 1, max_length = 255)]
-    pub(crate) external_id: String,
+    pub external_id: String,
     /// Where the document lies: `s3://bucket/key`, or `file:///path`, below a place that the operator opened. Leave it
     /// out in a form that brings the document along.
     #[schema(example = "s3://inbox/doc.pdf")]
     #[serde(default)]
-    pub(crate) input_s3_path: Option<String>,
+    pub input_s3_path: Option<String>,
     /// SHA-256 of the document in hexadecimal digits, if it is to be checked.
     #[serde(default)]
     #[schema(min_length = 64, max_length = 64)]
-    pub(crate) input_sha256: Option<String>,
+    pub input_sha256: Option<String>,
     /// Where the files are to appear once all of them are there, beside being kept here.
     #[schema(example = "s3://outbox/req_99283")]
     #[serde(default)]
-    pub(crate) output_s3_prefix: Option<String>,
+    pub output_s3_prefix: Option<String>,
     /// How to convert it: `zoom`, `embed_fonts`, `single_file`, `pages`, `format`, and `custom` for what is yours alone.
     /// Up to 50 KB, kept as it was sent.
     #[schema(value_type = Option<Object>)]
     #[serde(default)]
-    pub(crate) config: Option<Box<RawValue>>,
+    pub config: Option<Box<RawValue>>,
     /// Higher goes first.
     #[serde(default)]
     #[schema(minimum = -1000, maximum = 1000)]
-    pub(crate) priority: i32,
+    pub priority: i32,
     /// Where to tell that it has ended, signed as Standard Webhooks has it.
     #[serde(default)]
-    pub(crate) webhook_url: Option<String>,
+    pub webhook_url: Option<String>,
 }
 
 impl Request {

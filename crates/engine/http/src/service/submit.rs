@@ -1,8 +1,8 @@
 //! `POST /v1/jobs`: one document, by its address or in a form.
 
-use super::body;
 use super::request::{self, Request};
 use crate::App;
+use crate::body;
 use crate::caller::Caller;
 use crate::form::{self, Form};
 use crate::intake::Received;
@@ -28,7 +28,7 @@ const FORM: &str = "The form takes file, external_id, input_sha256, output_s3_pr
 
 /// A job that was taken.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Accepted {
+pub struct Accepted {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     pub(super) job_id: JobId,
@@ -41,7 +41,7 @@ pub(crate) struct Accepted {
 
 /// Where a job is found.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SelfLink {
+pub struct SelfLink {
     /// The job.
     #[serde(rename = "self")]
     pub(super) itself: String,
@@ -49,7 +49,7 @@ pub(crate) struct SelfLink {
 
 /// A form with a document. Its other fields are those of the JSON request.
 #[derive(ToSchema)]
-pub(crate) struct HtmlForm {
+pub struct HtmlForm {
     /// The PDF.
     #[expect(dead_code, reason = "only describes the form")]
     #[schema(value_type = String, format = Binary)]
@@ -79,7 +79,7 @@ pub(crate) struct HtmlForm {
             description = "The place is not open to you"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json",
             description = "Another request has this external_id; `job_id` names its job")))]
-pub(crate) async fn submit(
+pub async fn submit(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     request: HttpRequest,

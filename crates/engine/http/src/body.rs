@@ -14,18 +14,18 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether a request says that its body is of this type.
-pub(crate) fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
+pub fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
     let said = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     said.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted)
 }
 
-pub(crate) fn wrong_type(takes: &str) -> Problem {
+pub fn wrong_type(takes: &str) -> Problem {
     let detail = format!("Send {takes}, and say so in the header Content-Type.");
     Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::Invalid, detail)
 }
 
 /// The whole body, if it is no larger than this.
-pub(crate) async fn whole(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
+pub async fn whole(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
     match tokio::time::timeout(PATIENCE, axum::body::to_bytes(body, bytes_max)).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(error)) if is_too_long(&error) => Err(Problem::new(
@@ -80,7 +80,7 @@ fn plainly(said: &str) -> String {
 }
 
 /// Something that should be JSON is not: where to look.
-pub(crate) fn not_json(what: &str, error: &serde_json::Error) -> Problem {
+pub fn not_json(what: &str, error: &serde_json::Error) -> Problem {
     let place = format!("line {}, column {}", error.line(), error.column());
     let said = error.to_string();
     let detail = if error.is_eof() {
@@ -117,28 +117,25 @@ fn misfit(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
 }
 
 /// Reads something that is written as text, or nothing; `form` says how it is written.
-pub(crate) fn written<'de, T: FromStr, D: Deserializer<'de>>(
-    reader: D,
-    form: &str,
-) -> Result<Option<T>, D::Error> {
+pub fn written<'de, T: FromStr, D: Deserializer<'de>>(reader: D, form: &str) -> Result<Option<T>, D::Error> {
     let text = Option::<String>::deserialize(reader).map_err(|_| D::Error::custom(form))?;
     text.map(|text| text.parse().map_err(|_| D::Error::custom(form))).transpose()
 }
 
 /// Refuses JSON in which a name stands twice in an object, at any depth. `root` is what its path begins with.
-pub(crate) fn refuse_repeated(json: &[u8], root: &str) -> Result<(), Problem> {
+pub fn refuse_repeated(json: &[u8], root: &str) -> Result<(), Problem> {
     let Some(path) = repeated_name(json, root) else { return Ok(()) };
     Err(Problem::invalid(format!("{path}: this name stands more than once. Keep one of them.")).at(path))
 }
 
 /// Reads a JSON object. What does not fit is told with its path.
-pub(crate) fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
+pub fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
     refuse_repeated(json, "")?;
     parse_outline(json)
 }
 
 /// The same where parts of it are looked at one by one later, and each is refused by itself.
-pub(crate) fn parse_outline<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
+pub fn parse_outline<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
     // Fields without their names would be taken in their order.
     if json.trim_ascii_start().starts_with(b"[") {
         return Err(Problem::invalid(
@@ -178,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_told_with_its_path_and_in_words() {
-        use super::super::request::Request;
+        use crate::service::request::Request;
         fn check(json: &str, path: Option<&str>, says: &str) {
             let (at, detail) = detail::<Request>(json);
             assert_eq!(at.as_deref(), path, "{detail}");

@@ -1,0 +1,19 @@
+//! What a pipeline adds to the site.
+
+use crate::App;
+use axum::Router;
+use std::sync::Arc;
+use utoipa::openapi::OpenApi;
+
+/// Addresses of a pipeline, by who may use them, and their description.
+#[derive(Default)]
+pub struct Routes {
+    /// For whoever has a session, signed in, or brings a key: a [`crate::caller::Caller`] is in the request's extensions.
+    pub known: Router<Arc<App>>,
+    /// For programs with a key; the caller is there as well.
+    pub keyed: Router<Arc<App>>,
+    /// For anybody. What they show must be public, or named by a link that was signed.
+    pub open: Router<Arc<App>>,
+    /// What the API's description says of them.
+    pub api: OpenApi,
+}
