@@ -1,91 +1,15 @@
 //! Many jobs at once on PostgreSQL: COPY in its binary form, twice as fast as an insert.
 
 use crate::Store;
-use crate::db::Param;
+use crate::columns::{self, Birth, Given, Kind, Read};
 use crate::dialect::postgres;
-use crate::enqueue::{NewRow, Steps, owner_columns, unless_empty};
+use crate::enqueue::{NewRow, Steps};
 use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::Lane;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use uuid::Uuid;
-
-/// How a value is written.
-type Write = fn(&mut Copy, &NewRow);
-
-/// What every job has, but for the history.
-const COLUMNS: [(&str, Write); 8] = [
-    ("id", |copy, row| copy.id(Some(row.id.0))),
-    ("owner", |copy, row| copy.id(Some(row.job.owner.key()))),
-    ("priority", |copy, row| copy.small(Some(row.job.priority))),
-    ("pipeline", |copy, row| copy.text(Some(row.job.pipeline.as_str()))),
-    ("kind", |copy, row| copy.text(Some(&row.job.kind))),
-    ("lane", |copy, row| copy.text(row.lane.map(Lane::as_str))),
-    ("input", |copy, row| copy.json(Some(&row.job.input))),
-    ("state", |copy, row| copy.text(Some(row.state.as_str()))),
-];
-
-/// Whether a job has a value at all.
-type IsThere = fn(&NewRow) -> bool;
-
-/// What many jobs leave empty. The server takes its time for an empty value too, so a column is sent only if some job
-/// of the batch has one.
-const SELDOM: [(&str, IsThere, Write); 11] = [
-    (
-        "session_id",
-        |row| owner_columns(row.job.owner)[0].is_some(),
-        |copy, row| {
-            copy.id(owner_columns(row.job.owner)[0]);
-        },
-    ),
-    (
-        "user_id",
-        |row| owner_columns(row.job.owner)[1].is_some(),
-        |copy, row| {
-            copy.id(owner_columns(row.job.owner)[1]);
-        },
-    ),
-    (
-        "organisation_id",
-        |row| owner_columns(row.job.owner)[2].is_some(),
-        |copy, row| {
-            copy.id(owner_columns(row.job.owner)[2]);
-        },
-    ),
-    ("created_by", |row| row.job.created_by.is_some(), |copy, row| copy.id(row.job.created_by)),
-    (
-        "external_id",
-        |row| row.job.external_id.is_some(),
-        |copy, row| {
-            copy.text(row.job.external_id.as_deref());
-        },
-    ),
-    (
-        "retries_max",
-        |row| row.job.retries_max.is_some(),
-        |copy, row| {
-            copy.small(row.job.retries_max.and_then(|retries| i32::try_from(retries).ok()));
-        },
-    ),
-    ("timeout_ms", |row| row.job.timeout.is_some(), |copy, row| copy.big(row.timeout_ms())),
-    (
-        "config",
-        |row| unless_empty(&row.job.config).is_some(),
-        |copy, row| {
-            copy.json(unless_empty(&row.job.config));
-        },
-    ),
-    (
-        "metadata",
-        |row| unless_empty(&row.job.metadata).is_some(),
-        |copy, row| {
-            copy.json(unless_empty(&row.job.metadata));
-        },
-    ),
-    ("advance", |row| row.job.advance, |copy, row| copy.bool(row.job.advance.then_some(true))),
-    ("run_at", |row| row.run_at.is_some(), |copy, row| copy.moment(row.run_at)),
-];
 
 /// Tells of the jobs of one group, and wakes workers for them.
 const ENTRIES: &str = "WITH e AS (
@@ -99,46 +23,45 @@ const CHUNK: usize = 100;
 
 /// Writes all rows in one transaction.
 pub(crate) async fn copy(store: &Store, rows: &[NewRow]) -> Result<(), Error> {
-    let mut steps = Steps::new();
+    let (mut steps, mut births) = (Steps::new(), Vec::with_capacity(rows.len()));
     // Jobs that took the same steps are of one pipeline and stand in one lane, or in none.
     let mut groups: BTreeMap<usize, (Option<Lane>, Vec<Uuid>)> = BTreeMap::new();
-    let columns: Vec<(&str, Write)> = columns(rows);
-    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let statement = format!("COPY job_live ({}, history) FROM STDIN BINARY", names.join(", "));
+    for row in rows {
+        let group = steps.group(&row.steps, || store.inner.mint.seq());
+        let (lane, ids) = groups.entry(group).or_default();
+        *lane = lane.or(row.lane);
+        ids.push(row.id.0);
+        births.push((row, group));
+    }
+    let births: Vec<Birth<'_>> = births.into_iter().map(|(row, group)| steps.birth(row, group)).collect();
+    // The server takes its time for an empty value too, so a column is sent only if some job of the batch has one.
+    let is_sent = |(_, _, read): &(&str, Kind, Read)| births.iter().any(|birth| !read(birth).is_none());
+    let columns: Vec<(&str, Kind, Read)> = columns::given_columns().filter(is_sent).collect();
+    let names: Vec<&str> = columns.iter().map(|(name, ..)| *name).collect();
+    let statement = format!("COPY job_live ({}) FROM STDIN BINARY", names.join(", "));
     let mut tx = store.db().begin().await?;
     let Some(inner) = tx.postgres() else { return Err(Error::Config("COPY is PostgreSQL's own".into())) };
     let mut sink = inner.copy_in_raw(&statement).await?;
     let mut copy = Copy::new();
-    for chunk in rows.chunks(CHUNK) {
-        for row in chunk {
-            let (group, seqs) = steps.group(&row.steps, || store.inner.mint.seq());
-            let (lane, ids) = groups.entry(group).or_default();
-            *lane = lane.or(row.lane);
-            ids.push(row.id.0);
-            copy.row(columns.len() + 1);
-            for (_, write) in &columns {
-                write(&mut copy, row);
+    for chunk in births.chunks(CHUNK) {
+        for birth in chunk {
+            copy.row(columns.len());
+            for (_, kind, read) in &columns {
+                copy.value(*kind, read(birth));
             }
-            copy.field(Some(&postgres::history(seqs)));
         }
         sink.send(copy.take()).await?;
     }
     sink.send(copy.finish()).await?;
     sink.finish().await?;
-    let steps = steps.into_json();
+    let steps = steps.to_rows();
     for (group, (lane, ids)) in groups {
         let group = i64::try_from(group).unwrap_or(i64::MAX);
         let (actor, lane) = (store.inner.actor.as_str(), lane.map(Lane::as_str));
-        let params = [Param::Rows(steps.clone()), actor.into(), ids.into(), group.into(), lane.into()];
+        let params = [steps.clone(), actor.into(), ids.into(), group.into(), lane.into()];
         tx.run(ENTRIES, &params).await?;
     }
     tx.commit().await
-}
-
-/// The columns to send for these rows.
-fn columns(rows: &[NewRow]) -> Vec<(&'static str, Write)> {
-    let seldom = SELDOM.iter().filter(|(_, is_there, _)| rows.iter().any(is_there));
-    COLUMNS.into_iter().chain(seldom.map(|(name, _, write)| (*name, *write))).collect()
 }
 
 /// Rows in PostgreSQL's binary COPY form: a count of fields, then each field with its length.
@@ -166,6 +89,19 @@ impl Copy {
         self.bytes.extend_from_slice(bytes.unwrap_or_default());
     }
 
+    fn value(&mut self, kind: Kind, value: Given<'_>) {
+        match (value, kind) {
+            (Given::Id(id), _) => self.id(id),
+            (Given::Text(text), _) => self.text(text),
+            (Given::Number(number), Kind::Small) => self.small(number),
+            (Given::Number(number), _) => self.big(number),
+            (Given::Flag(flag), _) => self.bool(flag.then_some(true)),
+            (Given::Moment(moment), _) => self.moment(moment),
+            (Given::Json(json), _) => self.json(json),
+            (Given::History(seqs), _) => self.field(Some(&postgres::history(seqs))),
+        }
+    }
+
     fn id(&mut self, id: Option<Uuid>) {
         self.field(id.as_ref().map(|id| id.as_bytes().as_slice()));
     }
@@ -174,7 +110,7 @@ impl Copy {
         self.field(text.map(str::as_bytes));
     }
 
-    fn small(&mut self, number: Option<i32>) {
+    fn small(&mut self, number: Option<i64>) {
         let number = number
             .map(|number| i16::try_from(number).expect("priorities and retries are checked at the door"));
         self.field(number.map(i16::to_be_bytes).as_ref().map(<[u8; 2]>::as_slice));

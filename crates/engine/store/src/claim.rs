@@ -1,7 +1,8 @@
 //! Taking leases.
 
 use crate::db::{Db, Param, Row, Tx, params};
-use crate::dialect::{postgres, sqlite};
+use crate::dialect::names::Named;
+use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::{Store, micros};
 use ode_job::{Claimed, Lane, Lease, Owner, WorkerId};
@@ -36,22 +37,22 @@ impl Store {
     pub async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, Error> {
         let ClaimRequest { lane, worker, .. } = request;
         let seq = self.inner.mint.seq();
-        let mut params = vec![
-            lane.as_str().into(),
-            worker.into(),
-            i64::try_from(request.count).unwrap_or(i64::MAX).into(),
-            request.after.into(),
-            micros(request.lease).into(),
-            micros(request.attempt_timeout).into(),
-            seq.into(),
-            worker.to_string().into(),
-            lane.ready_state().as_str().into(),
-            lane.running_state().as_str().into(),
-        ];
+        let params = params! {
+            lane: lane.as_str(),
+            worker: worker,
+            lease: micros(request.lease),
+            limit: micros(request.attempt_timeout),
+            seq: seq,
+            actor: worker.to_string(),
+            from: lane.ready_state().as_str(),
+            to: lane.running_state().as_str(),
+        };
         let rows = match self.db() {
             Db::Postgres(_) => {
-                params.extend([Param::History(vec![seq]), RING_MAX.into()]);
-                self.db().write(postgres::CLAIM, &params).await?
+                let count = i64::try_from(request.count).unwrap_or(i64::MAX);
+                let params = params.with("count", count).with("after", request.after).with("ring", RING_MAX);
+                let params = params.with("adds", Param::History(vec![seq]));
+                self.db().write(postgres::CLAIM, &params.order(Dialect::Postgres, postgres::CLAIM)).await?
             }
             Db::Sqlite { .. } => claim_sqlite(self.db(), &params, request).await?,
         };
@@ -63,7 +64,7 @@ impl Store {
 }
 
 /// SQLite has no lateral joins: the shares are taken one owner after the other, in one transaction.
-async fn claim_sqlite(db: &Db, params: &[Param], request: ClaimRequest) -> Result<Vec<Row>, Error> {
+async fn claim_sqlite(db: &Db, params: &Named, request: ClaimRequest) -> Result<Vec<Row>, Error> {
     let turn = params![request.lane.as_str(), request.after, RING_MAX];
     // Looked at before the write lock is taken: an idle worker must not hold up those who have work.
     if db.read(sqlite::TURN, turn).await?.is_empty() {
@@ -81,17 +82,17 @@ async fn claim_sqlite(db: &Db, params: &[Param], request: ClaimRequest) -> Resul
         return Ok(Vec::new());
     }
     let ids = claimed.iter().map(|row| row.uuid("id")).collect::<Result<Vec<_>, _>>()?;
-    let mut entry = params.to_vec();
-    entry.push(ids.into());
-    tx.run(sqlite::CLAIM_ENTRY, &entry).await?;
+    let entry = params.clone().with("jobs", ids);
+    tx.run(sqlite::CLAIM_ENTRY, &entry.order(Dialect::Sqlite, sqlite::CLAIM_ENTRY)).await?;
     tx.commit().await?;
     Ok(claimed)
 }
 
-async fn claim_share(tx: &mut Tx, params: &[Param], owner: &Row, count: usize) -> Result<Vec<Row>, Error> {
-    let mut params = params.to_vec();
-    params[2] = i64::try_from(count).unwrap_or(i64::MAX).into();
-    params.extend([owner.uuid("owner")?.into(), owner.int("priority")?.into()]);
+async fn claim_share(tx: &mut Tx, params: &Named, owner: &Row, count: usize) -> Result<Vec<Row>, Error> {
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    let params = params.clone().with("count", count);
+    let params = params.with("owner", owner.uuid("owner")?).with("priority", owner.int("priority")?);
+    let params = params.order(Dialect::Sqlite, sqlite::CLAIM_SHARE);
     let mut rows = tx.run(sqlite::CLAIM_SHARE, &params).await?;
     rows.sort_by_cached_key(|row| row.uuid("id").ok());
     Ok(rows)

@@ -74,16 +74,11 @@ impl Param {
         Param::Rows(Value::Array(rows.into_iter().collect()).to_string())
     }
 
-    /// Rows of single values as one array for each column.
-    pub(crate) fn columns(rows: impl Iterator<Item = Vec<Param>>) -> Vec<Param> {
-        let mut columns: Vec<Param> = Vec::new();
-        for row in rows {
-            columns.resize_with(row.len(), || Param::Int(None));
-            for (column, value) in columns.iter_mut().zip(row) {
-                column.gather(value);
-            }
-        }
-        columns
+    /// Single values of one kind as an array.
+    pub(crate) fn column(values: impl Iterator<Item = Param>) -> Param {
+        let mut column = Param::Int(None);
+        values.for_each(|value| column.gather(value));
+        column
     }
 
     /// Adds a value to the end of this column, which is none before its first.
@@ -108,9 +103,12 @@ impl Param {
     }
 }
 
-/// Builds a list of [`Param`]s.
+/// Builds a list of [`Param`]s, or such with names.
 #[macro_export]
 macro_rules! params {
+    ($($name:ident: $value:expr),+ $(,)?) => {
+        $crate::sql::Named::default()$(.with(stringify!($name), $value))+
+    };
     ($($value:expr),* $(,)?) => { &[$($crate::sql::Param::from($value)),*] };
 }
 pub use crate::params;
@@ -344,10 +342,10 @@ fn missing(column: &str) -> Error {
     Error::Corrupt(format!("column {column} holds nothing, or something this version cannot read"))
 }
 
-/// Statements that share their parameters.
+/// A statement, or on SQLite several in one text, with its parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
-    pub(crate) statements: &'static [&'static str],
+    pub(crate) sql: &'static str,
     pub(crate) params: Vec<Param>,
 }
 
@@ -355,11 +353,9 @@ pub(crate) struct Script {
 async fn write_at_once(connections: &Connections<Sqlite>, scripts: &[Script]) -> Result<Vec<Row>, Error> {
     let (mut sql, mut params) = ("BEGIN IMMEDIATE;".to_owned(), Vec::new());
     for script in scripts {
-        for statement in script.statements {
-            let statement = dialect::render(Dialect::Sqlite, statement);
-            sql.push_str(&dialect::renumbered(statement, params.len()));
-            sql.push(';');
-        }
+        let statement = dialect::render(Dialect::Sqlite, script.sql);
+        sql.push_str(&dialect::renumbered(statement, params.len()));
+        sql.push(';');
         params.extend_from_slice(&script.params);
     }
     sql.push_str("COMMIT");
@@ -412,11 +408,11 @@ impl Db {
     pub(crate) async fn write_all(&self, scripts: &[Script]) -> Result<Vec<Row>, Error> {
         match (self, scripts) {
             (Db::Sqlite { write, .. }, scripts) => write_at_once(write, scripts).await,
-            (Db::Postgres(_), [Script { statements: [sql], params }]) => self.write(sql, params).await,
+            (Db::Postgres(_), [Script { sql, params }]) => self.write(sql, params).await,
             (Db::Postgres(_), scripts) => {
                 let (mut tx, mut rows) = (self.begin().await?, Vec::new());
                 for script in scripts {
-                    rows.extend(tx.run_script(script).await?);
+                    rows.extend(tx.run(script.sql, &script.params).await?);
                 }
                 tx.commit().await?;
                 Ok(rows)
@@ -494,14 +490,6 @@ impl Tx {
         }
     }
 
-    pub(crate) async fn run_script(&mut self, script: &Script) -> Result<Vec<Row>, Error> {
-        let mut rows = Vec::new();
-        for sql in script.statements {
-            rows.extend(self.run(sql, &script.params).await?);
-        }
-        Ok(rows)
-    }
-
     /// Lets this transaction remove what is otherwise append-only.
     pub(crate) async fn begin_retention(&mut self) -> Result<(), Error> {
         let sql = match self.dialect() {
@@ -576,7 +564,7 @@ mod tests {
     }
 
     fn add(number: i64) -> Script {
-        Script { statements: &["INSERT INTO t VALUES ($1)"], params: vec![number.into()] }
+        Script { sql: "INSERT INTO t VALUES ($1)", params: vec![number.into()] }
     }
 
     #[tokio::test]

@@ -1,7 +1,9 @@
 //! Accepting jobs. Many small requests share one commit; a request is idempotent by its keys; a job may be
 //! born already claimed when this process has a worker free for it.
 
+use crate::columns::{self, Birth, Read};
 use crate::db::{Param, Script, Tx, params};
+use crate::dialect::names::Named;
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::keyed::{self, Beside};
@@ -123,6 +125,19 @@ impl NewRow {
         NewRow { id, job, state, lane, steps, run_at, born: None }
     }
 
+    /// One that is done when it is made.
+    pub(crate) fn done(id: JobId, job: NewJob, state: State) -> Self {
+        NewRow {
+            id,
+            job,
+            state,
+            lane: None,
+            steps: vec![(Event::Created, None, state)],
+            run_at: None,
+            born: None,
+        }
+    }
+
     /// One that waits for more than its moment, and is looked at when that has come.
     pub(crate) fn held(id: JobId, job: NewJob, now: Timestamp) -> Self {
         let state = job.pipeline.machine().initial;
@@ -138,28 +153,16 @@ impl NewRow {
         self.born = Some(born);
     }
 
-    fn born_limit(&self) -> Option<i64> {
+    pub(crate) fn is_born_claimed(&self) -> bool {
+        self.born.is_some()
+    }
+
+    pub(crate) fn born_limit(&self) -> Option<i64> {
         self.born.as_ref().map(|born| micros(self.job.timeout.unwrap_or(born.terms().1)))
     }
 
     pub(crate) fn timeout_ms(&self) -> Option<i64> {
         self.job.timeout.map(|timeout| micros(timeout) / 1000)
-    }
-
-    fn to_json(&self, group: usize, history: String) -> Value {
-        let job = &self.job;
-        let [session, user, organisation] = owner_columns(job.owner);
-        json!({
-            "g": group, "id": self.id, "pipeline": job.pipeline, "kind": job.kind,
-            "session_id": session, "user_id": user, "organisation_id": organisation, "created_by": job.created_by,
-            "external_id": job.external_id, "priority": job.priority,
-            "timeout_ms": self.timeout_ms(),
-            "input": job.input, "config": unless_empty(&job.config), "metadata": unless_empty(&job.metadata),
-            "owner": job.owner.key(), "retries_max": job.retries_max, "lane": self.lane, "state": self.state,
-            "history": history, "run_at": self.run_at.map(Timestamp::as_microsecond),
-            "started": i32::from(self.born.is_some()),
-            "advance": i32::from(job.advance), "limit_micros": self.born_limit(),
-        })
     }
 }
 
@@ -173,39 +176,11 @@ pub(crate) fn owner_columns(owner: Owner) -> [Option<Uuid>; 3] {
     }
 }
 
-/// A new job's values, in the order of the columns of [`postgres::ENQUEUE`].
-fn values(row: &NewRow, seqs: Vec<i64>) -> Vec<Param> {
-    let job = &row.job;
-    let [session, user, organisation] = owner_columns(job.owner);
-    vec![
-        job.pipeline.as_str().into(),
-        job.kind.as_str().into(),
-        job.owner.key().into(),
-        session.into(),
-        user.into(),
-        organisation.into(),
-        job.created_by.into(),
-        job.external_id.as_deref().into(),
-        i64::from(job.priority).into(),
-        row.timeout_ms().into(),
-        job.input.clone().into(),
-        unless_empty(&job.config).cloned().into(),
-        unless_empty(&job.metadata).cloned().into(),
-        job.retries_max.map(i64::from).into(),
-        row.lane.map(Lane::as_str).into(),
-        row.state.as_str().into(),
-        Param::History(seqs),
-        row.run_at.map(Timestamp::as_microsecond).into(),
-        i64::from(row.born.is_some()).into(),
-        i64::from(job.advance).into(),
-        row.born_limit().into(),
-    ]
-}
-
 /// How new jobs are handed to a statement.
-pub(crate) enum Handed<'a> {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Handed {
     /// The only one, as single values.
-    Alone(&'a NewRow),
+    Alone,
     /// As one array for each column.
     Columns,
     Json,
@@ -220,12 +195,6 @@ pub(crate) fn waiting_lanes<'a>(rows: impl Iterator<Item = &'a NewRow>) -> Vec<L
     lanes
 }
 
-/// An empty document is the default, and the default is not stored.
-pub(crate) fn unless_empty(json: &Value) -> Option<&Value> {
-    let is_empty = json.is_null() || json.as_object().is_some_and(serde_json::Map::is_empty);
-    if is_empty { None } else { Some(json) }
-}
-
 /// The steps of a batch, grouped so that jobs which took the same ones share their entries.
 pub(crate) struct Steps {
     /// Few: a search is quicker than hashing.
@@ -238,10 +207,10 @@ impl Steps {
         Steps { groups: Vec::new(), entries: Vec::new() }
     }
 
-    /// The group of these steps, and the numbers of their entries.
-    pub(crate) fn group(&mut self, steps: &[BirthStep], mut seq: impl FnMut() -> i64) -> (usize, &[i64]) {
+    /// The group of these steps.
+    pub(crate) fn group(&mut self, steps: &[BirthStep], mut seq: impl FnMut() -> i64) -> usize {
         if let Some(known) = self.groups.iter().position(|(known, _)| known == steps) {
-            return (known, &self.groups[known].1);
+            return known;
         }
         let group = self.groups.len();
         let seqs: Vec<i64> = steps.iter().map(|_| seq()).collect();
@@ -250,11 +219,17 @@ impl Steps {
                 .push(json!({ "g": group, "seq": seq, "event": event, "from_state": from, "to_state": to }));
         }
         self.groups.push((steps.to_vec(), seqs));
-        (group, &self.groups[group].1)
+        group
     }
 
-    pub(crate) fn into_json(self) -> String {
-        Value::Array(self.entries).to_string()
+    /// A job of this group with the numbers of its entries.
+    pub(crate) fn birth<'a>(&'a self, row: &'a NewRow, group: usize) -> Birth<'a> {
+        Birth { row, group, seqs: &self.groups[group].1 }
+    }
+
+    /// The entries of all groups, as rows.
+    pub(crate) fn to_rows(&self) -> Param {
+        Param::rows(self.entries.iter().cloned())
     }
 }
 
@@ -324,60 +299,51 @@ impl Store {
 
     /// Writes jobs in a transaction of the caller's.
     pub(crate) async fn insert_in(&self, tx: &mut Tx, rows: &[&NewRow]) -> Result<(), Error> {
-        tx.run_script(&self.insert_script(rows)).await.map(drop)
+        let Script { sql, params } = self.insert_script(rows);
+        tx.run(sql, &params).await.map(drop)
     }
 
     pub(crate) fn insert_script(&self, rows: &[&NewRow]) -> Script {
-        let (statements, handed) = match (self.dialect(), rows) {
-            (Dialect::Postgres, [row]) => (postgres::ENQUEUE_ONE, Handed::Alone(row)),
+        let dialect = self.dialect();
+        let (sql, handed) = match (dialect, rows.len()) {
+            (Dialect::Postgres, 1) => (postgres::ENQUEUE_ONE, Handed::Alone),
             (Dialect::Postgres, _) => (postgres::ENQUEUE, Handed::Columns),
             (Dialect::Sqlite, _) => (sqlite::ENQUEUE, Handed::Json),
         };
-        Script { statements, params: self.insert_params(rows, handed) }
+        Script { sql, params: self.insert_params(rows, handed).order(dialect, sql) }
     }
 
     /// What the statements that store new jobs take.
-    pub(crate) fn insert_params(&self, rows: &[&NewRow], handed: Handed<'_>) -> Vec<Param> {
+    pub(crate) fn insert_params(&self, rows: &[&NewRow], handed: Handed) -> Named {
         let mut steps = Steps::new();
-        let told = rows.iter().map(|row| {
-            let (group, seqs) = steps.group(&row.steps, || self.inner.mint.seq());
-            (group, seqs.to_vec())
-        });
-        let told: Vec<(usize, Vec<i64>)> = told.collect();
+        let groups: Vec<usize> =
+            rows.iter().map(|row| steps.group(&row.steps, || self.inner.mint.seq())).collect();
+        let births = rows.iter().zip(groups).map(|(row, group)| steps.birth(row, group));
+        let births: Vec<Birth<'_>> = births.collect();
         let waiting = waiting_lanes(rows.iter().copied());
-        let lanes = waiting.iter().map(|lane| json!({ "lane": lane }));
-        let lanes = Param::rows(lanes);
-        let (jobs, lanes, columns) = match handed {
-            Handed::Alone(row) => {
-                let seqs = told.into_iter().flat_map(|(_, seqs)| seqs).collect();
-                let lane = waiting.first().map(|lane| lane.as_str());
-                (row.id.into(), lane.into(), values(row, seqs))
+        let born = rows.iter().find_map(|row| row.born.as_ref());
+        let mut params = params! {
+            steps: steps.to_rows(),
+            actor: self.inner.actor.as_str(),
+            lanes: Param::rows(waiting.iter().map(|lane| json!({ "lane": lane }))),
+            wakes: waiting.first().map(|lane| lane.as_str()),
+            worker: born.map(|born| born.worker().0),
+            lease: born.map_or(0, |born| micros(born.terms().0)),
+        };
+        let value = |birth: &Birth<'_>, read: Read| read(birth).into_param(self.dialect());
+        match handed {
+            Handed::Alone => {
+                let values = |birth| columns::given().map(move |(name, _, read)| (name, value(birth, read)));
+                params.extend(births.iter().flat_map(values));
             }
             Handed::Columns => {
-                let ids = Param::Ids(rows.iter().map(|row| row.id.0).collect());
-                let (groups, seqs): (Vec<usize>, Vec<_>) = told.into_iter().unzip();
-                let groups = groups.into_iter().map(|group| i64::try_from(group).ok()).collect();
-                let mut columns = Param::columns(rows.iter().zip(seqs).map(|(row, seqs)| values(row, seqs)));
-                columns.push(Param::Ints(groups));
-                (ids, lanes, columns)
+                let column = |read| Param::column(births.iter().map(|birth| value(birth, read)));
+                params.extend(columns::given().map(|(name, _, read)| (name, column(read))));
             }
             Handed::Json => {
-                let json = rows.iter().zip(told).map(|(row, (group, seqs))| {
-                    row.to_json(group, sqlite::history(&seqs).trim_start_matches(',').to_owned())
-                });
-                (Param::rows(json), lanes, Vec::new())
+                params.extend([("jobs", Param::rows(births.into_iter().map(Birth::to_json)))]);
             }
-        };
-        let born = rows.iter().find_map(|row| row.born.as_ref());
-        let mut params = vec![
-            jobs,
-            Param::Rows(steps.into_json()),
-            self.inner.actor.as_str().into(),
-            lanes,
-            born.map(|born| born.worker().0).into(),
-            born.map_or(0, |born| micros(born.terms().0)).into(),
-        ];
-        params.extend(columns);
+        }
         params
     }
 

@@ -2,7 +2,8 @@
 
 use crate::Store;
 use crate::checks::{ADD_CHECKS, check_row};
-use crate::db::{Param, Row, blank_nuls};
+use crate::db::{Param, Row, blank_nuls, params};
+use crate::dialect::names::Named;
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
 use crate::mint::unless_taken;
@@ -335,31 +336,38 @@ impl Store {
             json!({ "seq": seq, "event": event, "from_state": from, "to_state": to })
         };
         let entries: Vec<Value> = steps.iter().zip(&seqs).map(entry).collect();
-        let move_rows = || Param::rows(changes.iter().map(move_row));
         let ids = || Param::Ids(changes.iter().map(|change| change.id.0).collect());
-        // As lists of ids and columns where they can be read quickest.
-        let (sql, jobs, columns) = match (self.dialect(), is_end) {
-            (Dialect::Postgres, true) => (postgres::END, ids(), end_columns(changes).to_vec()),
-            (Dialect::Postgres, false) => (postgres::MOVE, move_rows(), Vec::new()),
-            (Dialect::Sqlite, true) => (sqlite::END, ids(), vec![Param::rows(changes.iter().map(end_row))]),
-            (Dialect::Sqlite, false) => (sqlite::MOVE, ids(), vec![move_rows()]),
+        let params = params! {
+            steps: Param::rows(entries),
+            adds: Param::History(seqs.clone()),
+            actor: worker.map_or_else(|| self.inner.actor.clone(), |worker| worker.to_string()),
+            from: from.as_str(),
+            to: to.as_str(),
+            version: env!("CARGO_PKG_VERSION"),
+            details: details(changes),
+            files: Param::rows(artifact_rows(changes)),
         };
-        let mut params = vec![
-            jobs,
-            Param::rows(entries),
-            Param::History(seqs.clone()),
-            worker.map_or_else(|| self.inner.actor.clone(), |worker| worker.to_string()).into(),
-            from.as_str().into(),
-            to.as_str().into(),
-            env!("CARGO_PKG_VERSION").into(),
-            details(changes).into(),
-            Param::rows(artifact_rows(changes)),
-        ];
-        params.extend(columns);
+        // As lists of ids and columns where they can be read quickest.
+        let (sql, params) = match (self.dialect(), is_end) {
+            (Dialect::Postgres, true) => {
+                (postgres::END, with_end_columns(params.with("jobs", ids()), changes))
+            }
+            (Dialect::Sqlite, true) => (
+                sqlite::END,
+                params.with("jobs", ids()).with("rows", Param::rows(changes.iter().map(end_row))),
+            ),
+            (dialect, false) => {
+                let sql = if dialect == Dialect::Postgres { postgres::MOVE } else { sqlite::MOVE };
+                (sql, params.with("jobs", ids()).with("rows", Param::rows(changes.iter().map(move_row))))
+            }
+        };
+        // On PostgreSQL one statement does it all.
+        let beside = if self.dialect() == Dialect::Sqlite { params.clone() } else { Named::default() };
+        let params = params.order(self.dialect(), sql);
         let deadline = tokio::time::Instant::now() + RETRY_FOR;
         let mut is_first = true;
         loop {
-            match self.write_alike(sql, &params, changes).await {
+            match self.write_alike(sql, &params, &beside, changes).await {
                 // Other numbers will do, and waiting will not.
                 Err(Error::Collision) => return Err(Error::Collision),
                 Ok(mut written) => {
@@ -384,6 +392,7 @@ impl Store {
         &self,
         sql: &'static str,
         params: &[Param],
+        beside: &Named,
         changes: &[Change],
     ) -> Result<Vec<JobId>, Error> {
         let has_checks = changes.iter().any(|change| !change.checks.is_empty());
@@ -395,16 +404,17 @@ impl Store {
         let mut tx = self.db().begin().await?;
         let is_sqlite = self.dialect() == Dialect::Sqlite;
         if is_sqlite && changes.iter().any(|change| !change.artifacts.is_empty()) {
-            tx.run(sqlite::KEEP, params).await?;
+            let keep = beside.part(Dialect::Sqlite, sqlite::KEEP).order(Dialect::Sqlite, sqlite::KEEP);
+            tx.run(sqlite::KEEP, &keep).await?;
         }
         let written = ids(tx.run(sql, params).await?)?;
         if written.is_empty() {
             return Ok(written);
         }
         if is_sqlite {
-            let mut params = params.to_vec();
-            params[0] = Param::Ids(written.iter().map(|id| id.0).collect());
-            tx.run(sqlite::TELL, &params).await?;
+            let written = Param::Ids(written.iter().map(|id| id.0).collect());
+            let tell = beside.part(Dialect::Sqlite, sqlite::TELL).with("written", written);
+            tx.run(sqlite::TELL, &tell.order(Dialect::Sqlite, sqlite::TELL)).await?;
         }
         let is_written: HashSet<JobId> = written.iter().copied().collect();
         let ended = || changes.iter().filter(|change| is_written.contains(&change.id));
@@ -522,16 +532,18 @@ fn end_row(change: &Change) -> Value {
     Value::Object(row)
 }
 
-/// The same as columns: fences, results, and what went wrong.
-fn end_columns(changes: &[Change]) -> [Param; 5] {
+/// The same as columns, beside the other parameters.
+fn with_end_columns(params: Named, changes: &[Change]) -> Named {
     let failures = || changes.iter().map(|change| change.settled.failure.as_ref());
-    [
-        Param::Ints(changes.iter().map(|change| Some(change.fence)).collect()),
-        Param::Jsons(changes.iter().map(|change| change.result.clone()).collect()),
-        Param::Texts(failures().map(|failure| failure.map(|failure| failure.code.to_string())).collect()),
-        Param::Texts(failures().map(|failure| failure.map(|failure| failure.message.clone())).collect()),
-        Param::Texts(failures().map(|failure| failure?.detail.clone()).collect()),
-    ]
+    let texts = |text: fn(&Failure) -> Option<String>| {
+        Param::Texts(failures().map(|failure| text(failure?)).collect())
+    };
+    params
+        .with("fences", Param::Ints(changes.iter().map(|change| Some(change.fence)).collect()))
+        .with("results", Param::Jsons(changes.iter().map(|change| change.result.clone()).collect()))
+        .with("codes", texts(|failure| Some(failure.code.to_string())))
+        .with("messages", texts(|failure| Some(failure.message.clone())))
+        .with("failure_details", texts(|failure| failure.detail.clone()))
 }
 
 fn move_row(change: &Change) -> Value {

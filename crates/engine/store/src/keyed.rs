@@ -266,17 +266,18 @@ impl Store {
         match self.dialect() {
             Dialect::Sqlite => {
                 let scripts = [
-                    Script { statements: &[CLAIM_FREE_KEYS], params: vec![keys] },
+                    Script { sql: CLAIM_FREE_KEYS, params: vec![keys] },
                     self.insert_script(&rows),
-                    Script { statements: &[KEEP_FILES], params: vec![files] },
-                    Script { statements: &[BY_IDS], params: vec![told] },
+                    Script { sql: KEEP_FILES, params: vec![files] },
+                    Script { sql: BY_IDS, params: vec![told] },
                 ];
                 let told = self.db().write_all(&scripts).await?;
                 Ok(Made { ids: rows.iter().map(|row| row.id).collect(), jobs: new_jobs(&told) })
             }
             Dialect::Postgres => {
-                let mut params = self.insert_params(&rows, Handed::Columns);
-                params.extend([keys, files]);
+                let params = self.insert_params(&rows, Handed::Columns);
+                let params = params.with("keys", keys).with("files", files);
+                let params = params.order(Dialect::Postgres, postgres::ENQUEUE_KEYED);
                 let made = self.db().write(postgres::ENQUEUE_KEYED, &params).await?;
                 let ids = made.iter().map(|row| row.job("made")).collect::<Result<_, _>>()?;
                 Ok(Made { ids, jobs: new_jobs(&made) })

@@ -9,6 +9,7 @@ mod bulk;
 mod checks;
 mod chore;
 mod claim;
+mod columns;
 mod connections;
 #[doc(hidden)]
 pub mod crash;

@@ -5,7 +5,7 @@ use crate::Store;
 use crate::db::{Param, Row, params};
 use crate::documents::{Document, document_columns, ids_as_rows};
 use crate::error::Error;
-use crate::read::{LIST_MAX, job_columns, record};
+use crate::read::{LIST_MAX, record};
 use jiff::Timestamp;
 use ode_job::{JobId, JobRecord, Owner, Phase, State};
 use serde_json::{Value, json};
@@ -115,8 +115,7 @@ macro_rules! list_and_count {
     ($column:literal) => {
         (
             concat!(
-                job_columns!(),
-                ", ",
+                "SELECT {job_columns}, ",
                 document_columns!(),
                 " FROM jobs WHERE ",
                 $column,
@@ -134,8 +133,7 @@ macro_rules! list_and_count {
 
 pub(crate) const LIST_AND_COUNT: ByOwner<(&str, &str)> = by_owner!(list_and_count);
 pub(crate) const BY_IDS: &str = concat!(
-    job_columns!(),
-    ", ",
+    "SELECT {job_columns}, ",
     document_columns!(),
     " FROM jobs WHERE id IN (SELECT r.key FROM {rows $1: key uuid})"
 );

@@ -25,12 +25,8 @@ const STANDING: &str = "SELECT pipeline, state, fence, worker FROM job_live WHER
     UNION ALL SELECT pipeline, state, fence, NULL FROM job_past WHERE id = $1";
 /// Holds the row: who comes second waits, and finds it gone.
 const REOPEN: &str = "UPDATE job_past SET updated_at = {now} WHERE id = $1 AND state = $2 RETURNING id";
-const REOPEN_LIVE: &str = "INSERT INTO job_live (id, owner, created_at, priority, retries_max, pipeline, kind, lane,
-        session_id, user_id, organisation_id, created_by, external_id, timeout_ms, input, config, metadata, advance,
-        fence, attempts, state, history, queued_at, updated_at)
-    SELECT id, coalesce(organisation_id, session_id, user_id, $5), created_at, priority, retries_max, pipeline, kind,
-        {lane $2}, session_id, user_id, organisation_id, created_by, external_id, timeout_ms, input, config, metadata,
-        advance, fence, attempts, $3, history || $4, {now}, {now} FROM job_past WHERE id = $1";
+const REOPEN_LIVE: &str = "INSERT INTO job_live ({reopened_columns})
+    SELECT {reopened_values} FROM job_past j WHERE j.id = $id";
 const COME_DUE: &str = "UPDATE job_live SET run_at = {now} WHERE id = $1";
 const REOPENED: &str = "DELETE FROM job_past WHERE id = $1";
 const REOPEN_ENTRY: &str = "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
@@ -73,7 +69,9 @@ impl Store {
             return Err(Error::Busy(id));
         }
         let lane_name = lane.map(ode_job::Lane::as_str);
-        tx.run(REOPEN_LIVE, params![id, lane_name, state.as_str(), history, uuid::Uuid::nil()]).await?;
+        let live =
+            params! { id: id, lane: lane_name, to: state.as_str(), adds: history, nobody: uuid::Uuid::nil() };
+        tx.run(REOPEN_LIVE, &live.order(tx.dialect(), REOPEN_LIVE)).await?;
         if may_wait {
             tx.run(COME_DUE, params![id]).await?;
         }

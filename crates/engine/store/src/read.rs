@@ -48,28 +48,12 @@ impl Page {
     }
 }
 
-/// The columns that make a [`JobRecord`].
-macro_rules! job_columns {
-    () => {
-        "SELECT id, pipeline, type, state, phase, session_id, user_id, organisation_id, created_by, external_id,
-            priority, input, config, metadata, result, error_code, error_message, error_detail, attempt_count,
-            retry_count, max_retries, progress_percent, progress_message, current_step, total_steps, worker_id,
-            lease_expires_at, run_at, timeout_at, engine_version, created_at, queued_at, started_at, finished_at,
-            updated_at"
-    };
-    ($rest:literal) => {
-        concat!($crate::read::job_columns!(), " FROM jobs ", $rest)
-    };
-}
-pub(crate) use job_columns;
-
-const BY_ID: &str = job_columns!("WHERE id = $1");
+const BY_ID: &str = "SELECT {job_columns} FROM jobs WHERE id = $1";
 const BY_REFERENCE: &str = "SELECT id FROM jobs WHERE id >= $1 AND id < $2 AND {tail id} = $3 LIMIT 2";
-const LIST: &str = job_columns!(
-    "WHERE ($1 IS NULL OR session_id = $1) AND ($2 IS NULL OR user_id = $2) AND ($3 IS NULL OR organisation_id = $3)
+const LIST: &str = "SELECT {job_columns} FROM jobs
+    WHERE ($1 IS NULL OR session_id = $1) AND ($2 IS NULL OR user_id = $2) AND ($3 IS NULL OR organisation_id = $3)
         AND ($4 IS NULL OR pipeline = $4) AND ($5 IS NULL OR state = $5) AND ($6 IS NULL OR phase = $6)
-        AND ($7 IS NULL OR id < $7) ORDER BY id DESC LIMIT $8"
-);
+        AND ($7 IS NULL OR id < $7) ORDER BY id DESC LIMIT $8";
 const EVENTS: &str = "SELECT seq, job_id, event_type, from_state, to_state, actor, meta, at
     FROM job_events WHERE job_id = $1 ORDER BY place";
 const LOGS: &str = "SELECT id, job_id, attempt, level, message, at FROM job_log

@@ -2,6 +2,7 @@
 //! mean, and transactions. A worker's attempt gets [`Held`], which names its lease; routes, chores and commands get [`Sql`].
 
 pub use crate::db::{Param, Row, Tx, blank_nuls, params, without_nul};
+pub use crate::dialect::names::Named;
 
 use crate::db::Db;
 use crate::{Dialect, Error, Store};

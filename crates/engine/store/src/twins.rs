@@ -4,9 +4,10 @@
 //! when it is made, with copies of the files. It names the job whose result it has, and outlives it.
 
 use crate::Store;
-use crate::db::{Param, params};
-use crate::dialect::Dialect;
-use crate::enqueue::{Enqueued, owner_columns, unless_empty};
+use crate::columns::{self, Birth};
+use crate::db::params;
+use crate::dialect::names::Named;
+use crate::enqueue::{Enqueued, NewRow};
 use crate::error::Error;
 use crate::keyed::{Claim, STANDS_WITH_RESULT, claim_keys, find_twin, keep_files};
 use ode_job::{Artifact, Event, JobId, NewJob, State};
@@ -28,9 +29,7 @@ pub(crate) const BY_CONTENT: &str = "SELECT jobs.id, jobs.result, a.role, a.name
         a.sha256
     FROM job_key k JOIN jobs ON jobs.id = k.job_id JOIN job_artifact a ON a.job_id = jobs.id AND a.role = 'result'
     WHERE k.kind = 'dedupe' AND k.key = $1 AND jobs.phase = 'done' ORDER BY jobs.id LIMIT 1";
-const BORN_DONE: &str = "INSERT INTO job_past (id, created_at, fence, priority, attempts, retries, pipeline, kind, state,
-        engine_version, session_id, user_id, organisation_id, created_by, history, input, config, metadata, result)
-    VALUES ($1, {now}, 0, $2, 0, 0, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+const BORN_DONE: &str = "INSERT INTO job_past ({done_columns}) VALUES ({done_values})";
 const TELL: &str =
     "INSERT INTO job_journal (seq, event, to_state, actor, jobs, details) VALUES ($1, $2, $3, $4, $5, $6)";
 
@@ -68,33 +67,22 @@ impl Store {
                 return Ok(Enqueued::Existing(own));
             }
         }
-        let done = State::Complete.as_str();
-        let [session, user, organisation] = owner_columns(job.owner);
-        let history = match self.dialect() {
-            Dialect::Postgres => Param::History(vec![seq]),
-            Dialect::Sqlite => seq.to_string().into(),
-        };
-        let row = params![
-            id,
-            i64::from(job.priority),
-            job.pipeline.as_str(),
-            job.kind.as_str(),
-            done,
-            env!("CARGO_PKG_VERSION"),
-            session,
-            user,
-            organisation,
-            job.created_by,
-            history,
-            job.input.clone(),
-            unless_empty(&job.config).cloned(),
-            unless_empty(&job.metadata).cloned(),
-            twin.result.clone(),
-        ];
-        tx.run(BORN_DONE, row).await?;
+        let dialect = self.dialect();
+        let row = NewRow::done(id, job, State::Complete);
+        let birth = Birth { row: &row, group: 0, seqs: &[seq] };
+        let values = columns::given().map(|(name, _, read)| (name, read(&birth).into_param(dialect)));
+        let past: Named = values.collect();
+        let past = past.with("result", twin.result.clone()).with("version", env!("CARGO_PKG_VERSION"));
+        tx.run(BORN_DONE, &past.order(dialect, BORN_DONE)).await?;
         let details = json!({ id.to_string(): { "duplicate_of": twin.id } });
-        let told =
-            params![seq, Event::Created.as_str(), done, self.inner.actor.as_str(), vec![id.0], details];
+        let told = params![
+            seq,
+            Event::Created.as_str(),
+            row.state.as_str(),
+            self.inner.actor.as_str(),
+            vec![id.0],
+            details
+        ];
         tx.run(TELL, told).await?;
         let files: Vec<(JobId, &Artifact)> = files.iter().map(|file| (id, file)).collect();
         keep_files(&mut tx, &files).await?;

@@ -16,13 +16,20 @@
 //! | `{joined seq}` | the numbers of all rows as one text, lowest first |
 //! | `{object path}` | the file of the storage that a path is about |
 //! | `{tail id}` | the last eight hexadecimal digits of an id |
+//! | `{phase state}` | the phase of a state in which a job has ended |
+//! | `{latest a, b}` | the latest of moments, of which the first is never missing |
+//!
+//! The lists of a job's columns are words, too: see [`crate::columns::lists`]. Parameters have numbers, `$1`, or names,
+//! `$worker`: see [`names`].
 
+pub(crate) mod names;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
 
+use crate::columns::lists;
 use crate::error::Error;
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 /// Which database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,16 +40,32 @@ pub enum Dialect {
     Sqlite,
 }
 
-/// The statement in this database's terms. Rendered once and kept for the life of the process: statements are
-/// constants, so their number is bounded.
+/// A statement in a database's terms.
+#[derive(Clone, Copy)]
+struct Rendered {
+    sql: &'static str,
+    /// Its parameters, in the order of their numbers, if it has names for them.
+    names: &'static [String],
+}
+
+/// The statement in this database's terms.
 pub(crate) fn render(dialect: Dialect, sql: &'static str) -> &'static str {
-    static RENDERED: Mutex<Option<HashMap<(Dialect, usize), &'static str>>> = Mutex::new(None);
-    if !sql.contains('{') {
+    if !sql.contains('{') && !names::has_names(sql) {
         return sql;
     }
-    let mut rendered = RENDERED.lock().expect("no code panics while holding this lock");
+    rendered(dialect, sql).sql
+}
+
+/// The statement and its parameters. Rendered once and kept for the life of the process: statements are constants, so
+/// their number is bounded.
+fn rendered(dialect: Dialect, sql: &'static str) -> Rendered {
+    static RENDERED: Mutex<Option<HashMap<(Dialect, usize), Rendered>>> = Mutex::new(None);
+    let mut rendered = RENDERED.lock().unwrap_or_else(PoisonError::into_inner);
     let rendered = rendered.get_or_insert_with(HashMap::new);
-    rendered.entry((dialect, sql.as_ptr() as usize)).or_insert_with(|| rewrite(dialect, sql).leak())
+    *rendered.entry((dialect, sql.as_ptr() as usize)).or_insert_with(|| {
+        let (sql, names) = names::number(&rewrite(dialect, sql));
+        Rendered { sql: sql.leak(), names: names.leak() }
+    })
 }
 
 /// The statement with its parameters counted from another number on.
@@ -97,6 +120,10 @@ fn word(dialect: Dialect, word: &str) -> String {
         }
         ("tail", Postgres) => format!("right({rest}::text, 8)"),
         ("tail", Sqlite) => format!("lower(substr(hex({rest}), 25))"),
+        ("phase", Postgres) => format!("ode_phase({rest})"),
+        ("phase", Sqlite) => sqlite::phase(rest),
+        ("latest", Postgres) => format!("greatest({rest})"),
+        ("latest", Sqlite) => sqlite::latest(rest),
         ("joined", Postgres) => format!("string_agg({rest}::text, ',' ORDER BY {rest})"),
         ("joined", Sqlite) => format!("group_concat({rest}, ',' ORDER BY {rest})"),
         ("object", Postgres) => format!("split_part({rest}, '@', 1)"),
@@ -107,7 +134,10 @@ fn word(dialect: Dialect, word: &str) -> String {
         ("lane" | "text" | "json", Sqlite) => rest.into(),
         ("rows", Postgres) => postgres::rows(rest),
         ("rows", Sqlite) => sqlite::rows(rest),
-        (other, _) => panic!("the statement word {{{other}}} is not known"),
+        (other, _) => match lists::word(dialect, other, rest) {
+            Some(list) => rewrite(dialect, &list),
+            None => panic!("the statement word {{{other}}} is not known"),
+        },
     }
 }
 

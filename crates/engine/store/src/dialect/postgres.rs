@@ -139,53 +139,37 @@ macro_rules! enqueue {
 WITH ",
             $first,
             "t AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $7::text[], $8::text[], $9::uuid[], $10::uuid[], $11::uuid[], $12::uuid[],
-        $13::uuid[], $14::text[], $15::bigint[], $16::bigint[], $17::jsonb[], $18::jsonb[], $19::jsonb[],
-        $20::bigint[], $21::text[], $22::text[], $23::bytea[], $24::bigint[], $25::bigint[], $26::bigint[],
-        $27::bigint[], $28::bigint[]) AS t (id, pipeline, kind, owner, session_id, user_id, organisation_id,
-        created_by, external_id, priority, timeout_ms, input, config, metadata, retries_max, lane, state, history,
-        run_at, started, advance, limit_micros, g)",
+    SELECT * FROM unnest({given_arrays}) AS t ({given_names})",
             $only,
             "
 ), l AS (
-    INSERT INTO job_live (id, owner, priority, retries_max, pipeline, kind, lane, session_id, user_id,
-        organisation_id, created_by, external_id, timeout_ms, input, config, metadata, fence, attempts, state,
-        history, advance, run_at, started_at, timeout_at, lease_until, worker)
-    SELECT id, owner, priority, retries_max, pipeline, kind, lane::ode_lane, session_id, user_id, organisation_id,
-        created_by, external_id, timeout_ms, input, config, metadata, started, started, state, history,
-        CASE WHEN advance = 1 THEN TRUE END, timestamptz 'epoch' + run_at * interval '1 microsecond',
-        CASE WHEN started = 1 THEN now() END,
-        CASE WHEN started = 1 THEN now() + limit_micros * interval '1 microsecond' END,
-        CASE WHEN started = 1 THEN now() + $6::bigint * interval '1 microsecond' END,
-        CASE WHEN started = 1 THEN $5::uuid END FROM t",
+    INSERT INTO job_live ({new_columns}) SELECT {new_values} FROM t",
             $back,
             "
 ), e AS (
     INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
-    SELECT r.seq, r.event, r.from_state, r.to_state, $3, j.ids
-    FROM {rows $2: g int, seq int, event text, from_state text, to_state text}
-    JOIN (SELECT t.g, array_agg(t.id) AS ids FROM t GROUP BY t.g) j ON j.g = r.g
+    SELECT r.seq, r.event, r.from_state, r.to_state, $actor, s.ids
+    FROM {rows $steps: g int, seq int, event text, from_state text, to_state text}
+    JOIN (SELECT t.g, array_agg(t.id) AS ids FROM t GROUP BY t.g) s ON s.g = r.g
 )",
             $last
         )
     };
 }
 
-/// Stores new jobs. `$1` the jobs and from `$7` on their columns, `$2` the steps by group, `$3` who, `$4` the lanes to
-/// wake (or nothing), `$5` the worker and `$6` the lease in microseconds of jobs that are born claimed, `$28` the groups.
-pub(crate) const ENQUEUE: &[&str] = &[
-    enqueue!(first "", only "", back "", last "SELECT pg_notify('ode_ready', r.lane) FROM {rows $4: lane text}"),
-];
+/// Stores new jobs, handed over as one array for each column. `$steps` by group, `$actor` who, `$lanes` to wake (or
+/// nothing), `$worker` and `$lease` in microseconds of jobs that are born claimed.
+pub(crate) const ENQUEUE: &str = enqueue!(first "", only "", back "", last "SELECT pg_notify('ode_ready', r.lane) FROM {rows $lanes: lane text}");
 
-/// The same for jobs with a key each, `$29`, and perhaps a file, `$30`: those whose keys are free. Answers which, and those with a
-/// file as `BY_IDS` reads them, so that nobody has to read what was just written: what changes in `job_columns` or
+/// The same for jobs with a key each, `$keys`, and perhaps a file, `$files`: those whose keys are free. Answers which, and
+/// those with a file as `BY_IDS` reads them, so that nobody has to read what was just written: what changes in
 /// `document_columns` changes here. Idempotency keys are taken before the others here as elsewhere, so that two
 /// processes do not wait for each other in a circle.
 pub(crate) const ENQUEUE_KEYED: &str = enqueue!(
     first "k AS (
     INSERT INTO job_key (kind, owner, key, job_id, request)
     SELECT r.kind, r.owner, r.key, r.job_id, r.request
-    FROM {rows $29: kind text, owner uuid, key text, job_id uuid, request text} ORDER BY r.kind DESC, r.owner, r.key
+    FROM {rows $keys: kind text, owner uuid, key text, job_id uuid, request text} ORDER BY r.kind DESC, r.owner, r.key
     ON CONFLICT (kind, owner, key) DO NOTHING RETURNING job_id
 ), ",
     only " WHERE id IN (SELECT job_id FROM k)",
@@ -193,89 +177,76 @@ pub(crate) const ENQUEUE_KEYED: &str = enqueue!(
     last ", a AS (
     INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
     SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
-    FROM {rows $30: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text,
+    FROM {rows $files: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text,
         bytes int, sha256 text} WHERE r.job_id IN (SELECT job_id FROM k)
     RETURNING job_id, role, path, content_type, created_at
+), j AS (
+    SELECT {live_jobs} FROM l
 )
-SELECT k.job_id AS made, l.id, l.pipeline, l.kind::text AS type, l.state,
-    CASE WHEN l.worker IS NOT NULL THEN 'running' WHEN l.lane IS NOT NULL THEN 'ready' ELSE 'held' END AS phase,
-    l.session_id, l.user_id, l.organisation_id, l.created_by, l.external_id::text AS external_id,
-    l.priority::smallint AS priority, l.input, coalesce(l.config, '{}') AS config, coalesce(l.metadata, '{}') AS metadata,
-    NULL::jsonb AS result, NULL::text AS error_code, NULL::text AS error_message, NULL::text AS error_detail,
-    l.attempts AS attempt_count, l.retries AS retry_count, coalesce(l.retries_max, 3)::smallint AS max_retries,
-    0::smallint AS progress_percent, NULL::text AS progress_message, 0 AS current_step, 0 AS total_steps,
-    l.worker AS worker_id, l.lease_until AS lease_expires_at, l.run_at, l.timeout_at, NULL::text AS engine_version,
-    l.created_at, CASE WHEN l.state <> 'uploaded' AND l.run_at IS NULL THEN l.created_at END AS queued_at, l.started_at,
-    NULL::timestamptz AS finished_at, greatest(l.created_at, l.started_at) AS updated_at, a.path AS upload_path,
+SELECT k.job_id AS made, {job_columns j}, a.path AS upload_path,
     a.content_type, a.created_at AS uploaded_at, NULL::text AS result_path, NULL::timestamptz AS made_at,
     NULL::bigint AS download_count, NULL::timestamptz AS first_downloaded_at, p.source_micros, p.result_micros,
-    (SELECT count(pg_notify('ode_ready', r.lane)) FROM {rows $4: lane text}) AS woken
-FROM k LEFT JOIN (a JOIN l ON l.id = a.job_id AND a.role = 'source') ON l.id = k.job_id LEFT JOIN retention_policy p ON TRUE"
+    (SELECT count(pg_notify('ode_ready', r.lane)) FROM {rows $lanes: lane text}) AS woken
+FROM k LEFT JOIN (a JOIN j ON j.id = a.job_id AND a.role = 'source') ON j.id = k.job_id LEFT JOIN retention_policy p ON TRUE"
 );
 
-/// Stores one new job, as most without keys come: half the work of unpacking arrays. Parameters as for [`ENQUEUE`] but the
-/// groups, as single values.
-pub(crate) const ENQUEUE_ONE: &[&str] = &["
+/// Stores one new job, as most without keys come: half the work of unpacking arrays. Parameters as for [`ENQUEUE`], but the
+/// job's as single values, and `$wakes` the lane.
+pub(crate) const ENQUEUE_ONE: &str = "
 WITH l AS (
-    INSERT INTO job_live (id, pipeline, kind, owner, session_id, user_id, organisation_id, created_by, external_id,
-        priority, timeout_ms, input, config, metadata, retries_max, lane, state, history, run_at, fence, attempts,
-        advance, started_at, timeout_at, lease_until, worker)
-    VALUES ($1, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21::ode_lane, $22, $23,
-        timestamptz 'epoch' + $24 * interval '1 microsecond', $25, $25, CASE WHEN $26 = 1 THEN TRUE END,
-        CASE WHEN $25 = 1 THEN now() END, CASE WHEN $25 = 1 THEN now() + $27 * interval '1 microsecond' END,
-        CASE WHEN $25 = 1 THEN now() + $6 * interval '1 microsecond' END, CASE WHEN $25 = 1 THEN $5::uuid END)
+    INSERT INTO job_live ({new_columns}) VALUES ({new_params})
 ), e AS (
     INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
-    SELECT r.seq, r.event, r.from_state, r.to_state, $3, ARRAY[$1]
-    FROM {rows $2: seq int, event text, from_state text, to_state text}
+    SELECT r.seq, r.event, r.from_state, r.to_state, $actor, ARRAY[$id]
+    FROM {rows $steps: seq int, event text, from_state text, to_state text}
 )
-SELECT pg_notify('ode_ready', $4) WHERE $4 IS NOT NULL"];
+SELECT pg_notify('ode_ready', $wakes) WHERE $wakes IS NOT NULL";
 
-/// Takes leases. `$1` lane, `$2` worker, `$3` how many at most, `$4` the owner served last, `$5` lease and
-/// `$6` attempt limit in microseconds, `$7` the entry's number, `$8` who, `$9` and `$10` the states, `$11` what it
-/// adds to the history, `$12` how many owners share it.
+/// Takes leases. `$count` how many at most, `$after` the owner served last, `$lease` and the attempt's `$limit` in
+/// microseconds, `$seq` the entry's number, `$actor` who, `$from` and `$to` the states, `$adds` what it adds to the
+/// history, `$ring` how many owners share it.
 ///
 /// The highest priority that waits is served; among its owners, beginning after the one served last, each gets
 /// an equal share, oldest first. A claim writes `job_live` and the journal and nothing else, and it changes no
 /// indexed column, so a row stays where it is on its page.
 pub(crate) const CLAIM: &str = "
 WITH RECURSIVE top AS MATERIALIZED (
-    SELECT priority, owner, id FROM job_live WHERE lane = $1::ode_lane AND worker IS NULL ORDER BY lane, priority DESC, owner, id LIMIT 1
+    SELECT priority, owner, id FROM job_live WHERE lane = $lane::ode_lane AND worker IS NULL ORDER BY lane, priority DESC, owner, id LIMIT 1
 ), ring (owner, wrapped, n) AS (
-    SELECT (SELECT owner FROM job_live WHERE lane = $1::ode_lane AND priority = top.priority AND worker IS NULL AND owner > $4
+    SELECT (SELECT owner FROM job_live WHERE lane = $lane::ode_lane AND priority = top.priority AND worker IS NULL AND owner > $after
         ORDER BY lane, priority DESC, owner, id LIMIT 1), FALSE, 1
     FROM top
     UNION ALL
     SELECT CASE WHEN ring.owner IS NULL THEN top.owner
-        ELSE (SELECT owner FROM job_live WHERE lane = $1::ode_lane AND priority = top.priority AND worker IS NULL
+        ELSE (SELECT owner FROM job_live WHERE lane = $lane::ode_lane AND priority = top.priority AND worker IS NULL
             AND owner > ring.owner ORDER BY lane, priority DESC, owner, id LIMIT 1) END,
         ring.wrapped OR ring.owner IS NULL, ring.n + 1
     FROM ring, top
-    WHERE ring.n < $12 AND NOT (ring.wrapped AND (ring.owner IS NULL OR ring.owner > $4))
+    WHERE ring.n < $ring AND NOT (ring.wrapped AND (ring.owner IS NULL OR ring.owner > $after))
 ), turn AS MATERIALIZED (
     SELECT ring.owner, count(*) OVER () AS owners, top.priority,
         CASE WHEN ring.owner = top.owner THEN top.id ELSE '00000000-0000-0000-0000-000000000000' END AS oldest
     FROM ring, top
-    WHERE ring.owner IS NOT NULL AND NOT (wrapped AND ring.owner > $4)
+    WHERE ring.owner IS NOT NULL AND NOT (wrapped AND ring.owner > $after)
 ), picked AS MATERIALIZED (
     SELECT p.id, p.ctid FROM turn CROSS JOIN LATERAL (
         SELECT id, ctid FROM job_live
-        WHERE lane = $1::ode_lane AND priority = turn.priority AND owner = turn.owner AND id >= turn.oldest AND worker IS NULL
-        ORDER BY lane, priority DESC, owner, id LIMIT ($3 + turn.owners - 1) / turn.owners
+        WHERE lane = $lane::ode_lane AND priority = turn.priority AND owner = turn.owner AND id >= turn.oldest AND worker IS NULL
+        ORDER BY lane, priority DESC, owner, id LIMIT ($count + turn.owners - 1) / turn.owners
         FOR UPDATE SKIP LOCKED) p
-    LIMIT $3
+    LIMIT $count
 ), claimed AS (
-    UPDATE job_live l SET fence = l.fence + 1, attempts = l.attempts + 1, state = $10, worker = $2,
-        lease_until = now() + $5::bigint * interval '1 microsecond', started_at = now(),
-        timeout_at = now() + coalesce(l.timeout_ms * 1000, $6::bigint) * interval '1 microsecond',
-        history = l.history || $11
+    UPDATE job_live l SET fence = l.fence + 1, attempts = l.attempts + 1, state = $to, worker = $worker,
+        lease_until = now() + $lease::bigint * interval '1 microsecond', started_at = now(),
+        timeout_at = now() + coalesce(l.timeout_ms * 1000, $limit::bigint) * interval '1 microsecond',
+        history = l.history || $adds
     FROM picked
     WHERE l.ctid = picked.ctid
     RETURNING l.id, l.fence, l.attempts, l.retries, l.retries_max, l.crashes, l.owner, l.timeout_ms,
         l.kind, l.input, l.config, l.session_id, l.user_id, l.organisation_id
 ), e AS (
     INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
-    SELECT $7, 'processing', $9, $10, $8, array_agg(id) FROM claimed HAVING count(*) > 0
+    SELECT $seq, 'processing', $from, $to, $actor, array_agg(id) FROM claimed HAVING count(*) > 0
 )
 SELECT * FROM claimed";
 
@@ -285,48 +256,46 @@ macro_rules! tell_and_keep {
     () => {
         "), e AS (
     INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
-    SELECT r.seq, r.event, r.from_state, r.to_state, $4, d.ids, $8
-    FROM {rows $2: seq int, event text, from_state text, to_state text},
+    SELECT r.seq, r.event, r.from_state, r.to_state, $actor, d.ids, $details
+    FROM {rows $steps: seq int, event text, from_state text, to_state text},
         (SELECT array_agg(id) AS ids FROM d HAVING count(*) > 0) d
 ), a AS (
     INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
     SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
-    FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
+    FROM {rows $files: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
         sha256 text} JOIN d ON d.id = r.job_id
 )
 SELECT id FROM d"
     };
 }
 
-/// Ends jobs. `$1` the jobs and from `$10` on their fences, results and failures, `$2` the steps, `$3` what they add to the history, `$4` who,
-/// `$5` and `$6` the states before and after, `$7` the engine's version, `$8` particulars, `$9` files.
-pub(crate) const END: &str = concat!("
+/// Ends jobs. `$jobs` and, as arrays, their `$fences`, `$results` and failures, `$steps`, `$adds` what they add to the
+/// history, `$actor` who, `$from` and `$to` the states, `$version` the engine's, `$details` and `$files`.
+pub(crate) const END: &str = concat!(
+    "
 WITH d AS (
-    DELETE FROM job_live l USING unnest($1::uuid[], $10::bigint[], $11::jsonb[], $12::text[], $13::text[],
-        $14::text[]) AS r (id, fence, result, code, message, detail)
-    WHERE l.id = r.id AND l.fence = r.fence AND l.state = $5
+    DELETE FROM job_live l USING unnest($jobs::uuid[], $fences::bigint[], $results::jsonb[], $codes::text[],
+        $messages::text[], $failure_details::text[]) AS r (id, fence, result, code, message, detail)
+    WHERE l.id = r.id AND l.fence = r.fence AND l.state = $from
     RETURNING l.*, r.result, r.code, r.message, r.detail
 ), p AS (
-    INSERT INTO job_past (id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries,
-        retries_max, pipeline, kind, state, engine_version, session_id, user_id, organisation_id, created_by,
-        external_id, advance, history, input, config, metadata, result, error_code, error_message, error_detail)
-    SELECT id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries, retries_max,
-        pipeline, kind, $6, $7, session_id, user_id, organisation_id, created_by, external_id, advance,
-        history || $3, input, config, metadata, result, code, message, detail FROM d
-", tell_and_keep!());
+    INSERT INTO job_past ({ended_columns}) SELECT {ended_values} FROM d j
+",
+    tell_and_keep!()
+);
 
-/// Moves jobs that stay live. Parameters as for [`END`], less `$7`; each job brings its new lane, how long it
+/// Moves jobs that stay live. Parameters as for [`END`]; each job brings, in `$rows`, its new lane, how long it
 /// waits, which is counted by the database's clock, and what it has spent.
 pub(crate) const MOVE: &str = concat!("
 WITH d AS (
-    UPDATE job_live l SET state = $6, lane = coalesce(r.lane, CASE WHEN l.advance THEN r.next_lane END), run_at = {after r.wait}, worker = NULL, lease_until = NULL,
+    UPDATE job_live l SET state = $to, lane = coalesce(r.lane, CASE WHEN l.advance THEN r.next_lane END), run_at = {after r.wait}, worker = NULL, lease_until = NULL,
         timeout_at = NULL, stop_at = CASE WHEN r.keeps_wish = 1 THEN l.stop_at END, process_pid = NULL, progress_percent = NULL, progress_message = NULL,
         progress_step = NULL, progress_steps = NULL, attempts = l.attempts + r.attempts,
-        retries = l.retries + r.retries, crashes = l.crashes + r.crashes, history = l.history || $3,
+        retries = l.retries + r.retries, crashes = l.crashes + r.crashes, history = l.history || $adds,
         advance = coalesce(l.advance, CASE WHEN r.advance = 1 THEN TRUE END),
         queued_at = CASE WHEN r.lane IS NULL THEN l.queued_at ELSE now() END, updated_at = now()
-    FROM {rows $1: id uuid, fence int, lane lane, next_lane lane, wait int, attempts int, retries int, crashes int, advance int,
+    FROM {rows $rows: id uuid, fence int, lane lane, next_lane lane, wait int, attempts int, retries int, crashes int, advance int,
         keeps_wish int}
-    WHERE l.id = r.id AND l.fence = r.fence AND l.state = $5
+    WHERE l.id = r.id AND l.fence = r.fence AND l.state = $from
     RETURNING l.id
 ", tell_and_keep!());

@@ -32,6 +32,21 @@ pub(crate) fn history(seqs: &[i64]) -> String {
     seqs.iter().map(|seq| format!(",{seq}")).collect()
 }
 
+/// See the word `{phase}`.
+pub(super) fn phase(state: &str) -> String {
+    format!(
+        "CASE WHEN {state} IN ('complete', 'completed', 'fulfilled') THEN 'done'
+            WHEN {state} = 'cancelled' THEN 'cancelled' ELSE 'failed' END"
+    )
+}
+
+/// See the word `{latest}`: here, the largest of nothing and something is nothing.
+pub(super) fn latest(moments: &str) -> String {
+    let (first, others) = moments.split_once(", ").unwrap_or((moments, "0"));
+    let others: Vec<String> = others.split(", ").map(|moment| format!("coalesce({moment}, 0)")).collect();
+    format!("max({first}, {})", others.join(", "))
+}
+
 /// What a result code means to the caller.
 pub(super) fn meaning(code: &str) -> Option<fn(String) -> Error> {
     // Extended codes carry the primary one in their low byte.
@@ -96,26 +111,15 @@ pub(crate) async fn open(url: &str) -> Result<Db, Error> {
     Ok(Db::Sqlite { write, read })
 }
 
-/// See the statement of the same name in [`super::postgres`].
-pub(crate) const ENQUEUE: &[&str] = &[
-    "INSERT INTO job_live (id, owner, fence, state, priority, retries_max, attempts, pipeline, kind, lane, session_id,
-        user_id, organisation_id, created_by, external_id, timeout_ms, history, input, config, metadata, advance,
-        run_at, started_at, timeout_at, lease_until, worker)
-    SELECT id, owner, started, state, priority, retries_max, started, pipeline, kind, lane, session_id, user_id,
-        organisation_id, created_by, external_id, timeout_ms, history, input, config, metadata, nullif(advance, 0),
-        run_at, iif(started = 1, {now}, NULL), iif(started = 1, {now} + limit_micros, NULL),
-        iif(started = 1, {now} + $6, NULL), iif(started = 1, $5, NULL)
-    FROM {rows $1: id uuid, owner uuid, priority int, retries_max int, pipeline text, kind text, lane text,
-        state text, session_id uuid, user_id uuid, organisation_id uuid, created_by uuid, external_id text,
-        timeout_ms int, input json, config json, metadata json, history text, run_at moment, started int, advance int,
-        limit_micros int}",
-    "INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
-    SELECT r.seq, r.event, r.from_state, r.to_state, $3, t.ids
-    FROM {rows $2: g int, seq int, event text, from_state text, to_state text},
-        (SELECT value ->> 'g' AS g, unhex(group_concat(replace(value ->> 'id', '-', ''), '')) AS ids
-            FROM json_each($1) GROUP BY 1) t
-    WHERE t.g = r.g",
-];
+/// See the statement of the same name in [`super::postgres`]; `$jobs` is all of them. Two statements in one.
+pub(crate) const ENQUEUE: &str = "
+INSERT INTO job_live ({new_columns}) SELECT {new_values} FROM {given_rows $jobs};
+INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
+SELECT r.seq, r.event, r.from_state, r.to_state, $actor, t.ids
+FROM {rows $steps: g int, seq int, event text, from_state text, to_state text},
+    (SELECT value ->> 'g' AS g, unhex(group_concat(replace(value ->> 'id', '-', ''), '')) AS ids
+        FROM json_each($jobs) GROUP BY 1) t
+WHERE t.g = r.g";
 
 /// Whose turn it is: the owners of the highest waiting priority, beginning after the one served last.
 /// `$1` lane, `$2` the owner served last, `$3` how many at most.
@@ -138,60 +142,56 @@ WITH RECURSIVE top (priority) AS (
 )
 SELECT ring.owner, top.priority FROM ring, top WHERE ring.owner IS NOT NULL AND NOT (wrapped AND ring.owner > $2)";
 
-/// One owner's share, in no order. Parameters as for the claim in [`super::postgres`], `$11` owner, `$12` priority.
+/// One owner's share, in no order. Parameters as for the claim in [`super::postgres`].
 pub(crate) const CLAIM_SHARE: &str = "
-UPDATE job_live SET fence = fence + 1, attempts = attempts + 1, state = $10, worker = $2,
-    lease_until = {after $5}, started_at = {now},
-    timeout_at = {now} + coalesce(timeout_ms * 1000, $6),
-    history = history || ',' || $7
-WHERE id IN (SELECT id FROM job_live WHERE lane = $1 AND priority = $12 AND owner = $11 AND worker IS NULL
-    ORDER BY lane, priority DESC, owner, id LIMIT $3)
+UPDATE job_live SET fence = fence + 1, attempts = attempts + 1, state = $to, worker = $worker,
+    lease_until = {after $lease}, started_at = {now},
+    timeout_at = {now} + coalesce(timeout_ms * 1000, $limit),
+    history = history || ',' || $seq
+WHERE id IN (SELECT id FROM job_live WHERE lane = $lane AND priority = $priority AND owner = $owner AND worker IS NULL
+    ORDER BY lane, priority DESC, owner, id LIMIT $count)
 RETURNING id, fence, attempts, retries, retries_max, crashes, owner, timeout_ms, kind, input, config, session_id,
     user_id, organisation_id";
 
-/// Tells of a claim. `$7` to `$10` as there, `$11` the ids.
+/// Records a claim in the journal. `$jobs` are the ids.
 pub(crate) const CLAIM_ENTRY: &str = "
-INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs) VALUES ($7, 'processing', $9, $10, $8, $11)";
+INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs) VALUES ($seq, 'processing', $from, $to, $actor, $jobs)";
 
-/// Tells of the jobs that were changed: `$1` is the list of them by then.
+/// Records the steps of the jobs that were changed, `$written`.
 pub(crate) const TELL: &str = "
 INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs, details)
-SELECT r.seq, r.event, r.from_state, r.to_state, $4, $1, $8
-FROM {rows $2: seq int, event text, from_state text, to_state text}";
+SELECT r.seq, r.event, r.from_state, r.to_state, $actor, $written, $details
+FROM {rows $steps: seq int, event text, from_state text, to_state text}";
 
 /// Publishes the files of those that are still as expected, before they are changed: what has passed its export has one.
 pub(crate) const KEEP: &str = "
 INSERT INTO job_artifact (id, job_id, role, name, storage, path, content_type, bytes, sha256)
 SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
-FROM {rows $9: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
+FROM {rows $files: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text, bytes int,
         sha256 text}
-    CROSS JOIN jsonb_each($10) x CROSS JOIN job_live l
-WHERE substr($1, x.key * 16 + 1, 16) = r.job_id
-    AND l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $5";
+    CROSS JOIN jsonb_each($rows) x CROSS JOIN job_live l
+WHERE substr($jobs, x.key * 16 + 1, 16) = r.job_id
+    AND l.id = r.job_id AND l.fence = x.value ->> 'fence' AND l.state = $from";
 
 /// The first step of the statement of the same name in [`super::postgres`]; [`TELL`] follows for the jobs it answers
 /// with. Those that ended are not live any more: a trigger of `job_past` sees to that.
 pub(crate) const END: &str = "
-    INSERT INTO job_past (id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries,
-        retries_max, pipeline, kind, state, engine_version, session_id, user_id, organisation_id, created_by,
-        external_id, advance, history, input, config, metadata, result, error_code, error_message, error_detail)
-    SELECT l.id, l.created_at, l.queued_at, l.started_at, l.timeout_ms, l.fence, l.priority, l.attempts, l.retries,
-        l.retries_max, l.pipeline, l.kind, $6, $7, l.session_id, l.user_id, l.organisation_id, l.created_by,
-        l.external_id, l.advance, l.history || $3, l.input, l.config, l.metadata, r.result, r.code, r.message, r.detail
-    FROM {rows $10: id of $1, fence int, result json, code text, message text, detail text}
-        JOIN job_live l ON l.id = r.id AND l.fence = r.fence AND l.state = $5
+    INSERT INTO job_past ({ended_columns})
+    SELECT {ended_values}
+    FROM {rows $rows: id of $jobs, fence int, result json, code text, message text, detail text}
+        JOIN job_live j ON j.id = r.id AND j.fence = r.fence AND j.state = $from
     RETURNING id";
 
 /// Likewise; [`TELL`] follows.
 pub(crate) const MOVE: &str = "
-    UPDATE job_live SET state = $6, lane = coalesce(r.lane, iif(job_live.advance, r.next_lane, NULL)), run_at = {after r.wait}, worker = NULL, lease_until = NULL,
+    UPDATE job_live SET state = $to, lane = coalesce(r.lane, iif(job_live.advance, r.next_lane, NULL)), run_at = {after r.wait}, worker = NULL, lease_until = NULL,
         timeout_at = NULL, stop_at = iif(r.keeps_wish, job_live.stop_at, NULL), process_pid = NULL, progress_percent = NULL, progress_message = NULL,
         progress_step = NULL, progress_steps = NULL, attempts = job_live.attempts + r.attempts,
         retries = job_live.retries + r.retries, crashes = job_live.crashes + r.crashes,
-        history = job_live.history || $3,
+        history = job_live.history || $adds,
         advance = coalesce(job_live.advance, nullif(r.advance, 0)),
         queued_at = iif(r.lane IS NULL, job_live.queued_at, {now}), updated_at = {now}
-    FROM {rows $10: id of $1, fence int, lane text, next_lane text, wait int, attempts int, retries int, crashes int, advance int,
+    FROM {rows $rows: id of $jobs, fence int, lane text, next_lane text, wait int, attempts int, retries int, crashes int, advance int,
         keeps_wish int}
-    WHERE job_live.id = r.id AND job_live.fence = r.fence AND job_live.state = $5
+    WHERE job_live.id = r.id AND job_live.fence = r.fence AND job_live.state = $from
     RETURNING job_live.id";

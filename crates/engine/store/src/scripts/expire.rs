@@ -3,7 +3,7 @@
 use crate::blobs::Blobs;
 use crate::db::params;
 use crate::error::Error;
-use crate::read::{job_columns, record};
+use crate::read::record;
 use crate::retention::gzip;
 use crate::{Store, crash, micros};
 use jiff::tz::TimeZone;
@@ -15,10 +15,9 @@ const SCRIPTS: &str = "archive/scripts";
 /// Jobs in one file of the archive.
 const FILE_MAX: i64 = 500;
 
-const DUE: &str = job_columns!(
-    "WHERE id IN (SELECT id FROM job_past WHERE pipeline = 'script' AND created_at < {after $1}
-        ORDER BY created_at LIMIT $2) ORDER BY id"
-);
+const DUE: &str = "SELECT {job_columns} FROM jobs
+    WHERE id IN (SELECT id FROM job_past WHERE pipeline = 'script' AND created_at < {after $1}
+        ORDER BY created_at LIMIT $2) ORDER BY id";
 const DUE_COUNT: &str =
     "SELECT count(*) AS jobs FROM job_past WHERE pipeline = 'script' AND created_at < {after $1}";
 

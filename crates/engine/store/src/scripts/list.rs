@@ -4,7 +4,7 @@ use crate::Store;
 use crate::db::{Param, Row, params};
 use crate::error::Error;
 use crate::owned::{ByOwner, OwnedFilter, by_owner};
-use crate::read::{LIST_MAX, Page, job_columns};
+use crate::read::{LIST_MAX, Page};
 use jiff::Timestamp;
 use ode_job::script::ScriptStep;
 use ode_job::{JobId, JobRecord, Phase, State};
@@ -59,8 +59,7 @@ pub struct ScriptFacts {
 macro_rules! list {
     ($column:literal) => {
         concat!(
-            job_columns!(),
-            " FROM jobs WHERE ",
+            "SELECT {job_columns} FROM jobs WHERE ",
             $column,
             " = $1 AND pipeline = 'script' AND ($2 IS NULL OR type = $2) AND ($3 IS NULL OR state = $3)
                 AND ($4 IS NULL OR lower(metadata ->> 'restaurant_id') = $4) AND ($5 IS NULL OR created_by = $5)

@@ -1,0 +1,68 @@
+use super::lists::list;
+use super::*;
+
+const TRACED_BY: Column =
+    column("traced_by", Kind::Id).given(|new| Id(new.row.job.created_by)).kept().shown();
+
+#[test]
+fn a_column_of_the_table_is_in_every_list() {
+    let columns = [COLUMNS, &[TRACED_BY]].concat();
+    let lists = [
+        ("job_columns", "traced_by"),
+        ("new_columns", "traced_by"),
+        ("new_values", "traced_by"),
+        ("new_params", "$traced_by"),
+        ("given_names", "traced_by"),
+        ("given_arrays", "$traced_by::uuid[]"),
+        ("given_rows", "traced_by uuid"),
+        ("ended_columns", "traced_by"),
+        ("ended_values", "j.traced_by"),
+        ("done_columns", "traced_by"),
+        ("done_values", "$traced_by"),
+        ("reopened_columns", "traced_by"),
+        ("reopened_values", "j.traced_by"),
+        ("live_jobs", "traced_by"),
+        ("past_jobs", "traced_by"),
+    ];
+    for dialect in [Dialect::Postgres, Dialect::Sqlite] {
+        for (name, entry) in lists {
+            let without = list(COLUMNS, dialect, name, "").unwrap();
+            let with = list(&columns, dialect, name, "").unwrap();
+            assert!(!without.contains(entry) && with.contains(entry), "{name} on {dialect:?}: {with}");
+        }
+    }
+    assert!(of_columns(&columns).any(|(name, ..)| name == "traced_by"), "COPY");
+}
+
+#[test]
+fn a_list_of_columns_and_that_of_their_values_are_as_long() {
+    let pairs = [
+        ("new_columns", "new_values"),
+        ("new_columns", "new_params"),
+        ("ended_columns", "ended_values"),
+        ("done_columns", "done_values"),
+        ("reopened_columns", "reopened_values"),
+        ("live_jobs", "past_jobs"),
+        ("given_names", "given_arrays"),
+    ];
+    for dialect in [Dialect::Postgres, Dialect::Sqlite] {
+        for (columns, values) in pairs {
+            let [columns, values] = [columns, values].map(|name| list(COLUMNS, dialect, name, "").unwrap());
+            assert_eq!(entries(&columns), entries(&values), "{columns}\n{values}");
+        }
+    }
+}
+
+/// Entries of a list; commas within brackets or words do not count.
+fn entries(list: &str) -> usize {
+    let mut depth = 0;
+    let commas = list.chars().filter(|c| {
+        match c {
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth -= 1,
+            _ => {}
+        }
+        *c == ',' && depth == 0
+    });
+    commas.count() + 1
+}
