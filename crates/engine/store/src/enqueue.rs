@@ -6,7 +6,7 @@ use crate::db::{Param, Script, Tx, params};
 use crate::dialect::names::Named;
 use crate::dialect::{Dialect, postgres, sqlite};
 use crate::error::Error;
-use crate::keyed::{self, Beside};
+use crate::keyed;
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::{Claimed, Event, JobId, Lane, Lease, NewJob, Owner, State, WorkerId};
@@ -138,12 +138,13 @@ impl NewRow {
         }
     }
 
-    /// One that waits for more than its moment, and is looked at when that has come.
-    pub(crate) fn held(id: JobId, job: NewJob, now: Timestamp) -> Self {
-        let state = job.pipeline.machine().initial;
-        let run_at = job.run_at.filter(|at| *at > now).unwrap_or(now);
-        let steps = vec![(Event::Created, None, state)];
-        NewRow { id, job, state, lane: None, steps, run_at: Some(run_at), born: None }
+    /// Has it wait for more than its moment, and be looked at when that has come.
+    pub(crate) fn hold(&mut self, now: Timestamp) {
+        let state = self.job.pipeline.machine().initial;
+        self.state = state;
+        self.steps = vec![(Event::Created, None, state)];
+        self.lane = None;
+        self.run_at = Some(self.job.run_at.filter(|at| *at > now).unwrap_or(now));
     }
 
     fn start_at_birth(&mut self, born: Box<dyn BornClaimed>) {
@@ -249,7 +250,7 @@ impl Store {
     /// Accepts one job. When this returns, the job is durable.
     pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued, Error> {
         if job.idempotency_key.is_some() || job.dedupe_key.is_some() {
-            return Ok(self.enqueue_with(job, Beside::Nothing).await?.enqueued);
+            return Ok(self.enqueue_keyed(job, None).await?.enqueued);
         }
         job.check()?;
         let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
@@ -274,7 +275,7 @@ impl Store {
         if !rows.is_empty()
             && let Err(error) = self.insert_surely(&rows).await
         {
-            return Err(self.explain_duplicate(rows.iter(), error).await);
+            return Err(self.explain_duplicate(rows.iter().map(|row| &row.job), error).await);
         }
         self.tell(rows);
         Ok(ids)
@@ -416,7 +417,7 @@ impl Store {
                 }
             }
             Err(error) => {
-                let error = self.explain_duplicate(rows.iter(), error).await;
+                let error = self.explain_duplicate(rows.iter().map(|row| &row.job), error).await;
                 if let Some(reply) = replies.into_iter().next() {
                     let _ = reply.send(Err(error));
                 }
@@ -431,23 +432,23 @@ impl Store {
                 self.tell(rows);
                 Ok(())
             }
-            Err(error) => Err(self.explain_duplicate(rows.iter(), error).await),
+            Err(error) => Err(self.explain_duplicate(rows.iter().map(|row| &row.job), error).await),
         }
     }
 
     /// Turns the database's refusal of a taken `external_id` into one that names the job that has it.
     pub(crate) async fn explain_duplicate<'a>(
         &self,
-        rows: impl Iterator<Item = &'a NewRow>,
+        jobs: impl Iterator<Item = &'a NewJob>,
         error: Error,
     ) -> Error {
         if !matches!(error, Error::Database(_)) {
             return error;
         }
         let mut names = HashSet::new();
-        for row in rows {
-            if let Some(external_id) = &row.job.external_id
-                && !names.insert((row.job.owner.key(), external_id))
+        for job in jobs {
+            if let Some(external_id) = &job.external_id
+                && !names.insert((job.owner.key(), external_id))
             {
                 return Error::Repeated(external_id.clone());
             }
@@ -483,7 +484,7 @@ impl Store {
 }
 
 /// What makes two requests the same: everything the caller chose, except the key itself.
-pub(crate) fn fingerprint(job: &NewJob) -> String {
+pub fn fingerprint(job: &NewJob) -> String {
     let mut parts = json!([
         job.pipeline,
         job.kind,

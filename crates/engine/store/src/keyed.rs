@@ -7,51 +7,25 @@ use crate::dialect::{Dialect, postgres};
 use crate::documents::ids_as_rows;
 use crate::enqueue::{Enqueued, Handed, NewRow, fingerprint};
 use crate::error::Error;
-use crate::maps::FrozenMap;
 use crate::mint::unless_taken;
-use crate::orders::{PaidOrder, grant};
 use crate::owned::{BY_IDS, OwnedJob};
 use jiff::Timestamp;
 use ode_job::{Artifact, JobId, NewJob};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
 /// Requests in one commit. Each that finds its key taken costs statements of its own, while others wait.
 pub(crate) const BATCH_MAX: usize = 100;
 
-/// What is stored in the transaction that makes a job.
-#[derive(Debug, Clone)]
-pub(crate) enum Beside {
-    Nothing,
-    /// The file it is about.
-    File(Artifact),
-    /// The map it prints, and the order of the print, if one is asked for at once.
-    Map(Arc<FrozenMap>, Option<Box<PaidOrder>>),
-}
-
-impl Beside {
-    /// What makes two requests the same. A map gets a new id with each request, so it counts by its content.
-    fn fingerprint(&self, job: &NewJob) -> String {
-        match self {
-            Beside::Nothing | Beside::File(_) => fingerprint(job),
-            Beside::Map(map, order) => {
-                let order = order.as_ref().map(|order| json!([order.organisation, order.ask]));
-                let input = json!([map.fingerprint(), order]);
-                fingerprint(&NewJob { input, ..job.clone() })
-            }
-        }
-    }
-}
-
 /// A request that waits for the next commit.
 pub(crate) struct Request {
     row: NewRow,
     /// By which it is told from another one under the same idempotency key.
     fingerprint: String,
-    beside: Beside,
+    /// The file it is about.
+    source: Option<Artifact>,
     reply: oneshot::Sender<Result<Accepted, Error>>,
 }
 
@@ -104,7 +78,7 @@ impl Request {
 
     /// What shows that a job still stands for its content.
     fn stands(&self) -> &'static str {
-        if matches!(self.beside, Beside::File(_)) { STANDS_WITH_RESULT } else { STANDS }
+        if self.source.is_some() { STANDS_WITH_RESULT } else { STANDS }
     }
 
     fn refuse(self, error: Error) {
@@ -112,15 +86,8 @@ impl Request {
         let _ = self.reply.send(Err(error));
     }
 
-    fn has_map(&self) -> bool {
-        matches!(self.beside, Beside::Map(..))
-    }
-
     fn file(&self) -> Option<(JobId, &Artifact)> {
-        match &self.beside {
-            Beside::File(file) => Some((self.row.id, file)),
-            Beside::Nothing | Beside::Map(..) => None,
-        }
+        self.source.as_ref().map(|file| (self.row.id, file))
     }
 }
 
@@ -145,7 +112,8 @@ const CLAIM_KEYS: &str = "INSERT INTO job_key (kind, owner, key, job_id, request
 const CLAIM_FREE_KEYS: &str = "INSERT INTO job_key (kind, owner, key, job_id, request)
     SELECT r.kind, r.owner, r.key, r.job_id, r.request
     FROM {rows $1: kind text, owner uuid, key text, job_id uuid, request text}";
-const BY_KEY: &str = "SELECT job_id, request FROM job_key WHERE kind = $1 AND owner = $2 AND key = $3";
+pub(crate) const BY_KEY: &str =
+    "SELECT job_id, request FROM job_key WHERE kind = $1 AND owner = $2 AND key = $3";
 const MOVE_KEY: &str = "UPDATE job_key SET job_id = $4, created_at = {now}
     WHERE kind = 'dedupe' AND owner = $1 AND key = $2 AND job_id = $3 RETURNING job_id";
 const ANSWER_KEY: &str =
@@ -167,31 +135,27 @@ impl Store {
     ///
     /// Where [`Enqueued::Existing`] is answered, nothing points to the file, and it is the caller's to remove.
     pub async fn enqueue_file(&self, job: NewJob, source: Artifact) -> Result<Accepted, Error> {
-        self.enqueue_with(job, Beside::File(source)).await
+        self.enqueue_keyed(job, Some(source)).await
     }
 
-    /// Accepts a job with what is stored in the same transaction.
-    pub(crate) async fn enqueue_with(&self, job: NewJob, beside: Beside) -> Result<Accepted, Error> {
+    /// Accepts a job under its keys, together with the file it is about if there is one.
+    pub(crate) async fn enqueue_keyed(
+        &self,
+        job: NewJob,
+        source: Option<Artifact>,
+    ) -> Result<Accepted, Error> {
         job.check()?;
-        unless_taken(|| self.enqueue_by_key(job.clone(), beside.clone())).await
-    }
-
-    /// The job that an earlier request made under the idempotency key of this one; the key of another is refused.
-    pub(crate) async fn made_before(&self, job: &NewJob, beside: &Beside) -> Result<Option<JobId>, Error> {
-        let Some(key) = job.idempotency_key.as_deref() else { return Ok(None) };
-        let rows = self.db().read(BY_KEY, params!["idempotency", job.owner.key(), key]).await?;
-        let request = beside.fingerprint(job);
-        rows.first().map(|first| same_request(first, Some(&request))).transpose()
+        unless_taken(|| self.enqueue_by_key(job.clone(), source.clone())).await
     }
 
     /// Accepts a job under its keys, with the next commit.
-    pub(crate) async fn enqueue_by_key(&self, job: NewJob, beside: Beside) -> Result<Accepted, Error> {
-        let fingerprint = beside.fingerprint(&job);
+    async fn enqueue_by_key(&self, job: NewJob, source: Option<Artifact>) -> Result<Accepted, Error> {
+        let fingerprint = fingerprint(&job);
         let mut row = NewRow::new(self.inner.mint.job_id(), job, Timestamp::now());
         self.reserve_slot(&mut row);
         let (reply, answer) = oneshot::channel();
         let gone = || Error::Unavailable("the store is closed".into());
-        let request = Request { row, fingerprint, beside, reply };
+        let request = Request { row, fingerprint, source, reply };
         self.inner.group.keyed.send(request).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
@@ -245,9 +209,9 @@ impl Store {
     /// Whether a request is written at once if its keys are free.
     fn may_be_free(&self, request: &Request) -> bool {
         match self.dialect() {
-            Dialect::Sqlite => !request.has_map(),
+            Dialect::Sqlite => true,
             // Of two keys one may be taken, and the other must not be left to a job that is not made.
-            Dialect::Postgres => !request.has_map() && request.keys().count() == 1,
+            Dialect::Postgres => request.keys().count() == 1,
         }
     }
 
@@ -295,22 +259,12 @@ impl Store {
         let mut tx = self.db().begin().await?;
         let known = find_known(&mut tx, batch).await?;
         let made = unknown(batch, &known);
-        for request in &made {
-            if let Beside::Map(map, _) = &request.beside {
-                map.keep(&mut tx, request.row.job.owner).await?;
-            }
-        }
         let rows: Vec<&NewRow> = made.iter().map(|request| &request.row).collect();
         if !rows.is_empty()
             && let Err(error) = self.insert_in(&mut tx, &rows).await
         {
             drop(tx);
-            return Err(self.explain_duplicate(rows.into_iter(), error).await);
-        }
-        for request in &made {
-            if let Beside::Map(_, Some(order)) = &request.beside {
-                grant(&mut tx, request.row.id, order.organisation, &order.ask).await?;
-            }
+            return Err(self.explain_duplicate(rows.iter().map(|row| &row.job), error).await);
         }
         let files: Vec<(JobId, &Artifact)> = made.into_iter().filter_map(Request::file).collect();
         keep_files(&mut tx, &files).await?;
@@ -446,7 +400,7 @@ async fn first_of(tx: &mut Tx, claim: Claim<'_>) -> Result<JobId, Error> {
 }
 
 /// The job that a key names, if it was made by this request.
-fn same_request(first: &Row, request: Option<&str>) -> Result<JobId, Error> {
+pub(crate) fn same_request(first: &Row, request: Option<&str>) -> Result<JobId, Error> {
     let is_same = first.opt_text("request")?.is_none_or(|first| request == Some(first.as_str()));
     if is_same { first.job("job_id") } else { Err(Error::KeyReused) }
 }

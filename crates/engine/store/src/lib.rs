@@ -4,6 +4,7 @@
 //! is asked of `ode-job` and then written under a guard that names the fence and the state it was decided on.
 //! A write whose guard no longer holds changes nothing and says so.
 
+mod beside;
 mod blobs;
 mod bulk;
 mod checks;
@@ -52,12 +53,13 @@ mod wake;
 mod webhooks;
 mod workers;
 
+pub use beside::{EnqueuedTogether, NewJobs};
 pub use blobs::{Blobs, BlobsConfig, Stored};
 pub use chore::Hold;
 pub use claim::ClaimRequest;
 pub use dialect::Dialect;
 pub use documents::{Document, Download};
-pub use enqueue::{BornClaimed, Enqueued, Slots};
+pub use enqueue::{BornClaimed, Enqueued, Slots, fingerprint};
 pub use error::Error;
 pub use feed::Told;
 pub use finish::{Finish, Finished};

@@ -1,18 +1,17 @@
 //! Maps: those that people keep and change, those that are frozen for print, and the jobs that print them.
 
 use crate::Store;
+use crate::beside::{EnqueuedTogether, NewJobs};
 use crate::blobs::sha256_hex;
 use crate::db::{Param, Row, Tx, params, without_nul};
-use crate::enqueue::{Enqueued, owner_columns};
+use crate::enqueue::{Enqueued, fingerprint, owner_columns};
 use crate::error::Error;
-use crate::keyed::Beside;
-use crate::orders::PaidOrder;
+use crate::orders::{PaidOrder, grant};
 use crate::read::artifact;
 use jiff::Timestamp;
 use ode_job::{Artifact, JobId, Lease, NewJob, Owner, Pipeline};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::Arc;
 use uuid::Uuid;
 
 /// A map that somebody keeps.
@@ -283,10 +282,22 @@ impl Store {
         idempotency_key: Option<String>,
         order: Option<PaidOrder>,
     ) -> Result<Printing, Error> {
-        let (job, beside) = printing(owner, map, idempotency_key, order);
-        match self.enqueue_with(job, beside).await?.enqueued {
-            Enqueued::New(job) => Ok(Printing { map: map.id, job, is_known: false }),
-            Enqueued::Existing(job) => {
+        let (job, fingerprint) = printing(owner, map, idempotency_key, order.as_ref());
+        let order = order.as_ref();
+        let keep = async |mut new: NewJobs| {
+            map.keep(new.tx(), owner).await?;
+            new.insert().await?;
+            if let (Some(order), Some(job)) = (order, new.ids().first().copied()) {
+                grant(new.tx(), job, order.organisation, &order.ask).await?;
+            }
+            Ok(new)
+        };
+        match self.enqueue_beside(&[job], &fingerprint, keep).await? {
+            EnqueuedTogether::New(jobs) => {
+                let (job, _) = *jobs.first().ok_or_else(|| Error::NotFound("of a print".into()))?;
+                Ok(Printing { map: map.id, job, is_known: false })
+            }
+            EnqueuedTogether::Existing(job) => {
                 let rows = self.db().read(MAP_OF_JOB, params![job]).await?;
                 let row = rows.first().ok_or_else(|| Error::NotFound(job.to_string()))?;
                 Ok(Printing { map: row.uuid("printable_map_id")?, job, is_known: true })
@@ -303,10 +314,10 @@ impl Store {
         idempotency_key: Option<String>,
         order: Option<PaidOrder>,
     ) -> Result<Option<JobId>, Error> {
-        let (job, beside) = printing(owner, map, idempotency_key, order);
+        let (job, fingerprint) = printing(owner, map, idempotency_key, order.as_ref());
         job.check()?;
-        let known = self.made_before(&job, &beside).await?;
-        if let (None, Beside::Map(_, Some(order))) = (known, &beside) {
+        let known = self.enqueued_before(&job, &fingerprint).await?;
+        if let (None, Some(order)) = (known, &order) {
             self.check_first_order(map, order).await?;
         }
         Ok(known)
@@ -321,7 +332,7 @@ impl Store {
     ) -> Result<Option<JobId>, Error> {
         let job = self.reprinting(owner, map, idempotency_key).await?;
         job.check()?;
-        self.made_before(&job, &Beside::Nothing).await
+        self.enqueued_before(&job, &fingerprint(&job)).await
     }
 
     /// Makes another job that prints a frozen map. It belongs to the owner of the map, whoever asked.
@@ -417,15 +428,19 @@ impl Store {
     }
 }
 
-/// A request to print a map, and what is stored with it.
+/// A job that prints a map, and what makes two requests for it the same. A map gets a new id with each request, so it
+/// counts by its content.
 fn printing(
     owner: Owner,
     map: &FrozenMap,
     idempotency_key: Option<String>,
-    order: Option<PaidOrder>,
-) -> (NewJob, Beside) {
+    order: Option<&PaidOrder>,
+) -> (NewJob, String) {
     let job = NewJob { idempotency_key, advance: order.is_some(), ..print_job(owner, map.id) };
-    (job, Beside::Map(Arc::new(map.clone()), order.map(Box::new)))
+    let order = order.map(|order| json!([order.organisation, order.ask]));
+    let input = json!([map.fingerprint(), order]);
+    let fingerprint = fingerprint(&NewJob { input, ..job.clone() });
+    (job, fingerprint)
 }
 
 pub(crate) fn job_rows(jobs: &[JobId]) -> Param {

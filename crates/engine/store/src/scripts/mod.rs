@@ -11,11 +11,10 @@ pub use list::{ScriptFacts, ScriptFilter};
 pub use runs::ScriptType;
 pub use secrets::{SealKey, SealSide};
 
+use crate::beside::{EnqueuedTogether, NewJobs};
 use crate::db::{Param, Tx, params};
-use crate::enqueue::{NewRow, fingerprint};
+use crate::enqueue::fingerprint;
 use crate::error::Error;
-use crate::keyed::{Claim, claim_key};
-use crate::mint::unless_taken;
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::{JobId, NewJob, Owner, Sealed, SecretPart, State};
@@ -87,45 +86,41 @@ const ALONE: &str = "SELECT id AS job_id, state FROM jobs WHERE id = $1";
 impl Store {
     /// Accepts scripts, all or none. When this returns, they are durable.
     pub async fn enqueue_scripts(&self, order: &ScriptOrder) -> Result<OrderedScripts, Error> {
-        for script in &order.scripts {
-            script.job.check()?;
+        let mut jobs: Vec<NewJob> = order.scripts.iter().map(|script| script.job.clone()).collect();
+        if let Some(first) = jobs.first_mut() {
+            first.idempotency_key = order.idempotency_key.clone();
         }
-        unless_taken(|| self.try_enqueue_scripts(order)).await
+        let keep = |new| self.keep_scripts(order, new);
+        match self.enqueue_beside(&jobs, &order.fingerprint(), keep).await? {
+            EnqueuedTogether::New(jobs) => {
+                let (ids, states) = jobs.into_iter().unzip();
+                Ok(OrderedScripts { ids, states, batch: order.batch, is_known: false })
+            }
+            EnqueuedTogether::Existing(first) => self.known_scripts(first).await,
+        }
     }
 
-    async fn try_enqueue_scripts(&self, order: &ScriptOrder) -> Result<OrderedScripts, Error> {
-        let owner = order.owner.key();
-        let mut ids: Vec<JobId> = order.scripts.iter().map(|_| self.inner.mint.job_id()).collect();
-        // Those of one instant are in no order, and who lists a batch wants to see it as it was sent.
-        ids.sort_unstable();
-        let mut tx = self.db().begin().await?;
-        if let (Some(key), Some(first)) = (&order.idempotency_key, ids.first()) {
-            let claim = Claim { owner, key, job: *first, request: Some(&order.fingerprint()) };
-            if let Some(known) = claim_key(&mut tx, claim).await? {
-                return self.known_scripts(&mut tx, known).await;
+    /// Stores what belongs to new jobs beside their rows, and decides which of them are held.
+    async fn keep_scripts(&self, order: &ScriptOrder, mut new: NewJobs) -> Result<NewJobs, Error> {
+        let ids = new.ids();
+        for (place, script) in order.scripts.iter().enumerate() {
+            if script.waits(new.tx(), order.owner.key(), ids[place]).await? {
+                new.hold(place);
             }
         }
-        let mut rows = Vec::with_capacity(ids.len());
-        for (script, id) in order.scripts.iter().zip(&ids) {
-            rows.push(script.row(&mut tx, owner, *id).await?);
-        }
-        rows.iter_mut().for_each(|row| self.reserve_slot(row));
-        self.insert_in(&mut tx, &rows.iter().collect::<Vec<_>>()).await?;
+        new.insert().await?;
         for (place, script) in order.scripts.iter().enumerate() {
-            script.keep(&mut tx, order, &ids, place).await?;
+            script.keep(new.tx(), order, &ids, place).await?;
         }
-        tx.commit().await?;
-        let states = rows.iter().map(|row| row.state).collect();
-        self.tell(rows);
-        Ok(OrderedScripts { ids, states, batch: order.batch, is_known: false })
+        Ok(new)
     }
 
     /// The jobs that a request under the same key made, of which this is the first.
-    async fn known_scripts(&self, tx: &mut Tx, first: JobId) -> Result<OrderedScripts, Error> {
-        let mut rows = tx.run(OF_BATCH, params![first]).await?;
+    async fn known_scripts(&self, first: JobId) -> Result<OrderedScripts, Error> {
+        let mut rows = self.db().read(OF_BATCH, params![first]).await?;
         let batch = rows.first().map_or(Ok(None), |row| row.opt_uuid("batch"))?;
         if rows.is_empty() {
-            rows = tx.run(ALONE, params![first]).await?;
+            rows = self.db().read(ALONE, params![first]).await?;
         }
         let ids = rows.iter().map(|row| row.job("job_id")).collect::<Result<_, _>>()?;
         let states = rows.iter().map(|row| row.name("state")).collect::<Result<_, _>>()?;
@@ -143,16 +138,14 @@ impl ScriptOrder {
 }
 
 impl NewScript {
-    /// The row of this script: in line, unless something is in its way.
-    async fn row(&self, tx: &mut Tx, owner: Uuid, id: JobId) -> Result<NewRow, Error> {
-        let (job, now) = (self.job.clone(), Timestamp::now());
-        let is_later = job.run_at.is_some_and(|at| at > now);
+    /// Whether something is in the way of a new script. Where nothing is, it has its turn from now on.
+    async fn waits(&self, tx: &mut Tx, owner: Uuid, id: JobId) -> Result<bool, Error> {
+        let is_later = self.job.run_at.is_some_and(|at| at > Timestamp::now());
         if is_later || !self.needs.is_empty() {
-            return Ok(NewRow::held(id, job, now));
+            return Ok(true);
         }
-        let Some(turn) = &self.turn else { return Ok(NewRow::new(id, job, now)) };
-        let is_taken = tx.run(TAKE_TURN, params![owner, turn.as_str(), id]).await?.is_empty();
-        Ok(if is_taken { NewRow::held(id, job, now) } else { NewRow::new(id, job, now) })
+        let Some(turn) = &self.turn else { return Ok(false) };
+        Ok(tx.run(TAKE_TURN, params![owner, turn.as_str(), id]).await?.is_empty())
     }
 
     /// Keeps what belongs to the job beside its row.
