@@ -143,7 +143,7 @@ impl Work {
         let converter = ode_html::Converter::new(PoolOptions { at_once, ..options })?;
         // Twice as many as are converted: to have a document's files on disk for good takes about as long as a conversion, and
         // meanwhile no processor is to be idle.
-        Ok(HtmlHandler::new(Arc::new(converter), at_once * 2))
+        Ok(HtmlHandler::new(converter, at_once * 2))
     }
 
     /// What sends messages about jobs that ended.

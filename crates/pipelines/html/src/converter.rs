@@ -1,6 +1,6 @@
 //! Runs conversions, each in a child of its own.
 
-use super::conversion::PEAK_MEMORY;
+use super::child::PEAK_MEMORY;
 use bytes::Bytes;
 use ode_child::{Limits, Pool, PoolOptions, Program, Run, Subject};
 use ode_job::Failure;

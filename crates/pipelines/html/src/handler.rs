@@ -2,39 +2,17 @@
 //! for it, put at a place of theirs.
 
 use super::converter::{Converted, Converter, Unconverted};
-use super::order::Order;
+use super::request::{self, HtmlInput, HtmlResult};
 use super::telemetry::Telemetry;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ode_job::File;
 use ode_job::{Claimed, ErrorCode, Failure, LogLevel, Progress, RetryPolicy};
-use ode_pdf_html::{AssetKind, ConversionConfig, Manifest};
+use ode_pdf_html::{AssetKind, Manifest};
 use ode_worker::{Context, Handler, Limits};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use std::sync::Arc;
 use std::time::Duration;
-
-/// Converts a document.
-#[async_trait]
-pub trait Engine: Send + Sync {
-    /// The largest document it takes, in bytes.
-    fn bytes_max(&self) -> u64;
-
-    /// Converts one document. Dropping the future ends the conversion.
-    async fn convert(&self, config: &ConversionConfig, document: Bytes) -> Result<Converted, Unconverted>;
-}
-
-#[async_trait]
-impl Engine for Converter {
-    fn bytes_max(&self) -> u64 {
-        Converter::bytes_max(self)
-    }
-
-    async fn convert(&self, config: &ConversionConfig, document: Bytes) -> Result<Converted, Unconverted> {
-        Converter::convert(self, config, document).await
-    }
-}
 
 /// Fetching, converting, storing and publishing together; each has a limit of its own well below it.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(300);
@@ -42,7 +20,7 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(300);
 /// The handler of the html lane.
 #[derive(Clone)]
 pub struct HtmlHandler {
-    engine: Arc<dyn Engine>,
+    converter: Converter,
     at_once: usize,
     retry: RetryPolicy,
 }
@@ -50,8 +28,8 @@ pub struct HtmlHandler {
 impl HtmlHandler {
     /// So many documents at a time.
     #[must_use]
-    pub fn new(engine: Arc<dyn Engine>, at_once: usize) -> Self {
-        HtmlHandler { engine, at_once: at_once.max(1), retry: RetryPolicy::default() }
+    pub fn new(converter: Converter, at_once: usize) -> Self {
+        HtmlHandler { converter, at_once: at_once.max(1), retry: RetryPolicy::default() }
     }
 
     /// The same with another policy of trying again.
@@ -61,12 +39,12 @@ impl HtmlHandler {
     }
 
     /// The document, wherever it lies.
-    async fn document(&self, order: &Order<'_>, context: &Context<'_>) -> Result<Bytes, Failure> {
-        let document = match order.input {
-            Some(address) => context.fetch(address, self.engine.bytes_max()).await?,
+    async fn document(&self, input: &HtmlInput, context: &Context<'_>) -> Result<Bytes, Failure> {
+        let document = match &input.input_s3_path {
+            Some(address) => context.fetch(address, self.converter.bytes_max()).await?,
             None => context.source().await?.content,
         };
-        if order.sha256.is_some_and(|expected| !expected.eq_ignore_ascii_case(&sha256_hex(&document))) {
+        if input.input_sha256.as_deref().is_some_and(|expected| !expected.eq_ignore_ascii_case(&sha256_hex(&document))) {
             let message =
                 "The document is not the one that input_sha256 names. Store it again, or correct the digest";
             return Err(Failure::rejected(ErrorCode::Invalid, message));
@@ -83,17 +61,18 @@ impl Handler for HtmlHandler {
 
     async fn run(&self, job: &Claimed, context: &Context<'_>) -> Result<Value, Failure> {
         context.note("attempt_count", job.attempt.into());
-        let order = Order::read(job)?;
-        if let Some(address) = order.output {
+        let (input, config) = request::read(job)?;
+        let output = input.output_s3_prefix.as_deref();
+        if let Some(address) = output {
             context.clear(address).await;
         }
         let mut telemetry = Telemetry::begin(context, "read");
         context.progress(Progress::at(5, "Fetching the document"));
-        let document = self.document(&order, context).await?;
+        let document = self.document(&input, context).await?;
         telemetry.tell("bytes_in", document.len());
         telemetry.stage("convert");
         context.progress(Progress::at(10, "Converting"));
-        let converted = self.engine.convert(&order.config, document).await;
+        let converted = self.converter.convert(&config, document).await;
         let Converted { manifest, files, cost } = converted.map_err(|Unconverted { failure, cost }| {
             cost.into_iter().for_each(|cost| telemetry.tell_cost(cost));
             context.log(LogLevel::Error, &failure.message);
@@ -107,16 +86,20 @@ impl Handler for HtmlHandler {
         context.progress(Progress::at(80, "Storing the files"));
         let files = named(&manifest, files);
         context.keep(files.clone()).await?;
-        if let Some(address) = order.output {
+        if let Some(address) = output {
             telemetry.stage("publish");
             context.progress(Progress::at(95, "Publishing"));
             context.publish(address, &files).await?;
         }
         context.note("duration_ms", telemetry.duration_ms().into());
-        Ok(json!({
-            "pages": manifest.pages, "files": files.len(), "warnings": manifest.warnings.len(),
-            "output_s3_prefix": order.output, "telemetry": telemetry.finish(),
-        }))
+        let result = HtmlResult {
+            pages: manifest.pages,
+            files: files.len(),
+            warnings: manifest.warnings.len(),
+            output_s3_prefix: input.output_s3_prefix,
+            telemetry: telemetry.finish(),
+        };
+        Ok(json!(result))
     }
 }
 

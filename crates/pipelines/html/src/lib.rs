@@ -2,13 +2,13 @@
 //!
 //! The conversion itself is `ode_pdf_html::convert_here`. Nobody calls it on a document from outside but the child.
 
-mod conversion;
+mod child;
 mod converter;
 mod handler;
-mod order;
+mod request;
 mod telemetry;
 
-pub use conversion::serve;
+pub use child::serve;
 pub use converter::{Converted, Converter, Cost, Unconverted, pool_options};
-pub use handler::{Engine, HtmlHandler};
-pub use order::{BadConfig, read_config};
+pub use handler::HtmlHandler;
+pub use request::{BadConfig, read_config};

@@ -1,6 +1,7 @@
 //! What an attempt costs, stage by stage.
 
 use super::converter::Cost;
+use super::request::TELEMETRY;
 use ode_worker::Context;
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
@@ -64,7 +65,7 @@ impl Drop for Telemetry<'_> {
     fn drop(&mut self) {
         if !self.has_result {
             let whole = self.whole();
-            self.context.note("telemetry", whole);
+            self.context.note(TELEMETRY, whole);
         }
     }
 }

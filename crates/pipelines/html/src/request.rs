@@ -1,11 +1,99 @@
-//! What a job asks for: which document, where its files go, and how it is converted.
+//! Input, configuration and result of a job. No other file knows the keys of their JSON.
 
 use ode_job::{Claimed, ErrorCode, Failure};
 use ode_pdf_html::{ConversionConfig, Pages, ZOOMS};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+/// The kind of HTML, of which there is one.
+pub const KIND: &str = "html5";
+
+/// Which document, and where its files go.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HtmlInput {
+    /// Digest of the request that the job was made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// Address of the document, if it was not stored with the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_s3_path: Option<String>,
+    /// SHA-256 that the document must have, in hexadecimal digits, if the caller named one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_sha256: Option<String>,
+    /// Prefix below which the files are to appear as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_s3_prefix: Option<String>,
+    /// Address that a message goes to when the job ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook_url: Option<String>,
+    /// The configuration as it was sent: a database may write its own copy in another order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_text: Option<String>,
+    /// The document that was stored with the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document: Option<Document>,
+}
+
+/// A document that was stored with its job.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Document {
+    /// File name.
+    pub name: String,
+    /// SHA-256 in hexadecimal digits.
+    pub sha256: String,
+    /// Size.
+    pub bytes: i64,
+}
+
+impl HtmlInput {
+    /// Reads the input of a job. One that was not made by this crate and does not fit reads as empty.
+    pub fn of(input: &Value) -> Self {
+        HtmlInput::deserialize(input).unwrap_or_default()
+    }
+
+    /// The input as a job stores it.
+    pub fn to_json(&self) -> Value {
+        serde_json::to_value(self).expect("texts and numbers are always valid JSON")
+    }
+}
+
+/// Reads what a claimed job asks for.
+pub(super) fn read(job: &Claimed) -> Result<(HtmlInput, ConversionConfig), Failure> {
+    let invalid = |why: String| Failure::rejected(ErrorCode::Invalid, why);
+    let config = read_config(&job.config).map_err(|error| invalid(error.to_string()))?;
+    let input = HtmlInput::deserialize(&job.input);
+    let input = input.map_err(|error| invalid(format!("The input of the job does not fit: {error}")))?;
+    Ok((input, config))
+}
+
+/// Prefix below which the files of a job appear beside our own storage, if it names one.
+pub fn published_at(input: &Value) -> Option<String> {
+    HtmlInput::of(input).output_s3_prefix
+}
+
+/// What a job that ended well returns.
+#[derive(Debug, Serialize)]
+pub(super) struct HtmlResult {
+    pub(super) pages: usize,
+    pub(super) files: usize,
+    pub(super) warnings: usize,
+    pub(super) output_s3_prefix: Option<String>,
+    pub(super) telemetry: Value,
+}
+
+/// What a result that a job stored says it cost.
+pub(super) fn telemetry(result: &Value) -> Option<&Value> {
+    result.get(TELEMETRY)
+}
+
+/// The key of a result, and of the last event of a job that failed, that says what an attempt cost.
+pub(super) const TELEMETRY: &str = "telemetry";
 
 /// The one key of a configuration that is the caller's own: kept, given back, and read by nobody here.
 const CUSTOM: &str = "custom";
+
 /// A configuration that cannot be used, with the path of the key that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {why}")]
@@ -42,7 +130,7 @@ fn fault(key: &str, value: &Value) -> Option<String> {
             let is_range = value.as_str().is_some_and(|text| text.parse::<Pages>().is_ok());
             (is_range || value.is_null(), wanted.into())
         }
-        "format" => (value == "html5", "write \"html5\", the one format there is.".into()),
+        "format" => (value == KIND, "write \"html5\", the one format there is.".into()),
         CUSTOM => return None,
         _ => {
             let known = "zoom, embed_fonts, single_file, pages and format";
@@ -50,30 +138,6 @@ fn fault(key: &str, value: &Value) -> Option<String> {
         }
     };
     (!will_do).then_some(wanted)
-}
-
-/// What a job asks for.
-pub(super) struct Order<'a> {
-    pub(super) config: ConversionConfig,
-    /// Where the document lies, if it was not stored with the job.
-    pub(super) input: Option<&'a str>,
-    /// What the document must be, if the caller said.
-    pub(super) sha256: Option<&'a str>,
-    /// Where the files are to appear as well.
-    pub(super) output: Option<&'a str>,
-}
-
-impl<'a> Order<'a> {
-    pub(super) fn read(job: &'a Claimed) -> Result<Self, Failure> {
-        let config = read_config(&job.config)
-            .map_err(|error| Failure::rejected(ErrorCode::Invalid, error.to_string()))?;
-        Ok(Order {
-            config,
-            input: job.input["input_s3_path"].as_str(),
-            sha256: job.input["input_sha256"].as_str(),
-            output: job.input["output_s3_prefix"].as_str(),
-        })
-    }
 }
 
 #[cfg(test)]
