@@ -16,7 +16,8 @@ use crate::db::{Row, params};
 use crate::error::Error;
 use crate::places::{Destination, Places};
 use jiff::Timestamp;
-use ode_job::{FailureKind, JobId, WorkerId};
+use ode_job::{FailureKind, JobId, Pipeline, WorkerId};
+use serde_json::Value;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -35,9 +36,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const DONE_AT: &str = "SELECT done_at FROM chore WHERE name = $1 AND done_at IS NOT NULL";
 const FAILED: &str = "SELECT id, fence, input, session_id, user_id, organisation_id FROM job_past
-    WHERE error_code IS NOT NULL AND id > $1 AND pipeline = 'html' AND attempts > 0 AND finished_at >= $2
+    WHERE error_code IS NOT NULL AND id > $1 AND pipeline = $4 AND attempts > 0 AND finished_at >= $2
     ORDER BY id LIMIT $3";
 const LAST: &str = "SELECT id FROM job_live WHERE id = $1 AND fence = $2";
+
+/// A pipeline whose jobs publish files at places of callers.
+#[derive(Debug, Clone, Copy)]
+pub struct Publisher {
+    /// The pipeline.
+    pub pipeline: Pipeline,
+    /// Returns the prefix that the input of a job names, if it names one.
+    pub prefix: fn(&Value) -> Option<&str>,
+}
 
 /// What was taken away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -91,31 +101,57 @@ impl Store {
 
     /// Takes away what jobs that failed since [`LEFTOVERS`] was last done left at places of callers. Only who holds that
     /// chore may. Nothing is told if it was lost on the way.
-    pub async fn withdraw_failed(&self, places: &Places, who: WorkerId) -> Result<Option<Withdrawn>, Error> {
-        self.at_chore(LEFTOVERS, who, self.withdraw_each(places)).await
+    pub async fn withdraw_failed(
+        &self,
+        places: &Places,
+        publishers: &[Publisher],
+        who: WorkerId,
+    ) -> Result<Option<Withdrawn>, Error> {
+        let withdraw = async {
+            let mut withdrawn = Withdrawn::default();
+            let since = self.looked_since().await?;
+            for publisher in publishers {
+                self.withdraw_each(places, publisher, since, &mut withdrawn).await?;
+            }
+            Ok(withdrawn)
+        };
+        self.at_chore(LEFTOVERS, who, withdraw).await
     }
 
-    async fn withdraw_each(&self, places: &Places) -> Result<Withdrawn, Error> {
+    /// The moment from which on jobs that failed may not have been looked at.
+    async fn looked_since(&self) -> Result<Timestamp, Error> {
         let rows = self.db().read(DONE_AT, params![LEFTOVERS]).await?;
         let done_at = rows.first().map(|row| row.moment("done_at")).transpose()?;
-        let since = done_at.and_then(|at| at.checked_sub(COMMIT_LAG).ok()).unwrap_or(Timestamp::UNIX_EPOCH);
-        let (mut withdrawn, mut after) = (Withdrawn::default(), Uuid::nil());
+        Ok(done_at.and_then(|at| at.checked_sub(COMMIT_LAG).ok()).unwrap_or(Timestamp::UNIX_EPOCH))
+    }
+
+    async fn withdraw_each(
+        &self,
+        places: &Places,
+        publisher: &Publisher,
+        since: Timestamp,
+        withdrawn: &mut Withdrawn,
+    ) -> Result<(), Error> {
+        let mut after = Uuid::nil();
         loop {
-            let rows = self.db().read(FAILED, params![after, since, PART]).await?;
+            let params = params![after, since, PART, publisher.pipeline.as_str()];
+            let rows = self.db().read(FAILED, params).await?;
             for row in &rows {
                 after = row.uuid("id")?;
-                withdraw(places, row, &mut withdrawn).await?;
+                let input = row.json("input")?;
+                if let Some(address) = (publisher.prefix)(&input) {
+                    withdraw(places, row, address, withdrawn).await?;
+                }
             }
             if rows.is_empty() {
-                return Ok(withdrawn);
+                return Ok(());
             }
         }
     }
 }
 
-async fn withdraw(places: &Places, row: &Row, withdrawn: &mut Withdrawn) -> Result<(), Error> {
-    let (job, input) = (row.job("id")?, row.json("input")?);
-    let Some(address) = input["output_s3_prefix"].as_str() else { return Ok(()) };
+async fn withdraw(places: &Places, row: &Row, address: &str, withdrawn: &mut Withdrawn) -> Result<(), Error> {
+    let job = row.job("id")?;
     // Were it tried again meanwhile, it would be under a higher fence.
     let from = Destination { owner: owner(row)?, job, fence: row.int("fence")?, address };
     match places.withdraw(from).await {

@@ -68,7 +68,7 @@ pub use hints::ping_redis;
 pub use incoming::Incoming;
 pub use keyed::Accepted;
 pub use keys::{ApiKey, KeyText, NewKey, OwnerKind, Principal};
-pub use leftovers::{LEFTOVERS, Withdrawn};
+pub use leftovers::{LEFTOVERS, Publisher, Withdrawn};
 pub use limiter::{Limiter, Rate};
 pub use maps::{FrozenMap, MapPage, PrintableMap, Printing, Prints, UserMap};
 pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus, Taken};

@@ -74,7 +74,8 @@ async fn withdraw(shared: &Shared, every: Duration) -> Result<(), Error> {
     if !shared.store.take_chore(LEFTOVERS, shared.id, every).await? {
         return Ok(());
     }
-    let withdrawn = shared.store.withdraw_failed(&shared.config.places, shared.id).await?;
+    let config = &shared.config;
+    let withdrawn = shared.store.withdraw_failed(&config.places, &config.publishers, shared.id).await?;
     let Some(withdrawn) = withdrawn else { return Ok(()) };
     if withdrawn.removed > 0 {
         tracing::info!("removed {} files that failed jobs had left at output prefixes", withdrawn.removed);

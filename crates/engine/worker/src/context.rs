@@ -109,6 +109,17 @@ impl Context<'_> {
         found.map(Bytes::from).ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))
     }
 
+    /// Fails if a document cannot be fetched from there, in words for whoever asked: `INVALID` what is no address, `FORBIDDEN`
+    /// what is not open.
+    pub fn check_input(&self, address: &str) -> Result<(), Failure> {
+        self.places.check_input(self.owner, address)
+    }
+
+    /// Fails if files cannot be put below that prefix, in the same words.
+    pub fn check_output(&self, address: &str) -> Result<(), Failure> {
+        self.places.check_output(self.owner, address)
+    }
+
     /// A document that lies at a place of the caller's, if it is one that is open to them.
     pub async fn fetch(&self, address: &str, bytes_max: u64) -> Result<Bytes, Failure> {
         self.places.fetch(self.owner, address, bytes_max).await

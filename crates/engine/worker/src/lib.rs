@@ -23,7 +23,7 @@ pub use context::{Context, unreached};
 pub use handler::{Handler, Limits, Readiness, Registry};
 use lane::{LaneState, Lanes};
 use ode_job::WorkerId;
-use ode_store::{Blobs, Error, Places, Store};
+use ode_store::{Blobs, Error, Places, Publisher, Store};
 pub use report::METRICS;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -49,6 +49,8 @@ pub struct Config {
     pub chores: Option<Chores>,
     /// Where documents may be fetched from and results be put, beside the file store.
     pub places: Places,
+    /// Pipelines that put results there.
+    pub publishers: Vec<Publisher>,
     /// The name of this machine.
     pub host: String,
 }
@@ -63,6 +65,7 @@ impl Default for Config {
             away_max: Duration::from_hours(1),
             chores: None,
             places: Places::default(),
+            publishers: Vec::new(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         }
     }

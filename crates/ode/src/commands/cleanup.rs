@@ -50,7 +50,7 @@ pub(crate) async fn run(settings: &Settings, args: &Cleanup) -> anyhow::Result<E
 async fn withdraw(store: &Store, places: &Places) -> anyhow::Result<()> {
     let me = WorkerId(Uuid::new_v4());
     if store.take_chore(LEFTOVERS, me, Duration::ZERO).await? {
-        store.withdraw_failed(places, me).await?;
+        store.withdraw_failed(places, &[ode_html::PUBLISHER], me).await?;
         // A worker looks again: it knows from when on.
         store.leave_chore(LEFTOVERS, me).await?;
     }

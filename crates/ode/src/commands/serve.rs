@@ -263,6 +263,7 @@ async fn start_worker(
         away_max: work.away_max(),
         chores: Some(chores),
         places: settings.places()?,
+        publishers: vec![ode_html::PUBLISHER],
         beat_every: settings.beat_every(),
         ..ode_worker::Config::default()
     };

@@ -41,10 +41,17 @@ impl HtmlHandler {
     /// The document, wherever it lies.
     async fn document(&self, input: &HtmlInput, context: &Context<'_>) -> Result<Bytes, Failure> {
         let document = match &input.input_s3_path {
-            Some(address) => context.fetch(address, self.converter.bytes_max()).await?,
+            Some(address) => {
+                context.check_input(address).map_err(|why| request::in_field(request::INPUT, &why))?;
+                context.fetch(address, self.converter.bytes_max()).await?
+            }
             None => context.source().await?.content,
         };
-        if input.input_sha256.as_deref().is_some_and(|expected| !expected.eq_ignore_ascii_case(&sha256_hex(&document))) {
+        if input
+            .input_sha256
+            .as_deref()
+            .is_some_and(|expected| !expected.eq_ignore_ascii_case(&sha256_hex(&document)))
+        {
             let message =
                 "The document is not the one that input_sha256 names. Store it again, or correct the digest";
             return Err(Failure::rejected(ErrorCode::Invalid, message));
@@ -89,6 +96,7 @@ impl Handler for HtmlHandler {
         if let Some(address) = output {
             telemetry.stage("publish");
             context.progress(Progress::at(95, "Publishing"));
+            context.check_output(address).map_err(|why| request::in_field(request::OUTPUT, &why))?;
             context.publish(address, &files).await?;
         }
         context.note("duration_ms", telemetry.duration_ms().into());

@@ -11,4 +11,4 @@ mod telemetry;
 pub use child::serve;
 pub use converter::{Converted, Converter, Cost, Unconverted, pool_options};
 pub use handler::HtmlHandler;
-pub use request::{BadConfig, read_config};
+pub use request::{BadConfig, Document, HtmlInput, KIND, PUBLISHER, read_config};

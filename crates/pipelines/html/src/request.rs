@@ -1,7 +1,8 @@
 //! Input, configuration and result of a job. No other file knows the keys of their JSON.
 
-use ode_job::{Claimed, ErrorCode, Failure};
+use ode_job::{Claimed, ErrorCode, Failure, Pipeline};
 use ode_pdf_html::{ConversionConfig, Pages, ZOOMS};
+use ode_store::Publisher;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -52,11 +53,6 @@ impl HtmlInput {
     pub fn of(input: &Value) -> Self {
         HtmlInput::deserialize(input).unwrap_or_default()
     }
-
-    /// The input as a job stores it.
-    pub fn to_json(&self) -> Value {
-        serde_json::to_value(self).expect("texts and numbers are always valid JSON")
-    }
 }
 
 /// Reads what a claimed job asks for.
@@ -68,10 +64,19 @@ pub(super) fn read(job: &Claimed) -> Result<(HtmlInput, ConversionConfig), Failu
     Ok((input, config))
 }
 
-/// Prefix below which the files of a job appear beside our own storage, if it names one.
-pub fn published_at(input: &Value) -> Option<String> {
-    HtmlInput::of(input).output_s3_prefix
+/// The field with the address of the document.
+pub(super) const INPUT: &str = "input_s3_path";
+/// The field with the prefix of the files.
+pub(super) const OUTPUT: &str = "output_s3_prefix";
+
+/// Says which field names the place that is not open, or what is no address.
+pub(super) fn in_field(field: &str, why: &Failure) -> Failure {
+    Failure::rejected(why.code, format!("{field}: {}", why.message))
 }
+
+/// The prefixes below which files of jobs appear beside our own storage.
+pub const PUBLISHER: Publisher =
+    Publisher { pipeline: Pipeline::Html, prefix: |input| input[OUTPUT].as_str() };
 
 /// What a job that ended well returns.
 #[derive(Debug, Serialize)]
@@ -81,11 +86,6 @@ pub(super) struct HtmlResult {
     pub(super) warnings: usize,
     pub(super) output_s3_prefix: Option<String>,
     pub(super) telemetry: Value,
-}
-
-/// What a result that a job stored says it cost.
-pub(super) fn telemetry(result: &Value) -> Option<&Value> {
-    result.get(TELEMETRY)
 }
 
 /// The key of a result, and of the last event of a job that failed, that says what an attempt cost.

@@ -172,6 +172,7 @@ fn checked_sha256(text: &str) -> Result<&str, Problem> {
 
 /// An address that is none, or one of a place that is not open.
 fn not_open(why: Failure, field: &str) -> Problem {
+    let why = Failure::rejected(why.code, format!("{field}: {}", why.message));
     let problem = Problem::from(why).at(field);
     match problem.code() {
         ErrorCode::Forbidden => problem.titled("This place isn't open to you. Ask the operator which are"),

@@ -176,11 +176,11 @@ impl Places {
     }
 
     fn input(&self, owner: Owner, address: &str) -> Result<(&Store, Address), Failure> {
-        find(&self.inputs, owner, address, "input_s3_path")
+        find(&self.inputs, owner, address, "--input-root")
     }
 
     fn output(&self, owner: Owner, address: &str) -> Result<(&Store, Address), Failure> {
-        find(&self.outputs, owner, address, "output_s3_prefix")
+        find(&self.outputs, owner, address, "--output-root")
     }
 
     /// Fetches a document.
@@ -311,10 +311,10 @@ fn find<'a>(
     roots: &'a [Root],
     owner: Owner,
     address: &str,
-    field: &str,
+    option: &str,
 ) -> Result<(&'a Store, Address), Failure> {
-    let malformed = |why: String| Failure::rejected(ErrorCode::Invalid, format!("{field}: {why}"));
-    let closed = |why: String| Failure::rejected(ErrorCode::Forbidden, format!("{field}: {why}"));
+    let malformed = |why: String| Failure::rejected(ErrorCode::Invalid, why);
+    let closed = |why: String| Failure::rejected(ErrorCode::Forbidden, why);
     let parsed: Address = address.parse().map_err(malformed)?;
     if parsed.parts.is_empty() {
         return Err(malformed(address::FORM.to_owned()));
@@ -323,7 +323,6 @@ fn find<'a>(
     let root = roots.iter().find(is_open);
     let root = root.ok_or_else(|| {
         if roots.is_empty() {
-            let option = if field == "input_s3_path" { "--input-root" } else { "--output-root" };
             return closed(format!(
                 "no place is open here. Send the document in a form instead, or ask the operator to open one with \
                  {option}."
