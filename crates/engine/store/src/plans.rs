@@ -11,13 +11,13 @@ use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _};
 use uuid::Uuid;
 
-async fn sqlite() -> Store {
+pub(crate) async fn sqlite() -> Store {
     let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
     store.migrate_up().await.unwrap();
     store
 }
 
-async fn postgres() -> Store {
+pub(crate) async fn postgres() -> Store {
     let server = std::env::var("ODE_TEST_POSTGRES_URL").expect("`tests/run` starts a server and names it");
     let name = format!("ode_test_{}", Uuid::new_v4().simple());
     let mut connection = sqlx::PgConnection::connect(&server).await.unwrap();

@@ -65,7 +65,7 @@ pub(super) fn list(columns: &[Column], dialect: Dialect, name: &str, of: &str) -
     Some(made.join(", "))
 }
 
-fn named(columns: &[Column], is_in: impl Fn(&Column) -> bool) -> Vec<String> {
+pub(super) fn named(columns: &[Column], is_in: impl Fn(&Column) -> bool) -> Vec<String> {
     columns.iter().filter(|column| is_in(column)).map(|column| column.name.to_owned()).collect()
 }
 

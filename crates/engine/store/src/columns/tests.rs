@@ -1,5 +1,7 @@
 use super::lists::list;
 use super::*;
+use crate::db::params;
+use crate::{Store, plans};
 
 const TRACED_BY: Column =
     column("traced_by", Kind::Id).given(|new| Id(new.row.job.created_by)).kept().shown();
@@ -65,4 +67,43 @@ fn entries(list: &str) -> usize {
         *c == ',' && depth == 0
     });
     commas.count() + 1
+}
+
+/// The columns of a table or view, in their order.
+async fn columns_of(store: &Store, table: &str) -> Vec<String> {
+    let sql = match store.dialect() {
+        Dialect::Postgres => {
+            "SELECT column_name::text AS name FROM information_schema.columns
+            WHERE table_schema = 'public' AND table_name = $1 ORDER BY ordinal_position"
+        }
+        Dialect::Sqlite => "SELECT name FROM pragma_table_info($1) ORDER BY cid",
+    };
+    let rows = store.db().read(sql, params![table]).await.unwrap();
+    rows.iter().map(|row| row.text("name").unwrap()).collect()
+}
+
+async fn the_database_has_the_columns_of_the_table(store: Store) {
+    for (table, only) in [("job_live", Tables::Live), ("job_past", Tables::Past)] {
+        let mut expected =
+            lists::named(COLUMNS, |column| column.tables == only || column.tables == Tables::Both);
+        let mut found = columns_of(&store, table).await;
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{table}: a column is a line in COLUMNS and a migration");
+    }
+    let is_here =
+        |column: &&Column| !matches!(column.tables, Tables::View(Some(only)) if only != store.dialect());
+    let shown: Vec<&str> =
+        COLUMNS.iter().filter(is_here).filter_map(|column| Some(column.shown?.name)).collect();
+    assert_eq!(columns_of(&store, "jobs").await, shown, "jobs");
+}
+
+#[tokio::test]
+async fn the_database_has_the_columns_of_the_table_on_sqlite() {
+    the_database_has_the_columns_of_the_table(plans::sqlite().await).await;
+}
+
+#[tokio::test]
+async fn the_database_has_the_columns_of_the_table_on_postgres() {
+    the_database_has_the_columns_of_the_table(plans::postgres().await).await;
 }
