@@ -1,5 +1,6 @@
 //! The schema's versions: from nothing to the newest and back, safe when several processes start at once.
 
+use crate::columns::lists;
 use crate::db::{Db, Row, Tx, params};
 use crate::dialect::Dialect;
 use crate::error::Error;
@@ -100,7 +101,7 @@ async fn try_up(db: &Db) -> Result<Vec<i64>, Error> {
     check_not_newer(&applied)?;
     let mut done = Vec::new();
     for migration in MIGRATIONS.iter().filter(|migration| !migration.is_in(&applied)) {
-        run(&mut tx, migration.up).await?;
+        run(&mut tx, migration.version, migration.up, true).await?;
         tx.run(RECORD, params![migration.version, migration.name]).await?;
         done.push(migration.version);
     }
@@ -121,7 +122,7 @@ async fn try_down(db: &Db, target: i64) -> Result<Taken, Error> {
     let mut versions = Vec::new();
     let above = MIGRATIONS.iter().rev().filter(|migration| migration.version > target);
     for migration in above.filter(|migration| migration.is_in(&applied)) {
-        run(&mut tx, migration.down).await?;
+        run(&mut tx, migration.version, migration.down, false).await?;
         tx.run(FORGET, params![migration.version]).await?;
         versions.push(migration.version);
     }
@@ -231,20 +232,18 @@ fn lines(rows: &[Row]) -> Result<Vec<Status>, Error> {
     rows.iter().map(line).collect()
 }
 
-async fn run(tx: &mut Tx, files: [&'static str; 2]) -> Result<(), Error> {
+async fn run(tx: &mut Tx, version: i64, files: [&'static str; 2], is_up: bool) -> Result<(), Error> {
+    let [postgres, sqlite] = [(Dialect::Postgres, files[0]), (Dialect::Sqlite, files[1])]
+        .map(|(dialect, file)| lists::in_migration(dialect, version, is_up, file));
     let sql = match tx.dialect() {
-        Dialect::Sqlite => files[1].to_owned(),
+        Dialect::Sqlite => sqlite,
         Dialect::Postgres => {
             let version =
                 tx.run("SELECT current_setting('server_version_num')::bigint AS version", params![]).await?;
             let version = version.first().map_or(Ok(0), |row| row.int("version"))?;
             // Views that run with their reader's rights came with version 15. Before it the API role gets no
             // access to the views at all, which is the safe side of the difference.
-            if version < 150_000 {
-                files[0].replace("WITH (security_invoker) ", "")
-            } else {
-                files[0].to_owned()
-            }
+            if version < 150_000 { postgres.replace("WITH (security_invoker) ", "") } else { postgres }
         }
     };
     Db::run_file(tx, sql).await

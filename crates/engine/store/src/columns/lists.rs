@@ -14,9 +14,11 @@
 //! | `{done_columns}`, `{done_values}` | the same of a job that is done when it is made |
 //! | `{reopened_columns}`, `{reopened_values}` | the row in `job_live` of a job `j` that is tried again |
 //! | `{live_jobs}`, `{past_jobs}` | the halves of the view `jobs` |
+//!
+//! Migrations have one word, `{jobs_view}`: see [`in_migration`].
 
 use super::{COLUMNS, Column, GIVEN_BESIDE, Kind, New, Shown, Source, Tables};
-use crate::dialect::{Dialect, names};
+use crate::dialect::{Dialect, names, rewrite};
 
 /// The list of this name, which may hold words in its turn; none if there is no such list.
 pub(crate) fn word(dialect: Dialect, name: &str, of: &str) -> Option<String> {
@@ -63,6 +65,32 @@ pub(super) fn list(columns: &[Column], dialect: Dialect, name: &str, of: &str) -
         _ => return None,
     };
     Some(made.join(", "))
+}
+
+/// A file of a migration of this version, up or down. The word `{jobs_view}` makes the view `jobs` anew there, of the
+/// columns that this version has. Other views stand on it, so on the way down it keeps those that go with this version, as
+/// NULL, and the tables can drop them.
+pub(crate) fn in_migration(dialect: Dialect, version: i64, is_up: bool, sql: &str) -> String {
+    sql.replace("{jobs_view}", &view(COLUMNS, dialect, version, is_up))
+}
+
+pub(super) fn view(columns: &[Column], dialect: Dialect, version: i64, is_up: bool) -> String {
+    let as_null = |column: &Column| match column.shown {
+        Some(shown) if !is_up && column.since == version => {
+            let shown = Some(Shown { live: None, past: None, ..shown });
+            Column { tables: Tables::View(None), shown, ..*column }
+        }
+        _ => *column,
+    };
+    let columns: Vec<Column> = columns.iter().filter(|column| column.since <= version).map(as_null).collect();
+    let half = |name| list(&columns, dialect, name, "").unwrap_or_default();
+    let create = match dialect {
+        Dialect::Postgres => "CREATE OR REPLACE VIEW jobs WITH (security_invoker) AS",
+        Dialect::Sqlite => "DROP VIEW IF EXISTS jobs; CREATE VIEW jobs AS",
+    };
+    let (live, past) = (half("live_jobs"), half("past_jobs"));
+    let view = format!("{create} SELECT {live} FROM job_live UNION ALL SELECT {past} FROM job_past;");
+    rewrite(dialect, &view)
 }
 
 pub(super) fn named(columns: &[Column], is_in: impl Fn(&Column) -> bool) -> Vec<String> {

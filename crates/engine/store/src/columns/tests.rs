@@ -1,10 +1,11 @@
 use super::lists::list;
 use super::*;
-use crate::db::params;
+use crate::db::{Db, params};
 use crate::{Store, plans};
+use ode_job::{NewJob, Pipeline};
 
 const TRACED_BY: Column =
-    column("traced_by", Kind::Id).given(|new| Id(new.row.job.created_by)).kept().shown();
+    column("traced_by", Kind::Id).since(1_000).given(|new| Id(new.row.job.created_by)).kept().shown();
 
 #[test]
 fn a_column_of_the_table_is_in_every_list() {
@@ -106,4 +107,44 @@ async fn the_database_has_the_columns_of_the_table_on_sqlite() {
 #[tokio::test]
 async fn the_database_has_the_columns_of_the_table_on_postgres() {
     the_database_has_the_columns_of_the_table(plans::postgres().await).await;
+}
+
+/// Runs a file of statements as a migration does.
+async fn migrate(store: &Store, sql: String) {
+    let mut tx = store.db().begin().await.unwrap();
+    Db::run_file(&mut tx, sql).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn a_new_column_is_one_line_and_one_migration(store: Store) {
+    let columns = [COLUMNS, &[TRACED_BY]].concat();
+    let dialect = store.dialect();
+    let kind = if dialect == Dialect::Postgres { "uuid" } else { "BLOB" };
+    let before = columns_of(&store, "jobs").await;
+    let is_traced = |list: Vec<String>| list.contains(&"traced_by".to_owned());
+    for round in 0..2 {
+        let view = lists::view(&columns, dialect, 1_000, true);
+        let tables =
+            ["job_live", "job_past"].map(|table| format!("ALTER TABLE {table} ADD COLUMN traced_by {kind};"));
+        migrate(&store, format!("{} {view}", tables.concat())).await;
+        assert_eq!(columns_of(&store, "jobs").await, [before.as_slice(), &["traced_by".into()]].concat());
+        let id = store.enqueue(NewJob::new(Pipeline::Html, "page", json!({}))).await.unwrap().id();
+        let sql = "SELECT traced_by FROM jobs WHERE id = $1";
+        assert_eq!(store.db().read(sql, params![id]).await.unwrap().len(), 1, "round {round}");
+        let view = lists::view(&columns, dialect, 1_000, false);
+        let tables =
+            ["job_live", "job_past"].map(|table| format!("ALTER TABLE {table} DROP COLUMN traced_by;"));
+        migrate(&store, format!("{view} {}", tables.concat())).await;
+        assert!(!is_traced(columns_of(&store, "job_live").await), "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_column_is_one_line_and_one_migration_on_sqlite() {
+    a_new_column_is_one_line_and_one_migration(plans::sqlite().await).await;
+}
+
+#[tokio::test]
+async fn a_new_column_is_one_line_and_one_migration_on_postgres() {
+    a_new_column_is_one_line_and_one_migration(plans::postgres().await).await;
 }

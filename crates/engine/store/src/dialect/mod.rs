@@ -85,7 +85,8 @@ pub(crate) fn renumbered(sql: &str, offset: usize) -> String {
     out
 }
 
-fn rewrite(dialect: Dialect, sql: &str) -> String {
+/// The text with its words replaced.
+pub(crate) fn rewrite(dialect: Dialect, sql: &str) -> String {
     let mut out = String::with_capacity(sql.len() * 2);
     let mut rest = sql;
     while let Some(open) = rest.find('{') {

@@ -72,6 +72,11 @@ pub(super) fn number(sql: &str) -> (String, Vec<String>) {
         });
         Some(format!("${}", place + 1))
     });
+    let has_numbers = || sql.as_bytes().windows(2).any(|pair| pair[0] == b'$' && pair[1].is_ascii_digit());
+    assert!(
+        names.is_empty() || !has_numbers(),
+        "a statement's parameters have numbers or names, not both: {sql}"
+    );
     (numbered, names)
 }
 
