@@ -15,7 +15,7 @@ use axum::Json;
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::StatusCode;
 use futures_util::StreamExt as _;
-use ode_job::{ErrorCode, JobId, JobRecord};
+use ode_job::{ErrorCode, JobId, JobRecord, SourceDocument};
 use ode_store::Enqueued;
 use serde::Deserialize;
 use std::pin::pin;
@@ -69,7 +69,7 @@ pub async fn once_more(
 ) -> Result<Enqueued, Problem> {
     let output = output.as_deref().filter(|output| !output.is_empty());
     check_mapping(mapping)?;
-    check_output(output)?;
+    check_output(app, output)?;
     app.check_disk()?;
     app.limits.upload(caller).await?;
     let (name, received) = copy(app, job.id).await?;
@@ -79,17 +79,15 @@ pub async fn once_more(
 /// A copy of a job's document, under the name that it had.
 async fn copy(app: &App, job: JobId) -> Result<(String, Received), Problem> {
     let jobs = app.store.jobs_by_id(std::iter::once(job)).await?;
-    let document = jobs.first().filter(|job| job.has_source()).map(|job| &job.record.input["document"]);
-    let name = document.and_then(|document| document["name"].as_str());
-    let place = document.and_then(|document| Some((document["path"].as_str()?, document["bytes"].as_u64()?)));
-    let (Some(name), Some((path, bytes))) = (name, place) else {
+    let document = jobs.first().filter(|job| job.has_source()).and_then(|job| job.record.document());
+    let Some(SourceDocument { name: Some(name), path: Some(path), bytes: Some(bytes), .. }) = document else {
         let detail = "The document was removed, so it cannot be converted again. Send it once more.";
         return Err(Problem::with_status(StatusCode::CONFLICT, ErrorCode::Expired, detail));
     };
     let mut incoming = app.blobs.receive();
-    let mut content = pin!(app.blobs.stream(path, 0..bytes).await?);
+    let mut content = pin!(app.blobs.stream(&path, 0..u64::try_from(bytes).unwrap_or_default()).await?);
     while let Some(piece) = content.next().await {
         incoming.write(&piece?).await?;
     }
-    Ok((name.to_owned(), Received::new(&app.blobs, incoming.finish().await?)))
+    Ok((name, Received::new(&app.blobs, incoming.finish().await?)))
 }

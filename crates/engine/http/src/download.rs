@@ -5,7 +5,6 @@ use crate::caller::Caller;
 use crate::etag;
 use crate::jobs::find;
 use crate::problem::{Acting, Fetching, Problem, ProblemDocument, sentence};
-use crate::service;
 use crate::session::Signer;
 use axum::Json;
 use axum::body::Body;
@@ -14,7 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
-use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef, Phase, Pipeline};
+use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef, Phase};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -40,10 +39,10 @@ pub async fn download(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let job = find(&app, &caller, &id).await?;
-    if job.pipeline == Pipeline::Html {
-        return service::files::archive(&app, &job).await;
+    match &app.kinds.of(job.pipeline).download {
+        Some(download) => download.send(app.clone(), job).await,
+        None => send(&app, &job, &headers).await,
     }
-    send(&app, &job, &headers).await
 }
 
 /// A link that needs no cookie and no key.
@@ -312,8 +311,8 @@ fn part(range: &str, bytes: u64) -> Part {
 /// The document's name with the result's ending.
 fn result_name(job: &JobRecord, file: &Artifact) -> String {
     let ending = file.name.rsplit_once('.').map_or("xml", |(_, ending)| ending);
-    match job.input["document"]["name"].as_str() {
-        Some(name) => format!("{}.{ending}", name.rsplit_once('.').map_or(name, |(stem, _)| stem)),
+    match job.document().as_ref().and_then(|document| document.stem()) {
+        Some(stem) => format!("{stem}.{ending}"),
         None => file.name.clone(),
     }
 }

@@ -3,11 +3,9 @@
 use crate::App;
 use crate::caller::Caller;
 use crate::problem::Problem;
-use crate::service::request::KIND;
 use crate::site::Dedupe;
-use ode_job::{Artifact, NewJob, Pipeline};
+use ode_job::{Artifact, NewJob, SourceDocument};
 use ode_store::{Accepted, Blobs, Enqueued, Stored, Twin};
-use serde_json::json;
 
 /// A file that is stored and has no job yet. Dropped like that, it is removed.
 pub struct Received {
@@ -83,13 +81,20 @@ pub async fn accept(
 ) -> Result<Accepted, Problem> {
     let source = received.artifact("source", filename, "application/pdf");
     let (bytes, mapping) = (source.bytes, wanted.mapping);
-    let job = job(caller, &source, wanted);
-    let pipeline = job.pipeline;
-    let twin = match (app.settings.dedupe, &job.dedupe_key) {
-        // The files of a page are many, and quicker made again than copied.
-        (Dedupe::Everyone, Some(key)) if pipeline == Pipeline::Xml => app.store.twin_of_anyone(key).await?,
-        (Dedupe::Everyone | Dedupe::Owner, _) => None,
+    let intake = app
+        .kinds
+        .intake(mapping)
+        .ok_or_else(|| Problem::invalid(format!("No document becomes a job of the type {mapping} here.")))?;
+    let wanted = Wanted { output: wanted.output.filter(|_| !intake.outputs.is_empty()), ..wanted };
+    let key = dedupe_key(&source, wanted);
+    let twin = match app.settings.dedupe {
+        Dedupe::Everyone if intake.copies_results => app.store.twin_of_anyone(&key).await?,
+        Dedupe::Everyone | Dedupe::Owner => None,
     };
+    let document = SourceDocument { duplicate_of: twin.as_ref().map(|twin| twin.id), ..document(&source) };
+    let mut job = (intake.job)(document, wanted).owned_by(caller.owner);
+    job.dedupe_key = Some(key);
+    let pipeline = job.pipeline;
     let lent = received.lend();
     let accepted = match twin {
         Some(twin) => accept_done(app, job, source, &twin).await,
@@ -114,25 +119,28 @@ pub async fn accept(
     Ok(accepted)
 }
 
-fn job(caller: &Caller, source: &Artifact, Wanted { mapping, output }: Wanted<'_>) -> NewJob {
+fn document(source: &Artifact) -> SourceDocument {
     let Artifact { name, sha256, bytes, path, storage, .. } = source;
-    let document = json!({ "name": name, "sha256": sha256, "bytes": bytes, "path": path, "storage": storage, "pages": null });
-    let pipeline = if mapping == KIND { Pipeline::Html } else { Pipeline::Xml };
-    let mut job = NewJob::new(pipeline, mapping, json!({ "document": document })).owned_by(caller.owner);
-    // Another output is another result: the twin of a document is asked for in the same form. A page has but one.
-    let output = output.filter(|_| pipeline == Pipeline::Xml);
-    let form = output.map(|output| format!(":{output}")).unwrap_or_default();
-    job.dedupe_key = Some(format!("{sha256}:{mapping}:{bytes}{form}"));
-    if let Some(output) = output {
-        job.config = json!({ "output": output });
+    SourceDocument {
+        name: Some(name.clone()),
+        sha256: Some(sha256.clone()),
+        bytes: Some(*bytes),
+        path: Some(path.clone()),
+        storage: Some(storage.clone()),
+        ..SourceDocument::default()
     }
-    job
+}
+
+/// What jobs with the same result have in common. Another output is another result.
+fn dedupe_key(Artifact { sha256, bytes, .. }: &Artifact, Wanted { mapping, output }: Wanted<'_>) -> String {
+    let form = output.map(|output| format!(":{output}")).unwrap_or_default();
+    format!("{sha256}:{mapping}:{bytes}{form}")
 }
 
 /// Makes a job that is done, with a copy of what its twin has.
 async fn accept_done(
     app: &App,
-    mut job: NewJob,
+    job: NewJob,
     source: Artifact,
     twin: &Twin,
 ) -> Result<Accepted, ode_store::Error> {
@@ -141,7 +149,6 @@ async fn accept_done(
     incoming.write(&content).await?;
     let copy = Received::new(&app.blobs, incoming.finish().await?);
     let result = copy.artifact("result", &twin.file.name, &twin.file.content_type);
-    job.input["document"]["duplicate_of"] = json!(twin.id);
     let lent = copy.lend();
     let enqueued = app.store.enqueue_done(job, twin, &[source, result]).await;
     lent.settle(enqueued.as_ref().copied());

@@ -19,8 +19,8 @@ use utoipa::openapi::{RefOr, Response};
 #[openapi(
     info(title = "ODE", description = "PDFs in, XML out. Every error is a problem document (RFC 9457) with a stable code.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")),
-    paths(upload::upload, jobs::list, jobs::detail, jobs::delete, jobs::events, download::download, download::link, download::by_link,
-        review::checks, review::revisions, review::revise, jobs::retry, again::convert, jobs::cancel, jobs::stop, live::stream, health::healthz, health::live, health::ready,
+    paths(upload::upload, jobs::routes::list, jobs::routes::detail, jobs::routes::delete, jobs::routes::events, download::download, download::link, download::by_link,
+        review::checks, review::revisions, review::revise, jobs::routes::retry, again::convert, jobs::routes::cancel, jobs::routes::stop, live::stream, health::healthz, health::live, health::ready,
         maps::list_user_maps, maps::add_user_map, maps::user_map, maps::change_user_map, maps::delete_user_map,
         print::export, print::preview, maps::list_printable_maps, maps::printable_map, maps::preview,
         print::export_again, print::list, print::detail, print::download, print::retry, print::reprint, orders::order, orders::show, exports::fetch,

@@ -31,7 +31,6 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/", get(queue::show))
         .route("/upload", get(queue::after_upload).post(queue::upload))
         .route("/jobs/{id}", get(job::show))
-        .route("/jobs/{id}/view", get(job::view))
         .route("/jobs/{id}/revisions", post(job::revise).layer(DefaultBodyLimit::max(review::BODY_BYTES_MAX)))
         .route("/jobs/{id}/convert", post(job::convert).layer(DefaultBodyLimit::max(review::BODY_BYTES_MAX)))
         .route("/jobs/{id}/{deed}", get(job::ask).post(job::act))

@@ -5,6 +5,7 @@ use crate::caller::Caller;
 use crate::download::{Sent, attachment, respond};
 use crate::drawing::Frozen;
 use crate::jobs::{find, forget};
+use crate::kind::JobKind;
 use crate::maps::{PreviewQuery, arrived, map_id, read};
 use crate::orders::{OrderView, payer};
 use crate::problem::{Acting, Problem, ProblemDocument, Reading, Sending};
@@ -290,6 +291,16 @@ pub struct PrintJobQuery {
     /// How many at most; 100 unless said otherwise.
     #[param(value_type = Option<u16>, minimum = 1, maximum = 200)]
     limit: Option<String>,
+}
+
+/// Print jobs at the addresses that all pipelines share.
+pub fn kind() -> JobKind {
+    // One that was ordered rests until it is delivered.
+    let label = |job: &JobRecord| match job.phase {
+        Phase::Held => "Ready",
+        phase => crate::kind::label(phase),
+    };
+    JobKind { label, ..JobKind::new(Pipeline::Print) }
 }
 
 /// A part of a list of print jobs, newest first.

@@ -1,6 +1,6 @@
 //! What a pipeline adds to the site.
 
-use crate::App;
+use crate::{App, JobKind};
 use axum::Router;
 use std::sync::Arc;
 use utoipa::openapi::OpenApi;
@@ -8,6 +8,8 @@ use utoipa::openapi::OpenApi;
 /// Addresses of a pipeline, by who may use them, and their description.
 #[derive(Default)]
 pub struct Routes {
+    /// How its jobs appear at the addresses that all pipelines share.
+    pub kind: Option<JobKind>,
     /// For whoever has a session, signed in, or brings a key: a [`crate::caller::Caller`] is in the request's extensions.
     pub known: Router<Arc<App>>,
     /// For programs with a key; the caller is there as well.

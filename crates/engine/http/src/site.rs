@@ -3,6 +3,7 @@
 use crate::caller::Keys;
 use crate::connections::{self, Bounds, Peer};
 use crate::drawing::{DrawMaps, Previews};
+use crate::kind::Kinds;
 use crate::limits::{Limits, WebLimits};
 use crate::lists::Lists;
 use crate::live::{self, Hub};
@@ -49,8 +50,6 @@ pub struct WebSettings {
     pub upload_bytes_max: u64,
     /// The mapping where none is named.
     pub mapping_default: String,
-    /// The mappings that the page offers, each with a line about it; where there are none, it asks for a name.
-    pub mappings: Vec<(String, String)>,
     /// Names of the fields that results may have, with `*` for the number of a row, such as `lines.*.total`.
     pub fields: Vec<String>,
     /// When the disk is too full for uploads.
@@ -89,7 +88,6 @@ impl Default for WebSettings {
         WebSettings {
             upload_bytes_max: 50_000_000,
             mapping_default: "pt_simon_invoice_v1".into(),
-            mappings: Vec::new(),
             fields: Vec::new(),
             watermark: WatermarkConfig::default(),
             dedupe: Dedupe::Owner,
@@ -127,6 +125,7 @@ pub struct App {
     pub disk: Watermark,
     pub watcher: Arc<Watcher>,
     pub previews: Previews,
+    pub kinds: Kinds,
     pub stopping: watch::Receiver<bool>,
 }
 
@@ -154,6 +153,12 @@ impl Site {
         let redis_url = settings.redis_url.clone();
         let watcher = Arc::new(Watcher::new(store.clone(), blobs.clone(), disk.clone(), redis_url));
         let previews = Previews::default();
+        let kinds = Kinds::new(
+            added
+                .iter()
+                .filter_map(|routes| routes.kind.clone())
+                .chain([service::kind(&settings.service), print::kind()]),
+        );
         let app = App {
             store,
             blobs,
@@ -166,6 +171,7 @@ impl Site {
             disk,
             watcher,
             previews,
+            kinds,
             stopping,
         };
         let app = Arc::new(app);
@@ -235,7 +241,7 @@ const DISK_LOOK: Duration = Duration::from_secs(60);
 
 fn router(app: Arc<App>, added: Vec<Routes>) -> Router {
     let mut routes = Routes::default();
-    for Routes { known, keyed, open, api } in added {
+    for Routes { kind: _, known, keyed, open, api } in added {
         routes.known = routes.known.merge(known);
         routes.keyed = routes.keyed.merge(keyed);
         routes.open = routes.open.merge(open);
@@ -244,21 +250,22 @@ fn router(app: Arc<App>, added: Vec<Routes>) -> Router {
     let described = Arc::new(openapi::Described::new(routes.api));
     let known = Router::new()
         .route("/api/upload", post(upload::upload))
-        .route("/api/jobs", get(jobs::list))
-        .route("/api/jobs/{id}", get(jobs::detail).delete(jobs::delete))
-        .route("/api/jobs/{id}/events", get(jobs::events))
+        .route("/api/jobs", get(jobs::routes::list))
+        .route("/api/jobs/{id}", get(jobs::routes::detail).delete(jobs::routes::delete))
+        .route("/api/jobs/{id}/events", get(jobs::routes::events))
         .route("/api/jobs/{id}/checks", get(review::checks))
         .route("/api/jobs/{id}/revisions", get(review::revisions).post(review::revise))
         .route("/api/jobs/{id}/download", get(download::download))
         .route("/api/jobs/{id}/link", post(download::link))
-        .route("/api/jobs/{id}/retry", post(jobs::retry))
+        .route("/api/jobs/{id}/retry", post(jobs::routes::retry))
         .route("/api/jobs/{id}/convert", post(again::convert))
-        .route("/api/jobs/{id}/cancel", post(jobs::cancel))
-        .route("/api/jobs/{id}/stop", post(jobs::stop))
+        .route("/api/jobs/{id}/cancel", post(jobs::routes::cancel))
+        .route("/api/jobs/{id}/stop", post(jobs::routes::stop))
         .route("/api/stream", get(live::stream))
         .merge(printing())
         .merge(orders::routes())
         .merge(pages::routes())
+        .merge(service::pages())
         .merge(routes.known)
         // Files have a limit of their own, which is kept while they come.
         .layer(DefaultBodyLimit::disable())

@@ -45,7 +45,6 @@ const FILENAME_CHARS_MAX: usize = 200;
 const FILENAME_BYTES_MAX: usize = 240;
 /// What is longer is no ending.
 const ENDING_BYTES_MAX: usize = 16;
-const OUTPUTS: [&str; 3] = ["own", "ubl", "cii"];
 const FIELDS: &str = "It takes file, as often as you like, and mapping and output once.";
 
 /// A form with documents.
@@ -150,7 +149,10 @@ async fn outcomes(
     let twins = unknown.iter().map(|accepted| accepted.enqueued).filter(is_twin);
     let twins: Vec<JobId> = twins.map(Enqueued::id).collect();
     let (read, left) = tokio::try_join!(app.store.jobs_by_id(ids), app.store.times_left(&twins))?;
-    let view = |job: &OwnedJob| (job.record.id, JobView::new(job, left.get(&job.record.id).copied()));
+    let view = |job: &OwnedJob| {
+        let (id, kind) = (job.record.id, app.kinds.of(job.record.pipeline));
+        (id, JobView::new(kind, job, left.get(&id).copied()))
+    };
     let jobs = known.iter().filter_map(|accepted| accepted.job.as_ref()).chain(&read);
     let jobs: HashMap<JobId, JobView> = jobs.map(view).collect();
     let mut problems = Vec::new();
@@ -238,7 +240,7 @@ impl Upload {
         let mapping = mapping.unwrap_or_else(|| app.settings.mapping_default.clone());
         let output = output.filter(|output| !output.is_empty());
         check_mapping(&mapping)?;
-        check_output(output.as_deref())?;
+        check_output(app, output.as_deref())?;
         Ok(Upload { files, mapping, output })
     }
 }
@@ -260,12 +262,17 @@ pub fn check_mapping(mapping: &str) -> Result<(), Problem> {
     )))
 }
 
-pub fn check_output(output: Option<&str>) -> Result<(), Problem> {
-    match output {
-        Some(output) if !OUTPUTS.contains(&output) => {
-            Err(Problem::invalid("The field output is own, ubl or cii."))
+/// Refuses a form of results that no pipeline makes.
+pub fn check_output(app: &App, output: Option<&str>) -> Result<(), Problem> {
+    let known: Vec<&str> =
+        app.kinds.intakes().flat_map(|intake| intake.outputs).map(|output| output.name).collect();
+    match (output, known.split_last()) {
+        (None, _) => Ok(()),
+        (Some(output), _) if known.contains(&output) => Ok(()),
+        (Some(_), Some((last, others))) => {
+            Err(Problem::invalid(format!("The field output is {} or {last}.", others.join(", "))))
         }
-        _ => Ok(()),
+        (Some(_), None) => Err(Problem::invalid("The field output is not used here. Leave it out.")),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Jobs as the API shows them.
 
+use crate::kind::JobKind;
 use jiff::Timestamp;
 use ode_job::estimate::TimeLeft;
-use ode_job::{ErrorCode, EventRecord, JobId, JobRecord, Phase, Pipeline, State};
+use ode_job::{ErrorCode, EventRecord, JobId, JobRecord, Phase, State};
 use ode_store::OwnedJob;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -135,36 +136,43 @@ pub struct ErrorView {
 pub struct Links {
     /// The job itself.
     #[serde(rename = "self")]
-    job: String,
+    pub job: String,
     /// Its history.
-    events: String,
+    pub events: String,
     /// What was found out about its result.
     #[serde(skip_serializing_if = "Option::is_none")]
-    checks: Option<String>,
+    pub checks: Option<String>,
     /// What people corrected in its result, and where to correct it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    revisions: Option<String>,
+    pub revisions: Option<String>,
     /// Its result; all files of a page as a zip.
     #[serde(skip_serializing_if = "Option::is_none")]
-    download: Option<String>,
+    pub download: Option<String>,
     /// The page that the document became, for a browser.
     #[serde(skip_serializing_if = "Option::is_none")]
-    view: Option<String>,
+    pub view: Option<String>,
     /// Tries it again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    retry: Option<String>,
+    pub retry: Option<String>,
     /// Converts its document once more, with another mapping or in another form.
     #[serde(skip_serializing_if = "Option::is_none")]
-    convert: Option<String>,
+    pub convert: Option<String>,
     /// Calls it off.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cancel: Option<String>,
+    pub cancel: Option<String>,
     /// Ends its attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
-    stop: Option<String>,
+    pub stop: Option<String>,
     /// Removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    delete: Option<String>,
+    pub delete: Option<String>,
+}
+
+impl Links {
+    /// The address of a part of a job: what comes after its own, such as `/download`.
+    pub fn to(job: JobId, part: &str) -> String {
+        format!("/api/jobs/{job}{part}")
+    }
 }
 
 /// A moment, to the millisecond: always as long, so that texts sort as moments do.
@@ -195,26 +203,6 @@ pub fn why_no_retry(job: &OwnedJob) -> Option<ErrorCode> {
     }
 }
 
-/// Whether another mapping may make something of a document: it is there, and can be read at all.
-fn may_convert(job: &OwnedJob) -> bool {
-    match job.record.phase {
-        Phase::Failed => why_no_retry(job).is_none(),
-        Phase::Held | Phase::Ready | Phase::Running | Phase::Done | Phase::Cancelled => job.has_source(),
-    }
-}
-
-/// What a page calls a state.
-fn label(state: State) -> &'static str {
-    match state {
-        State::Uploaded => "Queued",
-        State::Queued | State::Pending | State::PendingExport | State::ExportComplete => "Waiting",
-        State::Processing | State::InProgress | State::Exporting | State::Ordering => "Converting...",
-        State::Complete | State::Completed | State::Fulfilled | State::Ordered => "Ready",
-        State::Failed | State::TimedOut | State::ExportFailed | State::OrderFailed => "Failed",
-        State::Cancelled => "Cancelled",
-    }
-}
-
 impl JobView {
     /// Whether trying it again may help.
     pub fn can_retry(&self) -> bool {
@@ -241,14 +229,13 @@ impl JobView {
         &self.links.job
     }
 
-    pub fn new(job: &OwnedJob, left: Option<TimeLeft>) -> Self {
-        let (record, has_result) = (&job.record, job.has_result());
+    /// A job of this kind, and how long it will take.
+    pub fn new(kind: &JobKind, job: &OwnedJob, left: Option<TimeLeft>) -> Self {
+        let record = &job.record;
         let known = job.document.as_ref();
-        let document = &record.input["document"];
-        let text = |name: &str| document[name].as_str().map(str::to_owned);
-        let address = record.input["input_s3_path"].as_str().and_then(|address| address.rsplit('/').next());
-        let is_page = record.pipeline == Pipeline::Html;
-        let pages = document["pages"].as_i64().or_else(|| record.result.as_ref()?["pages"].as_i64());
+        let document = record.document().unwrap_or_default();
+        let pages = document.pages.or_else(|| record.result.as_ref()?["pages"].as_i64());
+        let links = (kind.links)(job, links(job));
         let ended_in = |phase| record.finished_at.filter(|_| record.phase == phase);
         // An attempt that found what it needs away does not count, and is told of all the same.
         let was_tried = record.attempt_count > 0 || job.setback.is_some();
@@ -257,13 +244,13 @@ impl JobView {
             id: record.id,
             reference: record.reference.clone(),
             pipeline: record.pipeline.as_str(),
-            filename: text("name").or_else(|| address.map(str::to_owned)),
-            bytes: document["bytes"].as_i64(),
-            sha256: text("sha256"),
+            filename: (kind.filename)(record),
+            bytes: document.bytes,
+            sha256: document.sha256,
             pages,
             mapping: record.kind.clone(),
             status: record.state,
-            label: label(record.state),
+            label: (kind.label)(record),
             phase: record.phase,
             progress: ProgressView {
                 percent: record.progress.percent,
@@ -277,8 +264,8 @@ impl JobView {
                 .as_ref()
                 .map(|setback| ErrorView { code: setback.code.clone(), message: setback.message.clone() }),
             result: record.result.clone(),
-            is_downloadable: record.phase == Phase::Done && (has_result || is_page),
-            is_expired: record.phase == Phase::Done && !has_result && record.pipeline == Pipeline::Xml,
+            is_downloadable: links.download.is_some(),
+            is_expired: (kind.is_expired)(job),
             download_count: known.map_or(0, |known| known.download_count),
             first_downloaded_at: known.and_then(|known| known.first_downloaded_at),
             expires_at: known.and_then(|known| known.expires_at),
@@ -292,7 +279,7 @@ impl JobView {
             retry_at: record.run_at.filter(|_| was_tried),
             starts_at: record.run_at.filter(|_| !was_tried),
             updated_at: record.updated_at,
-            links: links(job),
+            links,
         }
     }
 }
@@ -309,24 +296,23 @@ pub fn error(record: &JobRecord) -> Option<ErrorView> {
     Some(ErrorView { code, message: record.error_message.clone().unwrap_or_default() })
 }
 
+/// The links that jobs of most kinds have.
 fn links(job: &OwnedJob) -> Links {
     let record = &job.record;
-    let of = |what: &str| format!("/api/jobs/{}{what}", record.id);
-    let when = |is_so: bool, what: &str| is_so.then(|| of(what));
-    let is_page = record.phase == Phase::Done && record.pipeline == Pipeline::Html;
+    let when = |is_so: bool, what: &str| is_so.then(|| Links::to(record.id, what));
+    let is_done = record.phase == Phase::Done;
     let (is_waiting, is_running) =
         (matches!(record.phase, Phase::Ready | Phase::Held), record.phase == Phase::Running);
     let has_ended = !is_waiting && !is_running;
-    let is_convertible = has_ended && record.pipeline == Pipeline::Xml && may_convert(job);
     Links {
-        job: of(""),
-        events: of("/events"),
-        checks: when(record.phase == Phase::Done && !is_page, "/checks"),
-        revisions: when(record.phase == Phase::Done && !is_page, "/revisions"),
-        download: when(record.phase == Phase::Done && job.has_result() || is_page, "/download"),
-        view: is_page.then(|| format!("/jobs/{}/view", record.id)),
+        job: Links::to(record.id, ""),
+        events: Links::to(record.id, "/events"),
+        checks: when(is_done, "/checks"),
+        revisions: when(is_done, "/revisions"),
+        download: when(is_done && job.has_result(), "/download"),
+        view: None,
         retry: when(record.phase == Phase::Failed && why_no_retry(job).is_none(), "/retry"),
-        convert: when(is_convertible, "/convert"),
+        convert: None,
         cancel: when(is_waiting, "/cancel"),
         stop: when(is_running, "/stop"),
         delete: when(has_ended, ""),
@@ -362,24 +348,5 @@ impl From<EventRecord> for EventView {
     fn from(event: EventRecord) -> Self {
         let EventRecord { seq, event, from_state, to_state, meta, at, .. } = event;
         EventView { seq, event: event.as_str(), from: from_state, to: to_state, meta, at }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_labels_are_word_for_word_those_that_were_promised() {
-        let promised = [
-            (State::Uploaded, "Queued"),
-            (State::Queued, "Waiting"),
-            (State::Processing, "Converting..."),
-            (State::Complete, "Ready"),
-            (State::Failed, "Failed"),
-        ];
-        for (state, expected) in promised {
-            assert_eq!(label(state), expected, "{state}");
-        }
     }
 }

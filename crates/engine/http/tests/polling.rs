@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic at the place is the report")]
 
-use ode_http::{Site, WebLimits, WebSettings};
+use ode_http::intake::Wanted;
+use ode_http::{Intake, JobKind, Routes, Site, WebLimits, WebSettings};
+use ode_job::{NewJob, Pipeline, SourceDocument};
 use ode_store::{Blobs, BlobsConfig, Config, Store};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,6 +19,14 @@ struct Here {
     _files: TempDir,
 }
 
+/// A pipeline that takes every document.
+fn documents() -> JobKind {
+    let job = |document: SourceDocument, wanted: Wanted<'_>| {
+        NewJob::new(Pipeline::Xml, wanted.mapping, document.into_input())
+    };
+    JobKind { intake: Some(Intake::new(&[], job)), ..JobKind::new(Pipeline::Xml) }
+}
+
 async fn serve(lists_kept_for: Duration) -> Here {
     let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
     store.migrate_up().await.unwrap();
@@ -24,7 +34,8 @@ async fn serve(lists_kept_for: Duration) -> Here {
     let blobs = Blobs::open(&BlobsConfig::Local(files.path().to_owned())).unwrap();
     let limits = WebLimits { uploads_a_minute: 1000, polls_a_minute: 1_000_000 };
     let settings = WebSettings { lists_kept_for, limits, ..WebSettings::default() };
-    let site = Site::open(store.clone(), blobs, settings, Vec::new()).await.unwrap();
+    let routes = Routes { kind: Some(documents()), ..Routes::default() };
+    let site = Site::open(store.clone(), blobs, settings, vec![routes]).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(site.serve(listener, std::future::pending()));

@@ -5,6 +5,7 @@
 
 pub mod breaker;
 pub mod check;
+pub mod document;
 pub mod estimate;
 pub mod failure;
 pub mod file;
@@ -22,6 +23,7 @@ pub mod state;
 
 pub use breaker::{Breaker, BreakerPolicy};
 pub use check::{Check, CheckKind, Severity};
+pub use document::SourceDocument;
 pub use failure::{ErrorCode, Failure, FailureKind};
 pub use file::{File, SHOWS_WHY, Source};
 pub use id::{JobId, JobRef, Owner, WorkerId};

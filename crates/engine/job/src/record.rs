@@ -2,7 +2,7 @@
 
 use crate::breaker::Standing;
 use crate::state::{Event, Lane, Phase, Pipeline, State};
-use crate::{ErrorCode, JobId, WorkerId};
+use crate::{ErrorCode, JobId, SourceDocument, WorkerId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -82,6 +82,12 @@ pub struct JobRecord {
 }
 
 impl JobRecord {
+    /// The document that it works on, where it is about one.
+    #[must_use]
+    pub fn document(&self) -> Option<SourceDocument> {
+        SourceDocument::of(&self.input)
+    }
+
     /// Whether trying a failed print again may end otherwise: its map never changes.
     #[must_use]
     pub fn can_print_again(&self) -> bool {

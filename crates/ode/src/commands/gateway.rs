@@ -295,16 +295,6 @@ pub(super) struct WorkerEngine {
     _watching: oneshot::Sender<()>,
 }
 
-/// The mappings that ship and are in use, each with what it is for, and the word for letting the document decide.
-pub(super) fn mappings_offered() -> Vec<(String, String)> {
-    let shipped = Registry::shipped().current();
-    let live = shipped.list().filter(|mapping| mapping.status == Status::Live);
-    let mut offered: Vec<_> = live.map(|mapping| (mapping.id.clone(), mapping.about.clone())).collect();
-    offered.sort();
-    offered.insert(0, ("auto".into(), "The mapping that fits the document best".into()));
-    offered
-}
-
 /// The fields that results may have, with `*` for the number of a row.
 pub(super) fn fields_known() -> Vec<String> {
     let header = HEADER.iter().map(|term| term.name.to_owned());

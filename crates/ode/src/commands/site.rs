@@ -66,16 +66,10 @@ impl SiteArgs {
         Duration::from_secs(self.secrets_minutes * 60)
     }
 
-    pub(super) fn settings(
-        &self,
-        settings: &Settings,
-        mappings: Vec<(String, String)>,
-        grace: Duration,
-    ) -> anyhow::Result<WebSettings> {
+    pub(super) fn settings(&self, settings: &Settings, grace: Duration) -> anyhow::Result<WebSettings> {
         Ok(WebSettings {
             upload_bytes_max: self.upload_max * 1_000_000,
             mapping_default: self.mapping.clone(),
-            mappings,
             watermark: settings.watermark()?,
             dedupe: match self.dedupe {
                 Scope::Owner => Dedupe::Owner,

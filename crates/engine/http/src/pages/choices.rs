@@ -1,7 +1,6 @@
-//! How a document is to be converted: the mappings and forms that a page offers.
+//! How a document is to be converted: the types of jobs and forms of results that a page offers.
 
-use crate::App;
-use crate::service::request;
+use crate::kind::Intake;
 
 /// What can be chosen, and what is.
 pub(super) struct Choices {
@@ -16,55 +15,26 @@ pub(super) struct Choice {
     pub(super) is_chosen: bool,
 }
 
-/// The forms, as a form sends and a person reads them. The first is what one gets without asking.
-const OUTPUTS: [(&str, &str); 3] = [
-    ("", "ODE XML, all that was read"),
-    ("ubl", "UBL 2.1 invoice"),
-    ("cii", "CII invoice (Factur-X, ZUGFeRD)"),
-];
-
 impl Choices {
-    /// Those of this site, with these chosen.
-    pub(super) fn new(app: &App, mapping: &str, output: &str) -> Self {
-        let mappings = app.settings.mappings.iter().map(|(name, about)| Choice {
-            label: label(app, name),
-            about: about.clone(),
-            is_chosen: name == mapping,
-            name: name.clone(),
+    /// What these pipelines offer, with these chosen.
+    pub(super) fn new(intakes: &[&Intake], mapping: &str, output: &str) -> Self {
+        let mappings = intakes.iter().flat_map(|intake| &intake.offers).map(|offer| Choice {
+            name: offer.name.clone(),
+            label: offer.label.clone(),
+            about: offer.about.clone(),
+            is_chosen: offer.name == mapping,
         });
-        let outputs = OUTPUTS.into_iter().map(|(name, label)| Choice {
-            name: name.into(),
-            label: label.into(),
-            about: String::new(),
-            is_chosen: name == output,
-        });
-        Choices { mappings: mappings.collect(), outputs: outputs.collect() }
-    }
-
-    /// The same, and a page to look at. Where the mappings are not known, names are written, and this one too.
-    pub(super) fn or_page(mut self) -> Self {
-        if !self.mappings.is_empty() {
-            self.mappings.push(Choice {
-                name: request::KIND.into(),
-                label: "A page to look at (HTML)".into(),
-                about: "The document as a web page, with its fonts and pictures".into(),
-                is_chosen: false,
+        let outputs =
+            intakes.iter().flat_map(|intake| intake.outputs.iter().enumerate()).map(|(at, form)| {
+                // The first form is what one gets without asking.
+                let name = if at == 0 { "" } else { form.name };
+                Choice {
+                    name: name.into(),
+                    label: form.label.into(),
+                    about: String::new(),
+                    is_chosen: name == output,
+                }
             });
-        }
-        self
-    }
-}
-
-/// A mapping as people call it, with its name beside it. What one is about begins with what it is for, up to a colon.
-pub(super) fn label(app: &App, name: &str) -> String {
-    if name == "auto" {
-        return "Whichever fits (auto)".into();
-    }
-    let about =
-        app.settings.mappings.iter().find(|(known, _)| known == name).map(|(_, about)| about.as_str());
-    let title = about.and_then(|about| about.split([':', ';', ',']).next()).map(str::trim);
-    match title.filter(|title| !title.is_empty()) {
-        Some(title) => format!("{title} ({name})"),
-        None => name.to_owned(),
+        Choices { mappings: mappings.collect(), outputs: outputs.collect() }
     }
 }

@@ -1,6 +1,6 @@
 //! A job's own page: what it is, what is to be looked at, what was read and corrected, and everything that happened.
 
-use super::choices::{self, Choices};
+use super::choices::Choices;
 use super::row::Row;
 use super::values::{self, Value};
 use super::words;
@@ -10,7 +10,6 @@ use crate::caller::Caller;
 use crate::jobs;
 use crate::problem::Problem;
 use crate::review::{self, NewRevision};
-use crate::service;
 use crate::view::JobView;
 use askama::Template;
 use axum::Form;
@@ -93,6 +92,7 @@ pub(super) async fn show(
     let values = said.map(|said| values::listed(said, &revised)).unwrap_or_default();
     let output =
         job.config["output"].as_str().filter(|output| *output != "own").unwrap_or_default().to_owned();
+    let intake = app.kinds.of(job.pipeline).intake.as_ref();
     let view = jobs::shown(&app, job).await?;
     super::draw(&Page {
         // This is where one reviews it, and chooses.
@@ -104,19 +104,11 @@ pub(super) async fn show(
         values,
         can_correct: view.phase == Phase::Done && view.page().is_none(),
         corrections: revised.into_iter().map(Correction::from).collect(),
-        again: view.can_convert().then(|| Choices::new(&app, &view.mapping, &output)),
+        again: intake
+            .filter(|_| view.can_convert())
+            .map(|intake| Choices::new(&[intake], &view.mapping, &output)),
         events: events.into_iter().map(Line::from).collect(),
     })
-}
-
-/// Leads to the page that a document became. It is shown behind bars, and elsewhere if the operator wants that.
-pub(super) async fn view(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(id): Path<String>,
-) -> Result<Redirect, Problem> {
-    let job = service::find(&app, &caller, &id).await?;
-    service::files::shown_at(&app, &job).map(|address| Redirect::to(&address))
 }
 
 /// Asks before something that cannot be undone; everything else is asked for on the job's own page.
@@ -213,13 +205,12 @@ pub(super) async fn act(
 ) -> Result<Redirect, Problem> {
     let job = jobs::find(&app, &caller, &id).await?;
     match deed.as_str() {
-        "retry" => jobs::try_again(&app, &job).await?,
-        "cancel" => app.store.cancel(job.id).await.map(drop)?,
-        "stop" => app.store.stop(job.id).await.map(drop)?,
+        "retry" => jobs::retry(&app, &job).await?,
+        "cancel" => jobs::cancel(&app, &job).await?,
+        "stop" => jobs::stop(&app, &job).await?,
         "delete" => jobs::remove(&app, &job).await?,
         _ => return Err(Problem::not_found()),
     }
-    jobs::forget(&app, &job);
     let is_from_its_page = headers
         .get(header::REFERER)
         .and_then(|from| from.to_str().ok())
@@ -239,8 +230,8 @@ fn facts(app: &App, job: &JobView) -> Vec<Fact> {
         at.map(|at| Fact { name, value: words::moment(at), kind: Kind::At(at.to_string()) })
     };
     let facts = [
-        plain("Mapping", job.page().is_none().then(|| choices::label(app, &job.mapping))),
-        plain("Read by", read_by(job).map(|mapping| choices::label(app, mapping))),
+        plain("Mapping", job.page().is_none().then(|| app.kinds.label(&job.mapping).to_owned())),
+        plain("Read by", read_by(job).map(|mapping| app.kinds.label(mapping).to_owned())),
         plain("Size", job.bytes.map(words::size)),
         plain("Pages", job.pages.map(|pages| pages.to_string())),
         moment("Sent", Some(job.created_at)),

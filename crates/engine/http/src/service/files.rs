@@ -15,7 +15,7 @@ use crate::problem::{Fetching, Problem, ProblemDocument, Reading};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef};
 use serde::Serialize;
@@ -133,6 +133,16 @@ pub async fn view(
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response())
 }
 
+/// Leads to the page that a document became. It is shown behind bars, and elsewhere if the operator wants that.
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Redirect, Problem> {
+    let job = find(&app, &caller, &id).await?;
+    shown_at(&app, &job).map(|address| Redirect::to(&address))
+}
+
 /// A link to the page of a conversion that has ended well.
 pub fn shown_at(app: &App, job: &JobRecord) -> Result<String, Problem> {
     check_done(job)?;
@@ -226,7 +236,8 @@ pub async fn archive(app: &App, job: &JobRecord) -> Result<Response, Problem> {
         zip.finish()
     });
     let archive = archive.await.ok().and_then(Result::ok).ok_or_else(Problem::our_fault)?;
-    let sent = job.input["document"]["name"].as_str().map(|name| name.trim_end_matches(".pdf"));
+    let document = job.document().and_then(|document| document.name);
+    let sent = document.as_deref().map(|name| name.trim_end_matches(".pdf"));
     let name = job.external_id.as_deref().or(sent).unwrap_or("document");
     let name = HeaderValue::from_str(&attachment(&format!("{name}.zip")));
     let head = [

@@ -10,10 +10,13 @@ mod zip;
 
 use crate::App;
 use crate::caller::Caller;
+use crate::intake::Wanted;
+use crate::kind::{Download, Intake, JobKind, Offer, Published};
 use crate::problem::Problem;
+use crate::view::Links;
 use axum::Router;
 use axum::routing::{get, post};
-use ode_job::{JobRecord, Pipeline};
+use ode_job::{JobRecord, NewJob, Phase, Pipeline, SourceDocument};
 use ode_store::Places;
 use serde_json::Value;
 use std::fmt;
@@ -77,6 +80,43 @@ impl Default for ServiceSettings {
     }
 }
 
+/// Conversions at the addresses that all pipelines share.
+pub fn kind(settings: &ServiceSettings) -> JobKind {
+    let offer = Offer {
+        name: request::KIND.into(),
+        label: "A page to look at (HTML)".into(),
+        about: "The document as a web page, with its fonts and pictures".into(),
+    };
+    let take = |document: SourceDocument, wanted: Wanted<'_>| {
+        NewJob::new(Pipeline::Html, wanted.mapping, document.into_input())
+    };
+    let intake = Intake { offers: vec![offer], ..Intake::new(&[request::KIND], take) };
+    let address: fn(&JobRecord) -> Option<&str> = |job| job.input["output_s3_prefix"].as_str();
+    JobKind {
+        filename: |job| {
+            let address = job.input["input_s3_path"].as_str().and_then(|address| address.rsplit('/').next());
+            job.document().and_then(|document| document.name).or_else(|| address.map(str::to_owned))
+        },
+        links: |job, links| {
+            if job.record.phase != Phase::Done {
+                return links;
+            }
+            let id = job.record.id;
+            let (download, view) = (Some(Links::to(id, "/download")), Some(format!("/jobs/{id}/view")));
+            Links { checks: None, revisions: None, download, view, ..links }
+        },
+        download: Some(Download::new(async |app: Arc<App>, job: JobRecord| files::archive(&app, &job).await)),
+        intake: Some(intake),
+        published: Some(Published { address, places: settings.places.clone() }),
+        ..JobKind::new(Pipeline::Html)
+    }
+}
+
+/// Pages for whoever has a session.
+pub fn pages() -> Router<Arc<App>> {
+    Router::new().route("/jobs/{id}/view", get(files::page))
+}
+
 /// Routes for callers with a key.
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -97,6 +137,5 @@ pub fn open_routes() -> Router<Arc<App>> {
 
 /// A job of the html service that is the caller's.
 pub async fn find(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
-    let job = crate::jobs::find(app, caller, id).await?;
-    if job.pipeline == Pipeline::Html { Ok(job) } else { Err(Problem::no_job()) }
+    crate::jobs::find_of(app, caller, Pipeline::Html, id).await
 }

@@ -5,17 +5,16 @@ use super::request::KIND;
 use super::submit::address;
 use crate::App;
 use crate::caller::Caller;
-use crate::jobs::History;
-use crate::logs::{Log, LogView};
+use crate::jobs::{History, Listing};
+use crate::logs::{Log, LogQuery};
 use crate::problem::{Problem, Reading};
-use crate::query::{PART_MAX, after, cursor, limit, query, since};
+use crate::query::{PART_MAX, query};
 use crate::view::ErrorView;
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
 use jiff::Timestamp;
-use ode_job::{JobId, JobRecord, Phase, Pipeline, State as JobState};
-use ode_store::OwnedFilter;
+use ode_job::{JobId, JobRecord, Phase, Pipeline};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -184,23 +183,15 @@ pub struct HtmlListQuery {
 }
 
 impl HtmlListQuery {
-    fn filter(&self, caller: &Caller) -> Result<OwnedFilter, Problem> {
-        let (since, before) = (since(self.since.as_deref())?, cursor(self.cursor.as_deref())?);
-        let state = match self.status.as_deref().map(str::parse::<JobState>) {
-            None => None,
-            Some(Ok(state)) if Pipeline::Html.phase(state).is_some() => Some(state),
-            Some(_) => return Err(Problem::invalid("status is pending, processing, completed or failed.")),
-        };
-        let limit = limit(self.limit.as_deref(), PART_MAX)?;
-        Ok(OwnedFilter {
-            owner: caller.owner,
-            state,
-            phase: None,
-            kind: Some(KIND.into()),
-            since,
-            before,
-            limit,
-        })
+    fn listing(&self) -> Listing<'_> {
+        let HtmlListQuery { status, external_id: _, since, cursor, limit } = self;
+        Listing {
+            status: status.as_deref(),
+            kind: Some(KIND),
+            since: since.as_deref(),
+            cursor: cursor.as_deref(),
+            limit: limit.as_deref(),
+        }
     }
 }
 
@@ -224,7 +215,7 @@ pub async fn list(
     uri: Uri,
 ) -> Result<Json<HtmlJobs>, Problem> {
     let query: HtmlListQuery = query(&uri, "status, external_id, since, cursor and limit")?;
-    let filter = query.filter(&caller)?;
+    let filter = query.listing().filter(&caller, Some(Pipeline::Html), PART_MAX)?;
     if let Some(name) = &query.external_id {
         let id = app.store.find_external(caller.owner, name).await?;
         let found = app.store.jobs_by_id(id.into_iter()).await?;
@@ -245,19 +236,6 @@ pub async fn list(
     }))
 }
 
-/// Which lines of a log.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct LogQuery {
-    /// Only lines after this one, by its `id`.
-    #[param(value_type = Option<i64>)]
-    after: Option<String>,
-    /// How many at most; 100 unless said otherwise.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 1000)]
-    limit: Option<String>,
-}
-
 /// What the converter had to say.
 #[utoipa::path(get, path = "/v1/jobs/{id}/logs", tag = "html", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference"), LogQuery),
@@ -270,12 +248,9 @@ pub async fn logs(
     Path(id): Path<String>,
     uri: Uri,
 ) -> Result<Json<Log>, Problem> {
-    let query: LogQuery = query(&uri, "after and limit")?;
-    let after = after(query.after.as_deref())?;
-    let limit = limit(query.limit.as_deref(), PART_MAX)?;
+    let lines = LogQuery::read(&uri)?;
     let job = find(&app, &caller, &id).await?;
-    let lines = app.store.logs(job.id, after, limit).await?;
-    Ok(Json(Log { logs: lines.into_iter().map(LogView::from).collect() }))
+    Log::of(&app, job.id, lines).await
 }
 
 /// What happened to a conversion.

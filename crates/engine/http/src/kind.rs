@@ -1,0 +1,201 @@
+//! How a pipeline's jobs appear at the addresses that all pipelines share: the queue, the page of a job, and `/api/jobs`.
+
+use crate::App;
+use crate::intake::Wanted;
+use crate::problem::Problem;
+use crate::view::Links;
+use axum::response::Response;
+use futures_util::future::BoxFuture;
+use ode_job::{JobRecord, NewJob, Phase, Pipeline, SourceDocument};
+use ode_store::{OwnedJob, Places};
+use std::fmt;
+use std::sync::Arc;
+
+/// A pipeline's jobs at the shared addresses. A small pipeline keeps what [`JobKind::new`] gives.
+#[derive(Debug, Clone)]
+pub struct JobKind {
+    /// The pipeline.
+    pub pipeline: Pipeline,
+    /// Returns what a page calls the state of a job.
+    pub label: fn(&JobRecord) -> &'static str,
+    /// Returns the name that people know the job's file by.
+    pub filename: fn(&JobRecord) -> Option<String>,
+    /// Tells a job whose result was removed by retention from one that never had a file.
+    pub is_expired: fn(&OwnedJob) -> bool,
+    /// Changes the links that every job has into those of this pipeline's.
+    pub links: fn(&OwnedJob, Links) -> Links,
+    /// Sends the result of a job; the file with the role `result` unless given.
+    pub download: Option<Download>,
+    /// Documents that people send to become jobs of this pipeline.
+    pub intake: Option<Intake>,
+    /// Files of jobs beside our own storage, removed with the job.
+    pub published: Option<Published>,
+}
+
+impl JobKind {
+    /// A pipeline whose jobs are shown like most: in the words of their phases, with at most one file as their result.
+    #[must_use]
+    pub fn new(pipeline: Pipeline) -> Self {
+        JobKind {
+            pipeline,
+            label: |job| label(job.phase),
+            filename: |job| job.document()?.name,
+            is_expired: |_| false,
+            links: |_, links| links,
+            download: None,
+            intake: None,
+            published: None,
+        }
+    }
+}
+
+/// What most pipelines call a phase.
+#[must_use]
+pub fn label(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Held | Phase::Ready => "Waiting",
+        Phase::Running => "Converting...",
+        Phase::Done => "Ready",
+        Phase::Failed => "Failed",
+        Phase::Cancelled => "Cancelled",
+    }
+}
+
+type SendResult = dyn Fn(Arc<App>, JobRecord) -> BoxFuture<'static, Result<Response, Problem>> + Send + Sync;
+
+/// Sends the result of a job. Cheap to clone.
+#[derive(Clone)]
+pub struct Download(Arc<SendResult>);
+
+impl Download {
+    /// Sends what this function returns.
+    pub fn new<F>(send: impl Fn(Arc<App>, JobRecord) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Response, Problem>> + Send + 'static,
+    {
+        Download(Arc::new(move |app, job| Box::pin(send(app, job))))
+    }
+
+    /// Sends the result of this job.
+    pub async fn send(&self, app: Arc<App>, job: JobRecord) -> Result<Response, Problem> {
+        (self.0)(app, job).await
+    }
+}
+
+impl fmt::Debug for Download {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Download")
+    }
+}
+
+/// Documents that people send to become jobs of a pipeline.
+#[derive(Debug, Clone)]
+pub struct Intake {
+    /// Types of jobs that go to this pipeline; every type that no other pipeline names, where it names none.
+    pub types: &'static [&'static str],
+    /// Types that pages offer.
+    pub offers: Vec<Offer>,
+    /// Forms of the result, the first of them without being asked for; none where there is but one.
+    pub outputs: &'static [Output],
+    /// Whether a result may be copied from a job that another owner has for the same document.
+    pub copies_results: bool,
+    /// Makes the job of a document.
+    pub job: fn(SourceDocument, Wanted<'_>) -> NewJob,
+}
+
+impl Intake {
+    /// Makes jobs of these types, with nothing but the document as their input.
+    #[must_use]
+    pub fn new(types: &'static [&'static str], job: fn(SourceDocument, Wanted<'_>) -> NewJob) -> Self {
+        Intake { types, offers: Vec::new(), outputs: &[], copies_results: false, job }
+    }
+}
+
+/// A type of job that pages offer for documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The type.
+    pub name: String,
+    /// The same as people read it.
+    pub label: String,
+    /// A line about it.
+    pub about: String,
+}
+
+/// A form of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Output {
+    /// Its name.
+    pub name: &'static str,
+    /// The same as people read it.
+    pub label: &'static str,
+}
+
+/// Files of jobs beside our own storage.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// The address below which a job publishes its files, if it does.
+    pub address: fn(&JobRecord) -> Option<&str>,
+    /// The places that are open for it.
+    pub places: Places,
+}
+
+/// All pipelines of a site.
+#[derive(Debug, Default)]
+pub struct Kinds(Vec<JobKind>);
+
+impl Kinds {
+    /// Those that were given, and plain ones for the pipelines of which nothing was said.
+    #[must_use]
+    pub fn new(given: impl IntoIterator<Item = JobKind>) -> Self {
+        let mut kinds: Vec<JobKind> = given.into_iter().collect();
+        for pipeline in Pipeline::ALL {
+            if kinds.iter().all(|kind| kind.pipeline != *pipeline) {
+                kinds.push(JobKind::new(*pipeline));
+            }
+        }
+        Kinds(kinds)
+    }
+
+    /// The kind of a pipeline's jobs.
+    pub fn of(&self, pipeline: Pipeline) -> &JobKind {
+        self.0.iter().find(|kind| kind.pipeline == pipeline).expect("there is one for every pipeline")
+    }
+
+    /// Every intake, in the order given.
+    pub fn intakes(&self) -> impl Iterator<Item = &Intake> {
+        self.0.iter().filter_map(|kind| kind.intake.as_ref())
+    }
+
+    /// The intake for documents that are to become jobs of this type.
+    pub fn intake(&self, name: &str) -> Option<&Intake> {
+        let named = self.intakes().find(|intake| intake.types.contains(&name));
+        named.or_else(|| self.intakes().find(|intake| intake.types.is_empty()))
+    }
+
+    /// A type of job as people read it; its name where no page offers it.
+    pub fn label<'a>(&'a self, name: &'a str) -> &'a str {
+        let mut offers = self.intakes().flat_map(|intake| &intake.offers);
+        offers.find(|offer| offer.name == name).map_or(name, |offer| &offer.label)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_go_to_the_pipeline_that_names_their_type_and_else_to_the_one_that_names_none() {
+        let take = |pipeline, types| {
+            let job = |document: SourceDocument, wanted: Wanted<'_>| {
+                NewJob::new(Pipeline::Xml, wanted.mapping, document.into_input())
+            };
+            JobKind { intake: Some(Intake::new(types, job)), ..JobKind::new(pipeline) }
+        };
+        let kinds = Kinds::new([take(Pipeline::Xml, &[]), take(Pipeline::Html, &["page"])]);
+        assert_eq!(kinds.intake("page").unwrap().types, ["page"]);
+        assert!(kinds.intake("anything").unwrap().types.is_empty());
+        let named_only = Kinds::new([take(Pipeline::Html, &["page"])]);
+        assert!(named_only.intake("anything").is_none());
+    }
+}
