@@ -10,6 +10,7 @@ mod names;
 mod output;
 mod registry;
 mod telemetry;
+mod wire;
 
 use anyhow::Context as _;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -139,6 +140,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == CHILD) {
         return commands::child::run(Child::parse_from(std::env::args_os().skip(1)));
     }
+    wire::declare().expect("the machines of the pipelines are sound, and no two have one name");
     let typed = help::arranged(Cli::command()).get_matches();
     let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|error| error.exit());
     start(cli).unwrap_or_else(|error| {

@@ -26,15 +26,15 @@ pub(crate) trait Named: FromStr<Err: std::fmt::Display> + Copy + Send + Sync + '
 }
 
 macro_rules! named {
-    ($($set:ty),+) => {
+    ($($set:ty: $all:expr),+) => {
         $(impl Named for $set {
-            fn all() -> impl Iterator<Item = Self> + Send { <$set>::ALL.iter().copied() }
+            fn all() -> impl Iterator<Item = Self> + Send { $all.iter().copied() }
             fn name(self) -> &'static str { self.as_str() }
         })+
     };
 }
 
-named!(Pipeline, State, Phase);
+named!(Pipeline: ode_job::machines::pipelines(), State: ode_job::machines::states(), Phase: Phase::ALL);
 
 /// What is looked up with `ode explain`: why something failed, or what is to be known about a result.
 #[derive(Debug, Clone, Copy)]
@@ -202,6 +202,7 @@ mod tests {
 
     #[test]
     fn a_wrong_name_leads_to_those_near_it() {
+        crate::wire::declare().unwrap();
         fn check<T: Named>(typed: &str, expected: &str) {
             assert_eq!(near::<T>(&T::tidy(typed)), expected, "{typed}");
         }

@@ -240,7 +240,7 @@ mod tests {
             "No place: Address already in use",
         );
         check(anyhow!("in (os error 2) and (os error 3) out"), "in and out");
-        let refused = ode_job::Pipeline::Html.next(ode_job::State::Pending, ode_job::Event::Retried);
+        let refused = ode_html::machine::HTML.next(ode_html::machine::PENDING, ode_job::Event::Retried);
         check(
             ode_store::Error::from(refused.unwrap_err()).into(),
             "An html job that is pending cannot be retried. It has not ended yet.",

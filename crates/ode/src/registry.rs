@@ -1,7 +1,6 @@
 //! The one place that knows which pipelines there are.
 
 use ode_html::HtmlHandler;
-use ode_job::Lane;
 use ode_print::ExportHandler;
 use ode_print::order::OrderHandler;
 use ode_script::ScriptHandler;
@@ -26,14 +25,14 @@ pub(crate) struct Handlers {
 /// Every handler that ships, by the lane it serves. Jobs of other lanes are accepted and wait.
 pub(crate) fn registry(handlers: Handlers) -> Registry {
     let mut registry = Registry::new()
-        .with(Lane::Xml, handlers.xml)
-        .with(Lane::Html, handlers.html)
-        .with(Lane::PrintExport, handlers.export);
+        .with(ode_xml::machine::LANE, handlers.xml)
+        .with(ode_html::machine::LANE, handlers.html)
+        .with(ode_print::machine::EXPORT, handlers.export);
     if let Some(order) = handlers.order {
-        registry = registry.with(Lane::PrintOrder, order);
+        registry = registry.with(ode_print::machine::ORDER, order);
     }
     if let Some(script) = handlers.script {
-        registry = registry.with(Lane::Script, script);
+        registry = registry.with(ode_script::machine::LANE, script);
     }
     registry
 }

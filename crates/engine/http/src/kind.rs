@@ -6,7 +6,7 @@ use crate::problem::Problem;
 use crate::view::Links;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
-use ode_job::{JobRecord, NewJob, Phase, Pipeline, SourceDocument};
+use ode_job::{JobRecord, NewJob, Phase, Pipeline, SourceDocument, machines};
 use ode_store::{OwnedJob, Places};
 use std::fmt;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ impl Kinds {
     #[must_use]
     pub fn new(given: impl IntoIterator<Item = JobKind>) -> Self {
         let mut kinds: Vec<JobKind> = given.into_iter().collect();
-        for pipeline in Pipeline::ALL {
+        for pipeline in machines::pipelines() {
             if kinds.iter().all(|kind| kind.pipeline != *pipeline) {
                 kinds.push(JobKind::new(*pipeline));
             }
@@ -188,14 +188,14 @@ mod tests {
     fn documents_go_to_the_pipeline_that_names_their_type_and_else_to_the_one_that_names_none() {
         let take = |pipeline, types| {
             let job = |document: SourceDocument, wanted: Wanted<'_>| {
-                NewJob::new(Pipeline::Xml, wanted.mapping, document.into_input())
+                NewJob::new(ode_xml::machine::XML, wanted.mapping, document.into_input())
             };
             JobKind { intake: Some(Intake::new(types, job)), ..JobKind::new(pipeline) }
         };
-        let kinds = Kinds::new([take(Pipeline::Xml, &[]), take(Pipeline::Html, &["page"])]);
+        let kinds = Kinds::new([take(ode_xml::machine::XML, &[]), take(ode_html::machine::HTML, &["page"])]);
         assert_eq!(kinds.intake("page").unwrap().types, ["page"]);
         assert!(kinds.intake("anything").unwrap().types.is_empty());
-        let named_only = Kinds::new([take(Pipeline::Html, &["page"])]);
+        let named_only = Kinds::new([take(ode_html::machine::HTML, &["page"])]);
         assert!(named_only.intake("anything").is_none());
     }
 }

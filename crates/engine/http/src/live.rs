@@ -569,7 +569,7 @@ impl Listening {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ode_job::{NewJob, Pipeline};
+    use ode_job::NewJob;
     use uuid::Uuid;
 
     const OWNER: Owner = Owner::Session(Uuid::nil());
@@ -651,7 +651,7 @@ mod tests {
     }
 
     fn job_of(owner: Owner) -> NewJob {
-        NewJob::new(Pipeline::Html, "html5", serde_json::json!({})).owned_by(owner)
+        NewJob::new(ode_html::machine::HTML, "html5", serde_json::json!({})).owned_by(owner)
     }
 
     #[tokio::test]

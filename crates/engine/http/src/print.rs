@@ -19,7 +19,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use jiff::Timestamp;
 use ode_job::order::OrderAsk;
-use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef, Phase, Pipeline, State as JobState};
+use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef, Phase, State as JobState, machines};
 use ode_store::{Enqueued, FrozenMap, ListFilter, OrderRecord, PaidOrder, Printing};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -136,7 +136,7 @@ pub async fn print(
     let printing = app.store.print_map(caller.owner, &map, key, order).await?;
     app.lists.forget(caller.owner);
     let (job, map) = (printing.job, printing.map);
-    tracing::info!(job.id = %job, job.pipeline = %Pipeline::Print, "accepted job {job} (map {map})");
+    tracing::info!(job.id = %job, job.pipeline = %machines::pipeline("print"), "accepted job {job} (map {map})");
     Ok(printing)
 }
 
@@ -300,7 +300,7 @@ pub fn kind() -> JobKind {
         Phase::Held => "Ready",
         phase => crate::kind::label(phase),
     };
-    JobKind { label, ..JobKind::new(Pipeline::Print) }
+    JobKind { label, ..JobKind::new(machines::pipeline("print")) }
 }
 
 /// A part of a list of print jobs, newest first.
@@ -324,7 +324,7 @@ pub async fn list(
     let asked: PrintJobQuery = query(&uri, "cursor, state and limit")?;
     let filter = ListFilter {
         owner: Some(caller.owner),
-        pipeline: Some(Pipeline::Print),
+        pipeline: Some(machines::pipeline("print")),
         state: asked.state,
         before: asked.cursor.map(JobId),
         limit: limit(asked.limit.as_deref(), PAGE_MAX)?,
@@ -353,7 +353,7 @@ pub async fn detail(
 /// A print job of the caller's; another job of theirs is not found here.
 pub async fn find_print(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
     let job = find(app, caller, id).await?;
-    if job.pipeline == Pipeline::Print { Ok(job) } else { Err(Problem::no_job()) }
+    if job.pipeline.as_str() == "print" { Ok(job) } else { Err(Problem::no_job()) }
 }
 
 async fn shown(app: &App, job: &JobRecord) -> Result<PrintJobView, Problem> {
@@ -378,9 +378,9 @@ pub async fn download(
 ) -> Result<Response, Problem> {
     let job = find_print(&app, &caller, &id).await?;
     let exports = app.store.exports(&[job.id]).await?;
-    let missing = match job.state {
-        JobState::PendingExport | JobState::Exporting => ErrorCode::NotReady,
-        JobState::ExportFailed => ErrorCode::Conflict,
+    let missing = match job.state.as_str() {
+        "pending_export" | "exporting" => ErrorCode::NotReady,
+        "export_failed" => ErrorCode::Conflict,
         _ => ErrorCode::Expired,
     };
     let file = exports.get(&job.id).ok_or_else(|| Problem::from(missing))?;

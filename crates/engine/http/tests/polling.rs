@@ -4,8 +4,9 @@
 
 use ode_http::intake::Wanted;
 use ode_http::{Intake, JobKind, Routes, Site, WebLimits, WebSettings};
-use ode_job::{NewJob, Pipeline, SourceDocument};
+use ode_job::{NewJob, SourceDocument, machines};
 use ode_store::{Blobs, BlobsConfig, Config, Store};
+use ode_xml::machine::XML;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -22,12 +23,13 @@ struct Here {
 /// A pipeline that takes every document.
 fn documents() -> JobKind {
     let job = |document: SourceDocument, wanted: Wanted<'_>| {
-        NewJob::new(Pipeline::Xml, wanted.mapping, document.into_input())
+        NewJob::new(XML, wanted.mapping, document.into_input())
     };
-    JobKind { intake: Some(Intake::new(&[], job)), ..JobKind::new(Pipeline::Xml) }
+    JobKind { intake: Some(Intake::new(&[], job)), ..JobKind::new(XML) }
 }
 
 async fn serve(lists_kept_for: Duration) -> Here {
+    machines::declare(&[XML.machine()]).unwrap();
     let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
     store.migrate_up().await.unwrap();
     let files = tempfile::tempdir().unwrap();

@@ -239,7 +239,7 @@ mod tests {
     use serde_json::json;
 
     fn check(change: impl FnOnce(&mut NewJob)) -> Result<(), Invalid> {
-        let mut job = NewJob::new(Pipeline::Html, "html5", json!({}));
+        let mut job = NewJob::new(crate::machine::tests::PLAIN, "html5", json!({}));
         change(&mut job);
         job.check()
     }

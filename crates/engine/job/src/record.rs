@@ -1,7 +1,8 @@
 //! What can be read about a job: the row as people and programs see it, its history, files and logs.
 
 use crate::breaker::Standing;
-use crate::state::{Event, Lane, Phase, Pipeline, State};
+use crate::machine::{Lane, Pipeline};
+use crate::state::{Event, Phase, State};
 use crate::{ErrorCode, JobId, SourceDocument, WorkerId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
 //! How an attempt ends: from what happened to the steps the job takes, and whether it is tried again.
 
-use crate::state::{Event, Pipeline, Refused, State};
+use crate::machine::{Pipeline, Refused};
+use crate::state::{Event, State};
 use crate::{ErrorCode, Failure, FailureKind, RetryPolicy};
 use jiff::Timestamp;
 
@@ -55,7 +56,7 @@ pub struct Step {
 pub enum Verdict {
     /// It has ended.
     End,
-    /// It goes on to a state that is neither ended nor a new try (print: exported, ordered).
+    /// It goes on to a state that is neither ended nor a new try: the next stage, or a wait for news from outside.
     GoOn,
     /// It is tried again, not before then.
     Again {
@@ -113,7 +114,7 @@ pub fn settle(
             walk.step(Event::Released)?;
             Ok(walk.settled(Verdict::Again { run_at: now, spent: Spent::HandedBack }, None))
         }
-        Ended::Lost if attempt.crashes + 1 < CRASHES_MAX || !may_be_set_aside(attempt.state) => {
+        Ended::Lost if attempt.crashes + 1 < CRASHES_MAX || !may_be_set_aside(attempt) => {
             walk.step(Event::Rescued)?;
             Ok(walk.settled(Verdict::Again { run_at: now, spent: Spent::Crash }, None))
         }
@@ -139,10 +140,11 @@ pub fn settle(
     }
 }
 
-/// Whether a job may be given up for the number of workers it took down. One that was ordering may have been paid for:
-/// setting it aside would leave an order that nobody knows of, so it is looked up for as long as it takes.
-fn may_be_set_aside(state: State) -> bool {
-    state != State::Ordering
+/// Whether a job may be given up for the number of workers it took down. What cannot be undone may have happened, an
+/// order may have been paid for: setting it aside would leave an order that nobody knows of, so it is looked up for as
+/// long as it takes.
+fn may_be_set_aside(attempt: Attempt) -> bool {
+    !attempt.pipeline.is_irreversible(attempt.state)
 }
 
 fn poison() -> Failure {
@@ -175,7 +177,7 @@ fn next_try(
 
 fn fail_or_retry(mut walk: Walk, failure: Failure, next: Option<Timestamp>) -> Settled {
     let Some(run_at) = next else { return walk.settled(Verdict::End, Some(failure.given_up())) };
-    // A timed-out script has no way back: the machine, not the policy, has the last word.
+    // Not every state has a way back: the machine, not the policy, has the last word.
     if walk.step(Event::Retried).is_err() {
         return walk.settled(Verdict::End, Some(failure.given_up()));
     }
@@ -204,6 +206,7 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::tests::*;
     use std::time::Duration;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -221,18 +224,18 @@ mod tests {
     }
 
     #[test]
-    fn success_ends_a_single_stage_job_and_moves_a_print_job_on() {
-        let xml = settled(attempt(Pipeline::Xml, State::Processing), Ended::Succeeded);
-        assert_eq!((xml.state, xml.verdict), (State::Complete, Verdict::End));
-        let print = settled(attempt(Pipeline::Print, State::Exporting), Ended::Succeeded);
-        assert_eq!((print.state, print.verdict), (State::ExportComplete, Verdict::GoOn));
+    fn success_ends_a_job_or_moves_it_to_its_next_stage() {
+        let plain = settled(attempt(PLAIN, WORKING), Ended::Succeeded);
+        assert_eq!((plain.state, plain.verdict), (MADE, Verdict::End));
+        let staged = settled(attempt(STAGED, WORKING), Ended::Succeeded);
+        assert_eq!((staged.state, staged.verdict), (MADE, Verdict::GoOn));
     }
 
     #[test]
     fn a_retryable_failure_passes_through_failed_and_waits() {
-        let settled = settled(attempt(Pipeline::Xml, State::Processing), Ended::Failed(broken()));
+        let settled = settled(attempt(PLAIN, WORKING), Ended::Failed(broken()));
         let events: Vec<_> = settled.steps.iter().map(|step| (step.event, step.to)).collect();
-        assert_eq!(events, [(Event::Failed, State::Failed), (Event::Retried, State::Queued)]);
+        assert_eq!(events, [(Event::Failed, BROKEN), (Event::Retried, WAITING)]);
         let run_at = NOW + Duration::from_secs(5);
         assert_eq!(settled.verdict, Verdict::Again { run_at, spent: Spent::Retry });
     }
@@ -240,29 +243,26 @@ mod tests {
     #[test]
     fn a_job_whose_converter_is_away_waits_and_has_used_nothing_up() {
         let away = Failure::away(ErrorCode::Gw5xx, "away", Duration::from_secs(30));
-        let attempt = Attempt { retries: 3, ..attempt(Pipeline::Xml, State::Processing) };
+        let attempt = Attempt { retries: 3, ..attempt(PLAIN, WORKING) };
         let settled = settled(attempt, Ended::Failed(away));
         let events: Vec<_> = settled.steps.iter().map(|step| (step.event, step.to)).collect();
-        assert_eq!(events, [(Event::Released, State::Queued)]);
+        assert_eq!(events, [(Event::Released, WAITING)]);
         let run_at = NOW + Duration::from_secs(30);
         assert_eq!(settled.verdict, Verdict::Again { run_at, spent: Spent::Postponed });
     }
 
     #[test]
     fn spent_retries_and_permanent_errors_end_the_job() {
-        let spent = Attempt { retries: 3, ..attempt(Pipeline::Html, State::Processing) };
+        let spent = Attempt { retries: 3, ..attempt(PLAIN, WORKING) };
         assert_eq!(settled(spent, Ended::Failed(broken())).verdict, Verdict::End);
         let rejected = Failure::rejected(ErrorCode::NotPdf, "not a PDF");
-        assert_eq!(
-            settled(attempt(Pipeline::Html, State::Processing), Ended::Failed(rejected)).verdict,
-            Verdict::End
-        );
+        assert_eq!(settled(attempt(PLAIN, WORKING), Ended::Failed(rejected)).verdict, Verdict::End);
     }
 
     #[test]
     fn a_job_that_failed_for_good_promises_no_retry() {
         let message = |retries| {
-            let attempt = Attempt { retries, ..attempt(Pipeline::Xml, State::Processing) };
+            let attempt = Attempt { retries, ..attempt(PLAIN, WORKING) };
             settled(attempt, Ended::Failed(ErrorCode::Gw5xx.into())).failure.map(|failure| failure.message)
         };
         assert_eq!(message(2).as_deref(), Some("Converter is having an issue. We'll retry"));
@@ -270,41 +270,34 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_ran_out_of_time_ends_as_timed_out() {
+    fn a_job_with_no_way_back_from_running_out_of_time_ends_there() {
         let late = Failure::retryable(ErrorCode::TimedOut, "too long");
-        let settled = settled(attempt(Pipeline::Script, State::InProgress), Ended::TimedOut(late));
-        assert_eq!((settled.state, settled.verdict), (State::TimedOut, Verdict::End));
+        let settled = settled(attempt(PLAIN, WORKING), Ended::TimedOut(late));
+        assert_eq!((settled.state, settled.verdict), (LATE, Verdict::End));
     }
 
     #[test]
     fn the_third_lost_worker_sets_the_job_aside() {
-        let lost =
-            |crashes| settled(Attempt { crashes, ..attempt(Pipeline::Xml, State::Processing) }, Ended::Lost);
+        let lost = |crashes| settled(Attempt { crashes, ..attempt(PLAIN, WORKING) }, Ended::Lost);
         assert_eq!(lost(0).verdict, Verdict::Again { run_at: NOW, spent: Spent::Crash });
-        assert_eq!(lost(1).state, State::Queued);
+        assert_eq!(lost(1).state, WAITING);
         assert_eq!(lost(2).verdict, Verdict::End);
         assert_eq!(lost(2).failure.unwrap().code, ErrorCode::Poison);
     }
 
     #[test]
-    fn an_order_is_looked_up_however_many_workers_were_lost_on_it() {
-        let ordering = attempt(Pipeline::Print, State::Ordering);
+    fn what_cannot_be_undone_is_looked_up_however_many_workers_were_lost_on_it() {
+        let sending = attempt(STAGED, SENDING);
         for crashes in [0, 2, 100] {
-            let lost = settled(Attempt { crashes, ..ordering }, Ended::Lost);
-            assert_eq!(lost.state, State::ExportComplete);
+            let lost = settled(Attempt { crashes, ..sending }, Ended::Lost);
+            assert_eq!(lost.state, MADE);
             assert_eq!(lost.verdict, Verdict::Again { run_at: NOW, spent: Spent::Crash });
         }
     }
 
     #[test]
     fn a_job_that_is_not_running_cannot_end_an_attempt() {
-        let refused = settle(
-            attempt(Pipeline::Xml, State::Queued),
-            Ended::Succeeded,
-            &RetryPolicy::default(),
-            NOW,
-            0.0,
-        );
+        let refused = settle(attempt(PLAIN, WAITING), Ended::Succeeded, &RetryPolicy::default(), NOW, 0.0);
         assert!(refused.is_err());
     }
 
@@ -312,12 +305,12 @@ mod tests {
     fn the_other_side_may_ask_for_more_patience_but_not_less() {
         let mut asked = broken();
         asked.kind = FailureKind::Retryable { after: Some(Duration::from_secs(60)) };
-        let late = settled(attempt(Pipeline::Xml, State::Processing), Ended::Failed(asked.clone()));
+        let late = settled(attempt(PLAIN, WORKING), Ended::Failed(asked.clone()));
         assert!(
             matches!(late.verdict, Verdict::Again { run_at, .. } if run_at == NOW + Duration::from_secs(60))
         );
         asked.kind = FailureKind::Retryable { after: Some(Duration::ZERO) };
-        let soon = settled(attempt(Pipeline::Xml, State::Processing), Ended::Failed(asked));
+        let soon = settled(attempt(PLAIN, WORKING), Ended::Failed(asked));
         assert!(
             matches!(soon.verdict, Verdict::Again { run_at, .. } if run_at == NOW + Duration::from_secs(5))
         );
@@ -326,7 +319,7 @@ mod tests {
     #[test]
     fn work_is_tried_again_at_its_own_pace_where_it_has_one() {
         let check = |seconds: u64, retries: u32, expected: std::ops::RangeInclusive<u64>| {
-            let attempt = Attempt { retries, ..attempt(Pipeline::Script, State::InProgress) };
+            let attempt = Attempt { retries, ..attempt(PLAIN, WORKING) };
             let failed = Ended::Failed(broken().paced(Duration::from_secs(seconds)));
             for (jitter, expected) in [(0.0, expected.start()), (1.0, expected.end())] {
                 let settled = settle(attempt, failed.clone(), &RetryPolicy::default(), NOW, jitter).unwrap();

@@ -115,9 +115,9 @@ impl NewRow {
         let run_at = job.run_at.filter(|at| *at > now);
         let mut state = pipeline.machine().initial;
         let mut steps = vec![(Event::Created, None, state)];
-        // Only a script has a state of its own for "not yet"; the others wait in their ready state without a lane.
-        let is_walked = run_at.is_none() || pipeline != ode_job::Pipeline::Script;
-        for edge in pipeline.path_to_ready().iter().filter(|_| is_walked) {
+        // Where the machine has no state for "not yet", the job waits in its ready state without a lane.
+        let is_walked = run_at.is_none() || !pipeline.machine().is_early_initial;
+        for edge in pipeline.path_to_ready().into_iter().filter(|_| is_walked) {
             steps.push((edge.event, Some(edge.from), edge.to));
             state = edge.to;
         }

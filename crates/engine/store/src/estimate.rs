@@ -5,8 +5,8 @@ use crate::Store;
 use crate::db::{Row, params};
 use crate::error::Error;
 use jiff::Timestamp;
+use ode_job::JobId;
 use ode_job::estimate::{Place, SAMPLES_MAX, Sample, Speed, Stage, TimeLeft, times_left};
-use ode_job::{JobId, Lane, Pipeline};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -55,12 +55,12 @@ impl Store {
         if jobs.is_empty() {
             return Ok(HashMap::new());
         }
-        let slots = self.slots(Lane::Xml).await?;
+        let slots = self.slots("xml").await?;
         if slots == 0 {
             // Nobody works, so nothing can be said, and the line need not be read.
             return Ok(HashMap::new());
         }
-        let params = params![Lane::Xml.as_str(), LINE_MAX, Pipeline::Xml.as_str()];
+        let params = params!["xml", LINE_MAX, "xml"];
         let rows = self.db().read(LINE, params).await?;
         let mut kinds = BTreeSet::new();
         for row in &rows {
@@ -79,10 +79,14 @@ impl Store {
     }
 
     /// How many jobs of a lane all living workers together make at a time.
-    async fn slots(&self, lane: Lane) -> Result<usize, Error> {
+    async fn slots(&self, lane: &str) -> Result<usize, Error> {
         let workers = self.workers().await?;
         let alive = workers.iter().filter(|worker| worker.is_alive && !worker.is_draining);
-        Ok(alive.filter_map(|worker| worker.about.slots.get(&lane)).sum())
+        Ok(alive
+            .flat_map(|worker| &worker.about.slots)
+            .filter(|(name, _)| name.as_str() == lane)
+            .map(|(_, slots)| slots)
+            .sum())
     }
 
     async fn speed(&self, kind: &str) -> Result<Option<Speed>, Error> {

@@ -118,13 +118,13 @@ impl Change {
     }
 
     /// The same without anything that it brings but its log, for which the database gave this reason to refuse it. A success of which
-    /// nothing can be shown is a failure, except of an order, which may have been paid for.
+    /// nothing can be shown is a failure, except of what cannot be undone: an order may have been paid for.
     fn plain(self, reason: &str, now: Timestamp) -> Result<Self, Error> {
         let is_again = matches!(self.settled.verdict, Verdict::Again { .. });
         let is_success = self.settled.failure.is_none() && !is_again;
         let mut plain =
             Change { result: None, artifacts: Vec::new(), checks: Vec::new(), meta: None, ..self };
-        if is_success && plain.from != State::Ordering {
+        if is_success && !plain.pipeline.is_irreversible(plain.from) {
             let attempt = Attempt {
                 pipeline: plain.pipeline,
                 state: plain.from,

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::orders::{PaidOrder, grant};
 use crate::read::artifact;
 use jiff::Timestamp;
-use ode_job::{Artifact, JobId, Lease, NewJob, Owner, Pipeline};
+use ode_job::{Artifact, JobId, Lease, NewJob, Owner, machines};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -448,7 +448,7 @@ pub(crate) fn job_rows(jobs: &[JobId]) -> Param {
 }
 
 fn print_job(owner: Owner, map: Uuid) -> NewJob {
-    NewJob::new(Pipeline::Print, KIND, json!({ "printable_map_id": map })).owned_by(owner)
+    NewJob::new(machines::pipeline("print"), KIND, json!({ "printable_map_id": map })).owned_by(owner)
 }
 
 fn owned(id: Uuid, owner: Owner) -> Vec<Param> {

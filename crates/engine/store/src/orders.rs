@@ -348,10 +348,10 @@ impl Store {
             let rows = self.db().read(WANTS_ORDER, params![job]).await?;
             let Some(row) = rows.first() else { return Ok(()) };
             let state: State = row.name("state")?;
-            if row.int("advance")? == 1 || matches!(state, State::Ordering | State::Ordered) {
+            if row.int("advance")? == 1 || matches!(state.as_str(), "ordering" | "ordered") {
                 return Ok(());
             }
-            if state == State::ExportComplete {
+            if state.as_str() == "export_complete" {
                 return self.advance(job).await.map(drop);
             }
             if !self.db().write(WILL_ORDER, params![job, state.as_str()]).await?.is_empty() {
@@ -570,8 +570,8 @@ async fn check_orderable(tx: &mut Tx, job: JobId) -> Result<(), Error> {
     let rows = tx.run(OF_JOB, params![job]).await?;
     let row = rows.first().ok_or_else(|| Error::NotFound(job.to_string()))?;
     let (pipeline, from): (Pipeline, State) = (row.name("pipeline")?, row.name("state")?);
-    match from {
-        State::PendingExport | State::Exporting | State::ExportComplete | State::Ordering => Ok(()),
+    match from.as_str() {
+        "pending_export" | "exporting" | "export_complete" | "ordering" => Ok(()),
         _ => Err(Refused { pipeline, from, event: Event::Advanced }.into()),
     }
 }

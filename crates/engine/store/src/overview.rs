@@ -89,15 +89,17 @@ fn live_jobs(row: &Row) -> Result<LiveJobs, Error> {
 }
 
 /// Whether a worker takes jobs of this lane. One that has not said yet what it does may be one that does.
-fn serves(worker: &WorkerRecord, lane: Lane) -> bool {
+fn serves(worker: &WorkerRecord, lane: &str) -> bool {
     let slots = &worker.about.slots;
-    worker.is_alive && !worker.is_draining && (slots.is_empty() || slots.contains_key(&lane))
+    worker.is_alive
+        && !worker.is_draining
+        && (slots.is_empty() || slots.keys().any(|name| name.as_str() == lane))
 }
 
 fn unserved(live: &[LiveJobs], workers: &[WorkerRecord]) -> Vec<Lane> {
     let waiting = live.iter().filter(|jobs| jobs.waiting > 0);
     let lanes = waiting.filter_map(|jobs| jobs.pipeline.lane(jobs.state));
-    lanes.filter(|lane| !workers.iter().any(|worker| serves(worker, *lane))).collect()
+    lanes.filter(|lane| !workers.iter().any(|worker| serves(worker, lane.as_str()))).collect()
 }
 
 fn converting(workers: &[WorkerRecord]) -> Converting {
@@ -106,7 +108,7 @@ fn converting(workers: &[WorkerRecord]) -> Converting {
         let mut gateways = gateways.peekable();
         gateways.peek().is_some() && gateways.all(|gateway| gateway.away_since.is_some())
     };
-    let there: Vec<&WorkerRecord> = workers.iter().filter(|worker| serves(worker, Lane::Xml)).collect();
+    let there: Vec<&WorkerRecord> = workers.iter().filter(|worker| serves(worker, "xml")).collect();
     match there.as_slice() {
         [] => Converting::Nobody,
         there if there.iter().all(|worker| is_away(worker)) => Converting::Away,
@@ -199,11 +201,12 @@ mod tests {
     use super::*;
     use ode_job::WorkerId;
     use ode_job::record::About;
+    use ode_xml::machine::{LANE as XML, QUEUED};
 
     fn waiting(count: i64) -> LiveJobs {
         LiveJobs {
-            pipeline: Pipeline::Xml,
-            state: State::Queued,
+            pipeline: ode_xml::machine::XML,
+            state: QUEUED,
             count,
             waiting: count,
             waiting_for: (count > 0).then_some(Duration::from_secs(7)),
@@ -232,7 +235,7 @@ mod tests {
         assert_eq!(bad(&idle), [""; 0]);
         let works = Overview { live: vec![waiting(2)], workers_alive: 1, ..Overview::default() };
         assert_eq!(bad(&works), [""; 0]);
-        let stuck = Overview { workers_alive: 0, unserved: vec![Lane::Xml], ..works };
+        let stuck = Overview { workers_alive: 0, unserved: vec![XML], ..works };
         assert_eq!(bad(&stuck), ["workers"]);
         assert_eq!(stuck.findings()[0].found, "0 are alive, nobody works on xml");
         assert_eq!(stuck.findings()[1].found, "2 waiting, the oldest for 7 s");
@@ -243,11 +246,11 @@ mod tests {
         let check = |workers: &[WorkerRecord], expected: &[Lane]| {
             assert_eq!(unserved(&[waiting(1)], workers), expected, "{workers:?}");
         };
-        check(&[], &[Lane::Xml]);
-        check(&[worker(&[Lane::Html], vec![])], &[Lane::Xml]);
-        check(&[WorkerRecord { is_alive: false, ..worker(&[Lane::Xml], vec![]) }], &[Lane::Xml]);
-        check(&[WorkerRecord { is_draining: true, ..worker(&[Lane::Xml], vec![]) }], &[Lane::Xml]);
-        check(&[worker(&[Lane::Html], vec![]), worker(&[Lane::Xml], vec![])], &[]);
+        check(&[], &[XML]);
+        check(&[worker(&[ode_html::machine::LANE], vec![])], &[XML]);
+        check(&[WorkerRecord { is_alive: false, ..worker(&[XML], vec![]) }], &[XML]);
+        check(&[WorkerRecord { is_draining: true, ..worker(&[XML], vec![]) }], &[XML]);
+        check(&[worker(&[ode_html::machine::LANE], vec![]), worker(&[XML], vec![])], &[]);
         check(&[worker(&[], vec![])], &[]);
         assert_eq!(unserved(&[waiting(0)], &[]), []);
     }
@@ -274,14 +277,14 @@ mod tests {
         let check =
             |workers: &[WorkerRecord], expected| assert_eq!(converting(workers), expected, "{workers:?}");
         check(&[], Converting::Nobody);
-        check(&[worker(&[Lane::Html], vec![])], Converting::Nobody);
-        check(&[WorkerRecord { is_alive: false, ..worker(&[Lane::Xml], vec![]) }], Converting::Nobody);
-        check(&[worker(&[Lane::Xml], vec![])], Converting::Works);
+        check(&[worker(&[ode_html::machine::LANE], vec![])], Converting::Nobody);
+        check(&[WorkerRecord { is_alive: false, ..worker(&[XML], vec![]) }], Converting::Nobody);
+        check(&[worker(&[XML], vec![])], Converting::Works);
         check(&[worker(&[], vec![])], Converting::Works);
-        let cut_off = worker(&[Lane::Xml], vec![away.clone(), away.clone()]);
+        let cut_off = worker(&[XML], vec![away.clone(), away.clone()]);
         check(std::slice::from_ref(&cut_off), Converting::Away);
-        check(&[worker(&[Lane::Xml], vec![away, there])], Converting::Works);
-        check(&[cut_off, worker(&[Lane::Xml], vec![])], Converting::Works);
+        check(&[worker(&[XML], vec![away, there])], Converting::Works);
+        check(&[cut_off, worker(&[XML], vec![])], Converting::Works);
     }
 
     #[test]

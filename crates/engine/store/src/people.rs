@@ -53,10 +53,10 @@ impl Store {
     async fn reopen(&self, id: JobId, secret: Option<&(Sealed, Duration)>) -> Result<State, Error> {
         let standing = self.standing(id).await?;
         let retried = standing.step(Event::Retried)?;
-        let is_script = standing.pipeline == Pipeline::Script;
+        let is_script = standing.pipeline.as_str() == "script";
         let may_wait = is_script && self.waits(&[id]).await?.contains_key(&id);
         // A person who retries means now: a script that waits for nobody does not wait for the next look at what is due.
-        let path = standing.pipeline.path_to_ready().iter();
+        let path = standing.pipeline.path_to_ready().into_iter();
         let path = path.filter(|edge| edge.from == retried.to && !may_wait);
         let path = path.map(|edge| Step { event: edge.event, from: edge.from, to: edge.to });
         let steps: Vec<Step> = std::iter::once(retried).chain(path).collect();
@@ -78,7 +78,7 @@ impl Store {
         if is_script {
             secrets::renew(&mut tx, id, secret).await?;
         }
-        if standing.pipeline == Pipeline::Print {
+        if standing.pipeline.as_str() == "print" {
             orders::renew(&mut tx, id).await?;
         }
         tx.run(REOPENED, params![id]).await?;
@@ -97,11 +97,12 @@ impl Store {
 
     /// Calls off a job that has not started.
     pub async fn cancel(&self, id: JobId) -> Result<State, Error> {
-        let failure = |state| {
-            let is_failure = matches!(state, State::Failed | State::ExportFailed | State::OrderFailed);
+        let failure = |phase| {
+            let is_failure = phase == Some(Phase::Failed);
             is_failure.then(|| Failure::rejected(ErrorCode::Cancelled, ErrorCode::Cancelled.sentence()))
         };
-        self.change(id, Event::Cancelled, |state| (Verdict::End, failure(state))).await
+        self.change(id, Event::Cancelled, |pipeline, state| (Verdict::End, failure(pipeline.phase(state))))
+            .await
     }
 
     /// Calls off a script that waits for one that can no longer complete.
@@ -123,7 +124,7 @@ impl Store {
         if pipeline.phase(state) == Some(Phase::Running) {
             return Err(Refused { pipeline, from: state, event: Event::Failed }.into());
         }
-        self.change(id, Event::Failed, |_| (Verdict::End, Some(failure.clone()))).await
+        self.change(id, Event::Failed, |_, _| (Verdict::End, Some(failure.clone()))).await
     }
 
     /// Gives up the jobs of a lane that have waited this long, with a reason. Answers how many there were.
@@ -149,13 +150,13 @@ impl Store {
 
     /// Asks for the next stage of a job that has done one.
     pub async fn advance(&self, id: JobId) -> Result<State, Error> {
-        self.change(id, Event::Advanced, |_| (Verdict::GoOn, None)).await
+        self.change(id, Event::Advanced, |_, _| (Verdict::GoOn, None)).await
     }
 
     /// Records that the provider delivered.
     pub async fn delivered(&self, id: JobId) -> Result<State, Error> {
         self.db().write(ARRIVED, params![id]).await?;
-        self.change(id, Event::Delivered, |_| (Verdict::End, None)).await
+        self.change(id, Event::Delivered, |_, _| (Verdict::End, None)).await
     }
 
     /// Asks the worker of a running job to end it. The job is `failed` with code `STOPPED` once it has.
@@ -175,12 +176,12 @@ impl Store {
         &self,
         id: JobId,
         event: Event,
-        decide: impl Fn(State) -> (Verdict, Option<Failure>),
+        decide: impl Fn(Pipeline, State) -> (Verdict, Option<Failure>),
     ) -> Result<State, Error> {
         for _ in 0..TRIES_MAX {
             let standing = self.standing(id).await?;
             let step = standing.step(event)?;
-            let (verdict, failure) = decide(step.to);
+            let (verdict, failure) = decide(standing.pipeline, step.to);
             let meta =
                 failure.as_ref().map(|failure| json!({ "code": failure.code, "message": failure.message }));
             let settled = Settled { steps: vec![step], state: step.to, verdict, failure };
@@ -216,7 +217,8 @@ impl Store {
                 continue;
             }
             let standing = Standing::read(row)?;
-            let path = standing.pipeline.path_to_ready().iter().filter(|edge| edge.from == standing.state);
+            let path =
+                standing.pipeline.path_to_ready().into_iter().filter(|edge| edge.from == standing.state);
             let steps: Vec<Step> =
                 path.map(|edge| Step { event: edge.event, from: edge.from, to: edge.to }).collect();
             let state = steps.last().map_or(standing.state, |step| step.to);

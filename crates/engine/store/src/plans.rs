@@ -11,13 +11,26 @@ use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _};
 use uuid::Uuid;
 
+fn declare_machines() {
+    use ode_job::machines;
+    let pipelines = [
+        ode_xml::machine::XML,
+        ode_html::machine::HTML,
+        ode_print::machine::PRINT,
+        ode_script::machine::SCRIPT,
+    ];
+    machines::declare(&pipelines.map(|pipeline| pipeline.machine())).unwrap();
+}
+
 pub(crate) async fn sqlite() -> Store {
+    declare_machines();
     let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
     store.migrate_up().await.unwrap();
     store
 }
 
 pub(crate) async fn postgres() -> Store {
+    declare_machines();
     let server = std::env::var("ODE_TEST_POSTGRES_URL").expect("`tests/run` starts a server and names it");
     let name = format!("ode_test_{}", Uuid::new_v4().simple());
     let mut connection = sqlx::PgConnection::connect(&server).await.unwrap();

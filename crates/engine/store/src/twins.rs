@@ -68,7 +68,7 @@ impl Store {
             }
         }
         let dialect = self.dialect();
-        let row = NewRow::done(id, job, State::Complete);
+        let row = NewRow::done(id, job, State::new("complete"));
         let birth = Birth { row: &row, group: 0, seqs: &[seq] };
         let values = columns::given().map(|(name, _, read)| (name, read(&birth).into_param(dialect)));
         let past: Named = values.collect();

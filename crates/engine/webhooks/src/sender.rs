@@ -5,7 +5,6 @@ use crate::guard::Guard;
 use crate::signature::{message_name, sign};
 use futures_util::future::join_all;
 use jiff::Timestamp;
-use ode_job::Pipeline;
 use ode_metrics::{Counter, Family};
 use ode_store::{Delivery, Sent, Store};
 use reqwest::{StatusCode, redirect};
@@ -164,7 +163,11 @@ impl Sender {
 
 /// What a message says: the same text however often it is sent.
 fn body(delivery: &Delivery) -> String {
-    let jobs = if delivery.pipeline == Some(Pipeline::Script) { "/v1/scripts/jobs" } else { "/v1/jobs" };
+    let jobs = if delivery.pipeline.is_some_and(|pipeline| pipeline.as_str() == "script") {
+        "/v1/scripts/jobs"
+    } else {
+        "/v1/jobs"
+    };
     let data = json!({
         "job_id": delivery.job_id, "external_id": delivery.external_id, "status": delivery.state,
         "error_code": delivery.error_code, "links": { "self": format!("{jobs}/{}", delivery.job_id) },

@@ -3,7 +3,7 @@
 //! Everything is done once for each batch of ended attempts and not once for each job: tens of thousands of trivial jobs
 //! a second must not pay for being watched.
 
-use ode_job::{Claimed, Ended, ErrorCode, FailureKind, JobId, Lane, State};
+use ode_job::{Claimed, Ended, ErrorCode, Event, FailureKind, JobId, Lane, State};
 use ode_metrics::{Counter, Family, Histogram};
 use ode_store::{Finish, Finished};
 use std::collections::BTreeMap;
@@ -96,8 +96,8 @@ pub(crate) fn rescued(count: usize) {
 
 /// Counts jobs that waited too long for something that is away, and failed.
 pub(crate) fn given_up(lane: Lane, code: ErrorCode, count: usize) {
-    // The only handlers that can be away are those of pipelines whose failure is called so.
-    let labels = [lane.pipeline().as_str().into(), State::Failed.as_str().into(), code.as_str().into()];
+    let Ok(state) = lane.pipeline().next(lane.ready_state(), Event::Failed) else { return };
+    let labels = [lane.pipeline().as_str().into(), state.as_str().into(), code.as_str().into()];
     ENDED.add(labels, u64::try_from(count).unwrap_or(u64::MAX));
 }
 

@@ -2,7 +2,7 @@
 
 use crate::context::{Context, Gathered, LatestProgress};
 use crate::{Handler, log};
-use ode_job::{Artifact, Check, Claimed, Failure, NewJob, WorkerId};
+use ode_job::{Artifact, Check, Claimed, Failure, NewJob, Pipeline, WorkerId, machines};
 use ode_store::{Blobs, BlobsConfig, ClaimRequest, Config, Error, Places, Store};
 use serde_json::{Map, Value};
 use std::sync::Mutex;
@@ -34,8 +34,9 @@ pub struct Tried {
 }
 
 impl Trial {
-    /// A new store, with nothing in it.
-    pub async fn open() -> Result<Self, Error> {
+    /// A new store, with nothing in it, for jobs of this pipeline.
+    pub async fn open(pipeline: Pipeline) -> Result<Self, Error> {
+        machines::declare(&[pipeline.machine()]).map_err(|error| Error::Config(error.to_string()))?;
         let directory = tempfile::tempdir().map_err(|error| Error::Config(error.to_string()))?;
         let store = Store::open(Config::new("sqlite::memory:")).await?;
         store.migrate_up().await?;
@@ -95,5 +96,5 @@ impl Trial {
 /// The state in which a new job waits for a worker.
 fn ready_state(job: &NewJob) -> ode_job::State {
     let machine = job.pipeline.machine();
-    job.pipeline.path_to_ready().last().map_or(machine.initial, |edge| edge.to)
+    job.pipeline.path_to_ready().map_or(machine.initial, |edge| edge.to)
 }

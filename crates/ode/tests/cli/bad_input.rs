@@ -1,7 +1,7 @@
 //! What cannot be done is refused in a sentence that says what to do next, with an exit code to match.
 
 use crate::harness::{Ode, Ran, bare, is_untouched, on_both};
-use ode_job::{Ended, Lane};
+use ode_job::Ended;
 
 on_both!(
     what_is_asked_of_jobs_in_vain_is_refused_with_its_code,
@@ -11,7 +11,7 @@ on_both!(
 
 fn what_is_asked_of_jobs_in_vain_is_refused_with_its_code(ode: &Ode) {
     let done = ode.add("html");
-    ode.finish(Lane::Html, Ended::Succeeded);
+    ode.finish(ode_html::machine::LANE, Ended::Succeeded);
     let queued = ode.add("xml");
     let (nobody, no_reference) = ("01a1de6f-aca5-7b31-8d65-365129e57d00", "JOB_20200101_000000_00000000");
     let check = |args: &[&str], words: &[&str]| ode.run(args).assert_refused(words);

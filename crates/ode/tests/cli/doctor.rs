@@ -1,8 +1,8 @@
 //! `ode doctor`: what it finds, and that it only looks.
 
 use crate::harness::{Ode, Ran, headings, is_untouched, on_both};
+use ode_job::WorkerId;
 use ode_job::record::About;
-use ode_job::{Lane, WorkerId};
 use serde_json::Value;
 use std::time::Duration;
 use uuid::Uuid;
@@ -61,7 +61,7 @@ fn jobs_that_no_worker_works_on_are_bad_news(ode: &Ode) {
         let id = WorkerId(Uuid::new_v4());
         store.register(id, "test", "0").await.unwrap();
         store.beat(id, Duration::from_secs(3600), 0, false).await.unwrap();
-        let about = About { slots: [(Lane::Html, 1)].into(), ..About::default() };
+        let about = About { slots: [(ode_html::machine::LANE, 1)].into(), ..About::default() };
         store.describe(id, &about).await.unwrap();
     });
     ode.add("html");

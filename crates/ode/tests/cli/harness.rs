@@ -117,6 +117,7 @@ impl Ode {
     /// Does what only a worker can do, with a store of the test's own.
     pub(crate) fn with_store<T>(&self, work: impl AsyncFnOnce(Store) -> T) -> T {
         block_on(async {
+            declare_machines();
             let store = Store::open(Config::new(self.url())).await.unwrap();
             work(store).await
         })
@@ -193,6 +194,17 @@ impl Ode {
 pub(crate) enum Snapshot {
     Files(TempDir),
     Database(String),
+}
+
+/// Makes the machines known to this process, which reads what the program wrote.
+fn declare_machines() {
+    ode_job::machines::declare(&[
+        ode_xml::machine::XML.machine(),
+        ode_html::machine::HTML.machine(),
+        ode_print::machine::PRINT.machine(),
+        ode_script::machine::SCRIPT.machine(),
+    ])
+    .unwrap();
 }
 
 /// The file of the embedded database, with what was not written back to it yet, in place of what is there.

@@ -1,7 +1,7 @@
 //! `ode jobs` and `ode workers`: what is asked for, seen and done.
 
 use crate::harness::{Ode, Ran, headings, id_of, on_both};
-use ode_job::{Ended, ErrorCode, Failure, Lane, LogLevel};
+use ode_job::{Ended, ErrorCode, Failure, LogLevel};
 use serde_json::{Value, json};
 
 on_both!(
@@ -158,7 +158,7 @@ fn a_cancelled_job_is_retried(ode: &Ode) {
 
 fn a_running_job_is_asked_to_stop(ode: &Ode) {
     let reference = ode.add("html");
-    ode.start(Lane::Html);
+    ode.start(ode_html::machine::LANE);
     let list = ode.ok(["jobs", "list", "--phase", "running"]);
     assert!(list.contains("processing 0 %"), "{list}");
     ode.run(["jobs", "cancel", &reference]).assert_refused(&[
@@ -192,7 +192,7 @@ fn one_refusal_does_not_keep_the_others_from_being_asked(ode: &Ode) {
 fn a_failed_job_says_why_and_where_to_read_more(ode: &Ode) {
     let reference = ode.add("html");
     let failure = Failure::rejected(ErrorCode::NotPdf, "Page 7 is a picture.").with_detail("magic: 89 50");
-    ode.finish(Lane::Html, Ended::Failed(failure));
+    ode.finish(ode_html::machine::LANE, Ended::Failed(failure));
     let list = ode.ok(["jobs", "list"]);
     assert!(list.trim_end().ends_with("NOT_PDF"), "{list}");
     let shown = ode.ok(["jobs", "show", &reference]);
@@ -236,7 +236,7 @@ fn a_list_fits_on_a_screen() {
     let ode = Ode::sqlite();
     ode.ok(["jobs", "add", "print", &"type ".repeat(51)]);
     ode.ok(["jobs", "add", "print", "poster"]);
-    ode.finish(Lane::PrintExport, Ended::Failed(Failure::from(ErrorCode::GatewayUnavailable)));
+    ode.finish(ode_print::machine::EXPORT, Ended::Failed(Failure::from(ErrorCode::GatewayUnavailable)));
     let list = ode.ok(["jobs", "list"]);
     for line in list.lines() {
         assert!(line.chars().count() <= 120, "{line}");
@@ -273,7 +273,7 @@ fn a_large_document_is_read_from_a_file_or_from_standard_input() {
 fn a_done_job_shows_its_result() {
     let ode = Ode::sqlite();
     let reference = ode.add("html");
-    ode.finish(Lane::Html, Ended::Succeeded);
+    ode.finish(ode_html::machine::LANE, Ended::Succeeded);
     let shown = ode.ok(["jobs", "show", &reference]);
     assert!(shown.contains("state      completed") && shown.contains(r#"result     {"pages":3}"#), "{shown}");
 }

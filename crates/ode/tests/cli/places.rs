@@ -1,7 +1,7 @@
 //! Directories that cannot be written, files in the way, disks that are full.
 
 use crate::harness::{Ode, Ran};
-use ode_job::{NewJob, Pipeline};
+use ode_job::NewJob;
 use ode_testing::SmallDisk;
 use serde_json::json;
 use std::fs::Permissions;
@@ -112,7 +112,7 @@ fn what_a_full_disk_refused_is_accepted_by_the_same_process_once_there_is_space(
     let Some(disk) = SmallDisk::mount(ode.data(), SMALL_MB) else { return };
     ode.ok(["migrate", "up"]);
     ode.with_store(async |store| {
-        let job = || NewJob::new(Pipeline::Xml, "a", json!("x".repeat(500_000)));
+        let job = || NewJob::new(ode_xml::machine::XML, "a", json!("x".repeat(500_000)));
         store.enqueue(job()).await.unwrap();
         disk.fill();
         for _ in 0..2 {

@@ -5,6 +5,7 @@
 mod child;
 mod converter;
 mod handler;
+pub mod machine;
 mod request;
 mod telemetry;
 

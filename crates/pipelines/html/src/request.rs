@@ -1,6 +1,6 @@
 //! Input, configuration and result of a job. No other file knows the keys of their JSON.
 
-use ode_job::{Claimed, ErrorCode, Failure, Pipeline};
+use ode_job::{Claimed, ErrorCode, Failure};
 use ode_pdf_html::{ConversionConfig, Pages, ZOOMS};
 use ode_store::Publisher;
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ pub(super) fn in_field(field: &str, why: &Failure) -> Failure {
 
 /// The prefixes below which files of jobs appear beside our own storage.
 pub const PUBLISHER: Publisher =
-    Publisher { pipeline: Pipeline::Html, prefix: |input| input[OUTPUT].as_str() };
+    Publisher { pipeline: crate::machine::HTML, prefix: |input| input[OUTPUT].as_str() };
 
 /// What a job that ended well returns.
 #[derive(Debug, Serialize)]

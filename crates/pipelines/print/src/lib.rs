@@ -5,6 +5,7 @@
 mod drawer;
 mod drawing;
 mod export;
+pub mod machine;
 pub mod order;
 
 pub use drawer::{Drawer, Drawn, Features, Frozen, Undrawn, pool_options};

@@ -34,6 +34,7 @@ mod catalog;
 mod codes;
 mod concurrency;
 mod handler;
+pub mod machine;
 mod manifest;
 mod order;
 mod outcome;

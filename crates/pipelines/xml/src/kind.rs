@@ -1,10 +1,11 @@
 //! The pipeline's jobs at the addresses that all pipelines share.
 
+use crate::machine::XML;
 use ode_http::view::{Links, why_no_retry};
 use ode_http::{Intake, JobKind, Offer, Output, intake::Wanted, kind};
 use ode_invoice::Registry;
 use ode_invoice::mapping::file::Status;
-use ode_job::{NewJob, Phase, Pipeline, SourceDocument};
+use ode_job::{NewJob, Phase, SourceDocument};
 use ode_store::OwnedJob;
 use serde_json::json;
 
@@ -27,7 +28,7 @@ pub fn job_kind() -> JobKind {
             Links { convert, ..links }
         },
         intake: Some(intake),
-        ..JobKind::new(Pipeline::Xml)
+        ..JobKind::new(XML)
     }
 }
 
@@ -48,7 +49,7 @@ fn may_convert(job: &OwnedJob) -> bool {
 }
 
 fn job(document: SourceDocument, Wanted { mapping, output }: Wanted<'_>) -> NewJob {
-    let mut job = NewJob::new(Pipeline::Xml, mapping, document.into_input());
+    let mut job = NewJob::new(XML, mapping, document.into_input());
     if let Some(output) = output {
         job.config = json!({ "output": output });
     }

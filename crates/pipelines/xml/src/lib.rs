@@ -14,6 +14,7 @@ mod gateways;
 mod handler;
 mod hocr;
 mod kind;
+pub mod machine;
 mod model;
 mod ocr;
 mod scans;

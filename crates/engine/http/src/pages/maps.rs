@@ -160,7 +160,7 @@ impl Row {
             created_at: map.created_at.to_string(),
             created: words::moment(map.created_at),
             news: newest.as_ref().map_or("", Print::news),
-            can_print: newest.as_ref().is_none_or(|print| print.state != JobState::PendingExport),
+            can_print: newest.as_ref().is_none_or(|print| print.state.as_str() != "pending_export"),
             after: newest.as_ref().map_or(map.id, |print| print.id.0).to_string(),
             more: prints.count.saturating_sub(prints.jobs.len()),
             newest,
@@ -190,9 +190,9 @@ fn paper(size: &str) -> String {
 impl Print {
     fn new(job: &JobRecord, export: Option<&Artifact>, order: Option<&OrderRecord>) -> Self {
         let (class, label) = standing(job.state, order);
-        let is_waiting = matches!(job.state, JobState::PendingExport | JobState::ExportComplete);
+        let is_waiting = matches!(job.state.as_str(), "pending_export" | "export_complete");
         let retry_at = job.run_at.filter(|_| is_waiting);
-        let is_running = matches!(job.state, JobState::Exporting | JobState::Ordering);
+        let is_running = matches!(job.state.as_str(), "exporting" | "ordering");
         Print {
             id: job.id,
             class,
@@ -200,7 +200,7 @@ impl Print {
             percent: is_running.then_some(job.progress.percent),
             told: job.progress.message.clone().filter(|_| is_running).or_else(|| {
                 let size = export.map(|file| words::size(file.bytes));
-                size.filter(|_| job.state == JobState::ExportComplete)
+                size.filter(|_| job.state.as_str() == "export_complete")
             }),
             retry_at: retry_at.map(|at| (at.to_string(), words::moment(at))),
             why: job.error_message.clone(),
@@ -213,13 +213,10 @@ impl Print {
             can_download: export.is_some(),
             can_retry: job.can_print_again(),
             can_order: order.is_none()
-                && matches!(
-                    job.state,
-                    JobState::PendingExport | JobState::Exporting | JobState::ExportComplete
-                ),
+                && matches!(job.state.as_str(), "pending_export" | "exporting" | "export_complete"),
             is_active: is_running
-                || job.state == JobState::PendingExport
-                || job.state == JobState::ExportComplete && order.is_some(),
+                || job.state.as_str() == "pending_export"
+                || job.state.as_str() == "export_complete" && order.is_some(),
         }
     }
 
@@ -234,17 +231,17 @@ impl Print {
 
 /// How a print stands: the look of its badge, and what it says.
 fn standing(state: JobState, order: Option<&OrderRecord>) -> (&'static str, &'static str) {
-    match (state, order) {
-        (JobState::PendingExport, _) => ("ready", "Waiting"),
-        (JobState::Exporting, _) => ("running", "Drawing…"),
-        (JobState::ExportFailed, _) => ("failed", "Failed"),
-        (JobState::ExportComplete, None) => ("done", "Ready"),
-        (JobState::ExportComplete, Some(_)) => ("ready", "To be ordered"),
-        (JobState::Ordering, _) => ("running", "Ordering…"),
-        (JobState::OrderFailed, _) => ("failed", "Order failed"),
-        (JobState::Ordered, Some(order)) if order.shipped_at.is_some() => ("done", "Shipped"),
-        (JobState::Ordered, _) => ("done", "Ordered"),
-        (JobState::Fulfilled, _) => ("done", "Delivered"),
+    match (state.as_str(), order) {
+        ("pending_export", _) => ("ready", "Waiting"),
+        ("exporting", _) => ("running", "Drawing…"),
+        ("export_failed", _) => ("failed", "Failed"),
+        ("export_complete", None) => ("done", "Ready"),
+        ("export_complete", Some(_)) => ("ready", "To be ordered"),
+        ("ordering", _) => ("running", "Ordering…"),
+        ("order_failed", _) => ("failed", "Order failed"),
+        ("ordered", Some(order)) if order.shipped_at.is_some() => ("done", "Shipped"),
+        ("ordered", _) => ("done", "Ordered"),
+        ("fulfilled", _) => ("done", "Delivered"),
         // Prints have no other states.
         _ => ("held", "Unknown"),
     }

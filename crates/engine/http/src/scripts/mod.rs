@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use axum::Router;
 use axum::routing::{get, post};
 use futures_util::future::BoxFuture;
-use ode_job::{ErrorCode, Failure, JobRecord, Pipeline, Sealed};
+use ode_job::{ErrorCode, Failure, JobRecord, Sealed};
 use serde_json::{Map, Value};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ pub fn routes() -> Router<Arc<App>> {
 /// A script of the caller's.
 async fn find(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
     let job = crate::jobs::find(app, caller, id).await?;
-    if job.pipeline == Pipeline::Script { Ok(job) } else { Err(Problem::no_job()) }
+    if job.pipeline.as_str() == "script" { Ok(job) } else { Err(Problem::no_job()) }
 }
 
 /// Where a job is found.

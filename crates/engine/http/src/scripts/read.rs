@@ -10,7 +10,7 @@ use crate::query::{PART_MAX, cursor, limit, query, since};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
-use ode_job::{JobRecord, Pipeline, State as JobState};
+use ode_job::{JobRecord, State as JobState, machines};
 use ode_store::{OwnedFilter, ScriptFilter};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -120,7 +120,7 @@ impl ScriptListQuery {
     fn filter(self, caller: &Caller) -> Result<ScriptFilter, Problem> {
         let state = match self.status.as_deref().map(str::parse::<JobState>) {
             None => None,
-            Some(Ok(state)) if Pipeline::Script.phase(state).is_some() => Some(state),
+            Some(Ok(state)) if machines::pipeline("script").phase(state).is_some() => Some(state),
             Some(_) => {
                 let detail =
                     "status is pending, queued, in_progress, completed, failed, cancelled or timed_out.";

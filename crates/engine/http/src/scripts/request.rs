@@ -7,7 +7,7 @@ use crate::problem::Problem;
 use crate::scripts::AcceptedScript;
 use jiff::Timestamp;
 use ode_job::new::{PRIORITY, RETRIES_MAX};
-use ode_job::{ErrorCode, JobId, JobRef, NewJob, Pipeline};
+use ode_job::{ErrorCode, JobId, JobRef, NewJob, machines};
 use ode_store::{Need, NewScript};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -142,7 +142,7 @@ impl Request {
         let input = Value::Object(self.input);
         let accepted = app.scripts()?.accept(kind, caller.owner.key(), input).await?;
         let AcceptedScript { input, secret, keep_secret, timeout, retries_max, turn } = accepted;
-        let mut job = NewJob::new(Pipeline::Script, kind, input).owned_by(caller.owner);
+        let mut job = NewJob::new(machines::pipeline("script"), kind, input).owned_by(caller.owner);
         (job.priority, job.run_at, job.created_by) = (self.priority, self.run_at, self.created_by);
         job.metadata = Value::Object(metadata);
         job.retries_max = Some(self.max_retries.unwrap_or(retries_max));

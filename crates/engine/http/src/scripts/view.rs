@@ -5,7 +5,7 @@ use super::request::restaurant;
 use crate::view::{ErrorView, error, moment, moments};
 use jiff::Timestamp;
 use ode_job::script::{ScriptStep, StepState};
-use ode_job::{JobId, JobRecord, Phase, State};
+use ode_job::{JobId, JobRecord, Phase};
 use ode_store::ScriptFacts;
 use serde::Serialize;
 use serde_json::Value;
@@ -218,7 +218,7 @@ impl ScriptJob {
             attempt_count: job.attempt_count,
             retry_count: job.retry_count,
             max_retries: job.max_retries,
-            next_retry_at: job.run_at.filter(|_| job.state == State::Pending && job.retry_count > 0),
+            next_retry_at: job.run_at.filter(|_| job.state.as_str() == "pending" && job.retry_count > 0),
             run_at: facts.run_at.or(job.run_at.filter(|_| waits_for == Some(SCHEDULE))),
             restaurant_id: restaurant(&job.metadata),
             organisation_id: job.organisation_id,
@@ -226,7 +226,7 @@ impl ScriptJob {
             created_at: job.created_at,
             started_at: job.started_at,
             completed_at: job.finished_at,
-            cancelled_at: job.finished_at.filter(|_| job.state == State::Cancelled),
+            cancelled_at: job.finished_at.filter(|_| job.state.as_str() == "cancelled"),
             timeout_at: job.timeout_at,
             updated_at: job.updated_at,
             links: links(&job, &facts),
@@ -254,7 +254,7 @@ const SCHEDULE: &str = "schedule";
 
 /// What keeps a pending job from getting in line.
 fn waits_for(job: &JobRecord, facts: &ScriptFacts) -> Option<&'static str> {
-    if job.state != State::Pending {
+    if job.state.as_str() != "pending" {
         return None;
     }
     let is_later = job.run_at.is_some_and(|at| at > Timestamp::now());
@@ -276,7 +276,7 @@ fn links(job: &JobRecord, facts: &ScriptFacts) -> ScriptLinks {
         events: format!("{itself}/events"),
         cancel: when(matches!(job.phase, Phase::Held | Phase::Ready), "cancel"),
         stop: when(job.phase == Phase::Running, "stop"),
-        retry: when(job.state == State::Failed, "retry"),
+        retry: when(job.state.as_str() == "failed", "retry"),
         secrets: when(job.phase == Phase::Done && facts.has_result_secret, "secrets"),
         itself,
     }

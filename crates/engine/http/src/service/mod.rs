@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::view::Links;
 use axum::Router;
 use axum::routing::{get, post};
-use ode_job::{JobRecord, NewJob, Phase, Pipeline, SourceDocument};
+use ode_job::{JobRecord, NewJob, Phase, SourceDocument, machines};
 use ode_store::Places;
 use serde_json::Value;
 use std::fmt;
@@ -88,7 +88,7 @@ pub fn kind(settings: &ServiceSettings) -> JobKind {
         about: "The document as a web page, with its fonts and pictures".into(),
     };
     let take = |document: SourceDocument, wanted: Wanted<'_>| {
-        NewJob::new(Pipeline::Html, wanted.mapping, document.into_input())
+        NewJob::new(machines::pipeline("html"), wanted.mapping, document.into_input())
     };
     let intake = Intake { offers: vec![offer], ..Intake::new(&[request::KIND], take) };
     let address: fn(&JobRecord) -> Option<&str> = |job| job.input["output_s3_prefix"].as_str();
@@ -108,7 +108,7 @@ pub fn kind(settings: &ServiceSettings) -> JobKind {
         download: Some(Download::new(async |app: Arc<App>, job: JobRecord| files::archive(&app, &job).await)),
         intake: Some(intake),
         published: Some(Published { address, places: settings.places.clone() }),
-        ..JobKind::new(Pipeline::Html)
+        ..JobKind::new(machines::pipeline("html"))
     }
 }
 
@@ -137,5 +137,5 @@ pub fn open_routes() -> Router<Arc<App>> {
 
 /// A job of the html service that is the caller's.
 pub async fn find(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
-    crate::jobs::find_of(app, caller, Pipeline::Html, id).await
+    crate::jobs::find_of(app, caller, machines::pipeline("html"), id).await
 }

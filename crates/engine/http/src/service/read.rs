@@ -14,7 +14,7 @@ use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
 use jiff::Timestamp;
-use ode_job::{JobId, JobRecord, Phase, Pipeline};
+use ode_job::{JobId, JobRecord, Phase, machines};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -215,12 +215,12 @@ pub async fn list(
     uri: Uri,
 ) -> Result<Json<HtmlJobs>, Problem> {
     let query: HtmlListQuery = query(&uri, "status, external_id, since, cursor and limit")?;
-    let filter = query.listing().filter(&caller, Some(Pipeline::Html), PART_MAX)?;
+    let filter = query.listing().filter(&caller, Some(machines::pipeline("html")), PART_MAX)?;
     if let Some(name) = &query.external_id {
         let id = app.store.find_external(caller.owner, name).await?;
         let found = app.store.jobs_by_id(id.into_iter()).await?;
         let is_meant = |job: &JobRecord| {
-            job.pipeline == Pipeline::Html && filter.state.is_none_or(|state| state == job.state)
+            job.pipeline.as_str() == "html" && filter.state.is_none_or(|state| state == job.state)
         };
         let jobs = found.iter().map(|job| &job.record).filter(|job| is_meant(job));
         return Ok(Json(HtmlJobs {
@@ -229,7 +229,7 @@ pub async fn list(
         }));
     }
     let page = app.store.owned_jobs(&filter).await?;
-    let jobs = page.jobs.iter().map(|job| &job.record).filter(|job| job.pipeline == Pipeline::Html);
+    let jobs = page.jobs.iter().map(|job| &job.record).filter(|job| job.pipeline.as_str() == "html");
     Ok(Json(HtmlJobs {
         jobs: jobs.map(|job| HtmlJob::new(&app, job)).collect(),
         next_cursor: page.next_cursor.map(|id| id.to_string()),

@@ -5,7 +5,7 @@ use crate::App;
 use crate::body;
 use crate::caller::Caller;
 use crate::problem::Problem;
-use ode_job::{Artifact, ErrorCode, Failure, JobRecord, NewJob, Pipeline};
+use ode_job::{Artifact, ErrorCode, Failure, JobRecord, NewJob, machines};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ impl Request {
         }
         let config = self.checked_config(app)?;
         let input = self.input(&config, document)?;
-        let mut job = NewJob::new(Pipeline::Html, KIND, input).owned_by(caller.owner);
+        let mut job = NewJob::new(machines::pipeline("html"), KIND, input).owned_by(caller.owner);
         (job.config, job.priority, job.external_id) = (config, self.priority, Some(self.external_id.clone()));
         job.check().map_err(ode_store::Error::from)?;
         Ok(job)

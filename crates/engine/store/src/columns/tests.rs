@@ -2,7 +2,7 @@ use super::lists::list;
 use super::*;
 use crate::db::{Db, params};
 use crate::{Store, plans};
-use ode_job::{NewJob, Pipeline};
+use ode_job::NewJob;
 
 const TRACED_BY: Column =
     column("traced_by", Kind::Id).since(1_000).given(|new| Id(new.row.job.created_by)).kept().shown();
@@ -128,7 +128,7 @@ async fn a_new_column_is_one_line_and_one_migration(store: Store) {
             ["job_live", "job_past"].map(|table| format!("ALTER TABLE {table} ADD COLUMN traced_by {kind};"));
         migrate(&store, format!("{} {view}", tables.concat())).await;
         assert_eq!(columns_of(&store, "jobs").await, [before.as_slice(), &["traced_by".into()]].concat());
-        let id = store.enqueue(NewJob::new(Pipeline::Html, "page", json!({}))).await.unwrap().id();
+        let id = store.enqueue(NewJob::new(ode_html::machine::HTML, "page", json!({}))).await.unwrap().id();
         let sql = "SELECT traced_by FROM jobs WHERE id = $1";
         assert_eq!(store.db().read(sql, params![id]).await.unwrap().len(), 1, "round {round}");
         let view = lists::view(&columns, dialect, 1_000, false);

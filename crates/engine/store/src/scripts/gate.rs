@@ -8,7 +8,7 @@ use super::TAKE_TURN;
 use crate::Store;
 use crate::db::{Param, Row, params};
 use crate::error::Error;
-use ode_job::{JobId, State};
+use ode_job::JobId;
 use serde_json::json;
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -102,10 +102,10 @@ fn broken(need: &Row) -> Result<Option<String>, Error> {
     let Some(state) = need.opt_text("state")? else {
         return Ok(Some(format!("It needs job {reference}, which was removed")));
     };
-    let how = match state.parse::<State>() {
-        Ok(State::Completed) => return Ok(None),
-        Ok(State::Cancelled) => "was cancelled",
-        Ok(State::TimedOut) => "ran out of time",
+    let how = match state.as_str() {
+        "completed" => return Ok(None),
+        "cancelled" => "was cancelled",
+        "timed_out" => "ran out of time",
         _ => "failed",
     };
     let kind = need.text("kind")?;

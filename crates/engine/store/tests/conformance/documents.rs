@@ -1,10 +1,11 @@
 //! Documents beside their jobs: sources under a lease, checks, downloads, corrections, deletion, and the time left.
 
 use crate::harness::{Database, claim_one, ending, finish, history, job, on_both, record, until, worker};
+use crate::machines::{lane, pipeline};
 use ode_job::check::Opinion;
 use ode_job::estimate::TimeLeft;
 use ode_job::record::About;
-use ode_job::{Check, CheckKind, Ended, ErrorCode, Failure, JobId, JobRef, Lane, NewJob, Pipeline, Severity};
+use ode_job::{Check, CheckKind, Ended, ErrorCode, Failure, JobId, JobRef, NewJob, Severity};
 use ode_store::{Blobs, BlobsConfig, Error, Finished, Retention, Revision, Store, Stored};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -47,7 +48,7 @@ pub(crate) async fn upload(store: &Store, blobs: &Blobs, bytes: u64) -> JobId {
     let stored = put(blobs, JobId(Uuid::now_v7()), 0, "%PDF-1.7 and so on").await;
     let source = stored.artifact("source", "invoice.pdf", "application/pdf");
     let document = json!({ "name": "invoice.pdf", "bytes": bytes, "sha256": stored.sha256 });
-    let new = NewJob::new(Pipeline::Xml, "plain_v1", json!({ "document": document }));
+    let new = NewJob::new(pipeline::XML, "plain_v1", json!({ "document": document }));
     store.enqueue_file(new, source).await.unwrap().id()
 }
 
@@ -55,7 +56,7 @@ pub(crate) async fn upload(store: &Store, blobs: &Blobs, bytes: u64) -> JobId {
 pub(crate) async fn converted(store: &Store, blobs: &Blobs) -> JobId {
     let id = upload(store, blobs, 18).await;
     let worker = worker(store).await;
-    let claimed = claim_one(store, Lane::Xml, worker).await;
+    let claimed = claim_one(store, lane::XML, worker).await;
     assert_eq!(claimed.lease.job(), id);
     let stored = put(blobs, id, claimed.lease.fence(), "<a/>").await;
     let mut end = ending(claimed, Ended::Succeeded);
@@ -82,7 +83,7 @@ async fn a_source_is_read_by_its_lease_and_by_no_other(store: Store) {
     let (_directory, blobs) = blobs();
     upload(&store, &blobs, 18).await;
     let first = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Xml, first).await;
+    let claimed = claim_one(&store, lane::XML, first).await;
     let source = store.source(&claimed.lease).await.unwrap().unwrap();
     assert_eq!((source.role.as_str(), source.name.as_str()), ("source", "invoice.pdf"));
     let late = ode_job::Lease::granted(claimed.lease.job(), claimed.lease.fence() - 1, first);
@@ -103,8 +104,8 @@ async fn what_an_attempt_notes_stands_with_the_event_that_ends_it(store: Store) 
     for (ended, event, status) in
         [(Ended::Succeeded, "complete", 200), (Ended::Failed(Failure::from(ErrorCode::Gw4xx)), "failed", 404)]
     {
-        let id = store.enqueue(job(Pipeline::Xml)).await.unwrap().id();
-        let mut end = ending(claim_one(&store, Lane::Xml, worker).await, ended);
+        let id = store.enqueue(job(pipeline::XML)).await.unwrap().id();
+        let mut end = ending(claim_one(&store, lane::XML, worker).await, ended);
         end.notes = notes(status);
         store.finish(vec![end]).await.unwrap();
         let events = store.events(id).await.unwrap();
@@ -135,11 +136,11 @@ async fn checks_are_kept_with_a_success_and_only_then(store: Store) {
         output: json!({ "a": 1 }),
     };
     let ids = [
-        store.enqueue(job(Pipeline::Xml)).await.unwrap().id(),
-        store.enqueue(job(Pipeline::Xml)).await.unwrap().id(),
+        store.enqueue(job(pipeline::XML)).await.unwrap().id(),
+        store.enqueue(job(pipeline::XML)).await.unwrap().id(),
     ];
     for ended in [Ended::Succeeded, Ended::Failed(Failure::from(ErrorCode::NotPdf))] {
-        let mut end = ending(claim_one(&store, Lane::Xml, worker).await, ended);
+        let mut end = ending(claim_one(&store, lane::XML, worker).await, ended);
         end.checks = vec![check(CheckKind::Arithmetic, None)];
         assert!(matches!(store.finish(vec![end]).await.unwrap()[0], Finished::Written { .. }));
     }
@@ -152,11 +153,11 @@ async fn checks_are_kept_with_a_success_and_only_then(store: Store) {
 }
 
 async fn a_job_that_waits_for_something_away_has_used_up_nothing(store: Store) {
-    let id = store.enqueue(job(Pipeline::Xml)).await.unwrap().id();
+    let id = store.enqueue(job(pipeline::XML)).await.unwrap().id();
     let worker = worker(&store).await;
     for _ in 0..5 {
         let away = Failure::away(ErrorCode::Gw5xx, "away", Duration::ZERO);
-        let claimed = claim_one(&store, Lane::Xml, worker).await;
+        let claimed = claim_one(&store, lane::XML, worker).await;
         finish(&store, claimed, Ended::Failed(away)).await;
         let waiting = record(&store, id).await;
         assert_eq!((waiting.state.as_str(), waiting.attempt_count, waiting.retry_count), ("queued", 0, 0));
@@ -167,21 +168,21 @@ async fn a_job_that_waits_for_something_away_has_used_up_nothing(store: Store) {
 }
 
 async fn jobs_that_waited_too_long_fail_and_those_just_retried_do_not(store: Store) {
-    let waits = store.enqueue(job(Pipeline::Xml)).await.unwrap().id();
+    let waits = store.enqueue(job(pipeline::XML)).await.unwrap().id();
     let failure = Failure::from(ErrorCode::GatewayUnavailable);
     let hour = Duration::from_secs(3600);
-    assert_eq!(store.give_up_waiting(Lane::Xml, hour, &failure).await.unwrap(), 0);
+    assert_eq!(store.give_up_waiting(lane::XML, hour, &failure).await.unwrap(), 0);
     tokio::time::sleep(Duration::from_millis(60)).await;
     let little = Duration::from_millis(50);
-    assert_eq!(store.give_up_waiting(Lane::Html, little, &failure).await.unwrap(), 0, "another lane");
-    assert_eq!(store.give_up_waiting(Lane::Xml, little, &failure).await.unwrap(), 1);
+    assert_eq!(store.give_up_waiting(lane::HTML, little, &failure).await.unwrap(), 0, "another lane");
+    assert_eq!(store.give_up_waiting(lane::XML, little, &failure).await.unwrap(), 1);
     let failed = record(&store, waits).await;
     assert_eq!(
         (failed.state.as_str(), failed.error_code.as_deref()),
         ("failed", Some("GATEWAY_UNAVAILABLE"))
     );
     store.retry(waits).await.unwrap();
-    assert_eq!(store.give_up_waiting(Lane::Xml, little, &failure).await.unwrap(), 0, "it was just retried");
+    assert_eq!(store.give_up_waiting(lane::XML, little, &failure).await.unwrap(), 0, "it was just retried");
 }
 
 async fn downloads_are_counted_and_told(store: Store) {
@@ -310,7 +311,7 @@ async fn the_time_left_counts_those_before_and_who_works(store: Store) {
     let ids = [upload(&store, &blobs, 18).await, upload(&store, &blobs, 18).await];
     assert_eq!(store.times_left(&ids).await.unwrap().len(), 0, "nobody works");
     let worker = worker(&store).await;
-    let slots = BTreeMap::from([(Lane::Xml, 1)]);
+    let slots = BTreeMap::from([(lane::XML, 1)]);
     store.describe(worker, &About { slots, breakers: Vec::new() }).await.unwrap();
     let left = store.times_left(&[ids[0], ids[1], done]).await.unwrap();
     assert_eq!(left.len(), 2, "what has ended has no time left");
@@ -327,7 +328,7 @@ async fn what_a_worker_says_of_itself_is_seen(store: Store) {
     let worker = worker(&store).await;
     let now = jiff::Timestamp::from_second(1_800_000_000).unwrap();
     let breaker = ode_job::Breaker::new(ode_job::BreakerPolicy::default()).standing("gateway http://g", now);
-    let about = About { slots: BTreeMap::from([(Lane::Xml, 3)]), breakers: vec![breaker] };
+    let about = About { slots: BTreeMap::from([(lane::XML, 3)]), breakers: vec![breaker] };
     store.describe(worker, &about).await.unwrap();
     assert_eq!(store.workers().await.unwrap()[0].about, about);
 }

@@ -1,5 +1,6 @@
 //! Fresh stores for tests, and the few steps that nearly every test takes.
 
+use crate::machines::lane;
 use ode_job::order::{Money, OrderAsk};
 use ode_job::{
     Artifact, Claimed, Ended, JobId, JobRecord, JobRef, Lane, Lease, NewJob, OrderStep, Owner, Pipeline,
@@ -30,16 +31,22 @@ macro_rules! on_both {
 }
 pub(crate) use on_both;
 
+/// How a store at this address is opened.
+pub(crate) fn config(url: impl Into<String>) -> Config {
+    crate::machines::declare();
+    Config::new(url)
+}
+
 /// A new SQLite database, in memory.
 pub(crate) async fn sqlite() -> Store {
-    let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
+    let store = Store::open(config("sqlite::memory:")).await.unwrap();
     store.migrate_up().await.unwrap();
     store
 }
 
 /// A new PostgreSQL database on the test server.
 pub(crate) async fn postgres() -> Store {
-    let store = Store::open(Config::new(postgres_url().await)).await.unwrap();
+    let store = Store::open(config(postgres_url().await)).await.unwrap();
     store.migrate_up().await.unwrap();
     store
 }
@@ -85,7 +92,7 @@ async fn migrated(database: Database) -> Database {
 pub(crate) async fn empty_sqlite_file() -> Database {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", dir.path().join("ode.db").display());
-    let store = Store::open(Config::new(&url)).await.unwrap();
+    let store = Store::open(config(&url)).await.unwrap();
     let sql = Sql::Sqlite(SqliteConnection::connect(&url).await.unwrap());
     Database { store, sql, url, _dir: Some(dir) }
 }
@@ -93,7 +100,7 @@ pub(crate) async fn empty_sqlite_file() -> Database {
 /// A PostgreSQL database in which there is nothing yet.
 pub(crate) async fn empty_postgres() -> Database {
     let url = postgres_url().await;
-    let store = Store::open(Config::new(&url)).await.unwrap();
+    let store = Store::open(config(&url)).await.unwrap();
     let sql = Sql::Postgres(PgConnection::connect(&url).await.unwrap());
     Database { store, sql, url, _dir: None }
 }
@@ -181,7 +188,7 @@ pub(crate) async fn claim_one(store: &Store, lane: Lane, worker: WorkerId) -> Cl
 /// The end of an attempt; a map that was exported has its export.
 pub(crate) fn ending(job: Claimed, ended: Ended) -> Finish {
     let result = (ended == Ended::Succeeded).then(|| json!({ "pages": 1 }));
-    let is_export = ended == Ended::Succeeded && job.lane == Lane::PrintExport;
+    let is_export = ended == Ended::Succeeded && job.lane == lane::PRINT_EXPORT;
     let artifacts = is_export.then(|| export(&Uuid::new_v4().to_string())).into_iter().collect();
     Finish { result, artifacts, ..Finish::new(job, ended) }
 }
@@ -239,7 +246,7 @@ pub(crate) async fn place(store: &Store, lease: &Lease) {
 }
 
 pub(crate) async fn finish(store: &Store, job: Claimed, ended: Ended) -> Finished {
-    if job.lane == Lane::PrintOrder && ended == Ended::Succeeded {
+    if job.lane == lane::PRINT_ORDER && ended == Ended::Succeeded {
         place(store, &job.lease).await;
     }
     store.finish(vec![ending(job, ended)]).await.unwrap().remove(0)

@@ -4,7 +4,8 @@ use crate::harness::{
     Database, Sql, claim_one, ending, file, finish, job, on_both, postgres_database, record, sqlite_file,
     worker,
 };
-use ode_job::{Ended, ErrorCode, Failure, JobId, Lane, LogLevel, Owner, Phase, Pipeline, State};
+use crate::machines::{lane, pipeline, state};
+use ode_job::{Ended, ErrorCode, Failure, JobId, LogLevel, Owner, Phase, Pipeline, State};
 use ode_store::Store;
 use uuid::Uuid;
 
@@ -41,8 +42,8 @@ async fn jobs(store: &Store) -> Jobs {
     let mut started = Vec::new();
     let worker = worker(store).await;
     for _ in 0..3 {
-        store.enqueue(job(Pipeline::Xml)).await.unwrap();
-        started.push(claim_one(store, Lane::Xml, worker).await);
+        store.enqueue(job(pipeline::XML)).await.unwrap();
+        started.push(claim_one(store, lane::XML, worker).await);
     }
     let [running, done, failed] = [0, 1, 2].map(|number: usize| started[number].lease.job().0);
     let rejected = Failure::from(ErrorCode::NotPdf);
@@ -52,7 +53,7 @@ async fn jobs(store: &Store) -> Jobs {
     end.artifacts.push(file("kept"));
     store.finish(vec![end]).await.unwrap();
     store.log(JobId(done), 1, LogLevel::Info, "it went well").await.unwrap();
-    let ready = store.enqueue(job(Pipeline::Xml)).await.unwrap().id().0;
+    let ready = store.enqueue(job(pipeline::XML)).await.unwrap().id().0;
     Jobs { ready, running, done, failed }
 }
 
@@ -116,10 +117,10 @@ async fn a_job_has_one_owner(mut database: Database) {
 
 async fn a_job_is_live_or_past_and_never_both(mut database: Database) {
     let jobs = jobs(&database.store).await;
-    let ended = ended_row(Pipeline::Xml, State::Failed);
+    let ended = ended_row(pipeline::XML, state::FAILED);
     check_refused(&mut database.sql, jobs.ready, &[(&ended, "job_once")]).await;
     check_refused(&mut database.sql, jobs.running, &[(&ended, "job_once")]).await;
-    let live = live_row(Pipeline::Xml, State::Queued);
+    let live = live_row(pipeline::XML, state::QUEUED);
     check_refused(&mut database.sql, jobs.done, &[(&live, "job_once")]).await;
     let back = "INSERT INTO job_live (id, owner, pipeline, kind, input, state, history)
         SELECT id, x, pipeline, kind, input, 'queued', history FROM job_past WHERE id = $1";
@@ -212,7 +213,7 @@ async fn what_is_checked_at_the_door_is_checked_by_the_database_too(mut database
         ("UPDATE job_live SET owner = NULL WHERE id = $1", "owner"),
     ];
     check_refused(&mut database.sql, jobs.ready, &cases).await;
-    let twin = live_row(Pipeline::Xml, State::Queued);
+    let twin = live_row(pipeline::XML, state::QUEUED);
     check_refused(&mut database.sql, jobs.ready, &[(&twin, "job_live")]).await;
 }
 
@@ -363,8 +364,8 @@ async fn logs_keys_workers_and_owners_are_what_they_say(mut database: Database) 
 }
 
 async fn the_database_knows_exactly_the_states_of_the_machines(mut database: Database) {
-    for pipeline in Pipeline::ALL {
-        for state in State::ALL {
+    for pipeline in pipeline::ALL {
+        for state in ode_job::machines::states() {
             let phase = pipeline.phase(*state);
             let is_over = phase.is_some_and(|_| pipeline.is_terminal(*state));
             let id = Uuid::now_v7();
@@ -389,7 +390,7 @@ fn is_known(outcome: &Result<u64, String>) -> bool {
 }
 
 fn ended_row(pipeline: Pipeline, state: State) -> String {
-    let failures = [State::Failed, State::TimedOut, State::ExportFailed, State::OrderFailed];
+    let failures = [state::FAILED, state::TIMED_OUT, state::EXPORT_FAILED, state::ORDER_FAILED];
     let error = if failures.contains(&state) { "'X', 'x'" } else { "NULL, NULL" };
     format!(
         "INSERT INTO job_past (id, pipeline, kind, input, state, created_at, fence, priority, attempts, retries,
@@ -399,7 +400,7 @@ fn ended_row(pipeline: Pipeline, state: State) -> String {
 }
 
 fn live_row(pipeline: Pipeline, state: State) -> String {
-    let running = Lane::ALL.iter().find(|lane| lane.pipeline() == pipeline && lane.running_state() == state);
+    let running = lane::ALL.iter().find(|lane| lane.pipeline() == pipeline && lane.running_state() == state);
     let lane = running.copied().or(pipeline.lane(state)).map_or("NULL".into(), |lane| format!("'{lane}'"));
     let lease = if running.is_some() { "$1, {now}, {now}" } else { "NULL, NULL, NULL" };
     format!(
@@ -445,7 +446,7 @@ async fn only_retention_may_change_what_was_told(mut database: Database) {
         database.sql.run(statement, &[]).await.unwrap();
     }
     assert_eq!(database.sql.number("SELECT count(*) FROM job_journal", &[]).await, 0);
-    database.store.enqueue(job(Pipeline::Html)).await.unwrap();
+    database.store.enqueue(job(pipeline::HTML)).await.unwrap();
     assert!(database.sql.run("DELETE FROM job_journal", &[]).await.is_err(), "the door stayed open");
 }
 
@@ -493,7 +494,7 @@ mod sqlite_only {
     async fn whoever_puts_a_job_into_one_table_takes_it_out_of_the_other() {
         let mut database = sqlite_file().await;
         let jobs = jobs(&database.store).await;
-        let signed = ended_row(Pipeline::Xml, State::Failed)
+        let signed = ended_row(pipeline::XML, state::FAILED)
             .replace("(id, ", "(engine_version, id, ")
             .replace("VALUES (", "VALUES ('0.1.0', ");
         for insert in [signed.clone(), signed.replacen("INSERT", "INSERT OR REPLACE", 1)] {
@@ -558,7 +559,7 @@ mod postgres_only {
     #[tokio::test]
     async fn two_scripts_cannot_have_the_same_reference() {
         let mut database = postgres_database().await;
-        let script = &live_row(Pipeline::Script, State::Queued).replace("'xml'", "'script'");
+        let script = &live_row(pipeline::SCRIPT, state::QUEUED).replace("'xml'", "'script'");
         let id = Uuid::now_v7();
         assert_eq!(database.sql.run(script, &[id]).await, Ok(1));
         // The middle of an id is not part of the reference.
@@ -569,7 +570,7 @@ mod postgres_only {
     #[tokio::test]
     async fn references_made_in_sql_are_those_made_in_rust() {
         let database = postgres_database().await;
-        let id = database.store.enqueue(job(Pipeline::Script)).await.unwrap().id();
+        let id = database.store.enqueue(job(pipeline::SCRIPT)).await.unwrap().id();
         let Sql::Postgres(mut connection) = database.sql else { unreachable!("it was opened on PostgreSQL") };
         let query = sqlx::query_scalar("SELECT reference FROM jobs WHERE id = $1").bind(id.0);
         let reference: String = query.fetch_one(&mut connection).await.unwrap();

@@ -11,6 +11,7 @@ mod documents;
 mod ends;
 mod harness;
 mod invariants;
+mod machines;
 mod maps;
 mod model;
 mod orders;

@@ -5,7 +5,8 @@ use crate::harness::{
     Database, FEATURES, Sql, claim, claim_one, ending, finish, history, on_both, order_ask, organisation,
     record, spender, worker,
 };
-use ode_job::{Ended, ErrorCode, Failure, JobId, JobRecord, Lane, Owner, Phase, State};
+use crate::machines::{lane, pipeline, state};
+use ode_job::{Ended, ErrorCode, Failure, JobId, JobRecord, Owner, Phase};
 use ode_store::{Enqueued, Error, FrozenMap, ListFilter, PaidOrder, Printing, Prints, Store};
 use std::collections::HashSet;
 use uuid::Uuid;
@@ -119,7 +120,7 @@ async fn a_map_and_its_job_are_made_together(store: Store) {
     let Printing { map, job, is_known } = print(&store, owner).await;
     assert!(!is_known);
     let record = record(&store, job).await;
-    assert_eq!(record.state, State::PendingExport);
+    assert_eq!(record.state, state::PENDING_EXPORT);
     assert_eq!(record.input["printable_map_id"], map.to_string());
     assert_eq!(store.printable_map(owner, map).await.unwrap().owner, owner);
     // Neither without the other: what the database refuses of one leaves nothing of both.
@@ -172,7 +173,7 @@ async fn a_map_its_job_and_its_order_are_made_together(store: Store) {
     assert_eq!(store.order_of(first.job).await.unwrap().unwrap().organisation_id, payer);
     attempt(&store, first.job, Ended::Succeeded).await;
     let worker = worker(&store).await;
-    assert_eq!(claim_one(&store, Lane::PrintOrder, worker).await.lease.job(), first.job);
+    assert_eq!(claim_one(&store, lane::PRINT_ORDER, worker).await.lease.job(), first.job);
 }
 
 async fn a_list_shows_the_title_and_the_paper_of_each_map(store: Store) {
@@ -257,7 +258,7 @@ async fn a_reprint_by_the_operator_belongs_to_the_maps_owner(store: Store) {
 async fn the_holder_of_a_job_reads_its_map_and_nobody_else(store: Store) {
     print(&store, organisation()).await;
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::PrintExport, worker).await;
+    let claimed = claim_one(&store, lane::PRINT_EXPORT, worker).await;
     let map = store.held_map(&claimed.lease).await.unwrap();
     assert_eq!(map.as_deref(), Some(r#"{"schema":1,"title":{"text":"The World"}}"#));
     let job = claimed.lease.job();
@@ -269,16 +270,16 @@ async fn the_holder_of_a_job_reads_its_map_and_nobody_else(store: Store) {
 
 async fn an_export_goes_from_pending_to_complete(store: Store) {
     let job = print(&store, organisation()).await.job;
-    assert_eq!(record(&store, job).await.state, State::PendingExport);
+    assert_eq!(record(&store, job).await.state, state::PENDING_EXPORT);
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::PrintExport, worker).await;
-    assert_eq!(record(&store, job).await.state, State::Exporting);
+    let claimed = claim_one(&store, lane::PRINT_EXPORT, worker).await;
+    assert_eq!(record(&store, job).await.state, state::EXPORTING);
     assert_eq!(store.exports(&[job]).await.unwrap().len(), 0);
     finish(&store, claimed, Ended::Succeeded).await;
-    assert_eq!(record(&store, job).await.state, State::ExportComplete);
+    assert_eq!(record(&store, job).await.state, state::EXPORT_COMPLETE);
     assert_eq!(store.exports(&[job]).await.unwrap()[&job].content_type, "image/png");
     assert_eq!(history(&store, job).await, ["created", "processing", "complete"]);
-    assert!(claim(&store, Lane::PrintOrder, worker, 1).await.is_empty(), "nobody asked for an order");
+    assert!(claim(&store, lane::PRINT_ORDER, worker, 1).await.is_empty(), "nobody asked for an order");
 }
 
 fn passing() -> Ended {
@@ -287,7 +288,7 @@ fn passing() -> Ended {
 
 /// One attempt, as soon as its time has come.
 async fn attempt(store: &Store, job: JobId, ended: Ended) {
-    let lane = Lane::PrintExport;
+    let lane = lane::PRINT_EXPORT;
     let worker = worker(store).await;
     let claimed = claim_one(store, lane, worker).await;
     assert_eq!(claimed.lease.job(), job);
@@ -295,7 +296,7 @@ async fn attempt(store: &Store, job: JobId, ended: Ended) {
     let end = ode_store::Finish { retry, ..ending(claimed, ended) };
     store.finish(vec![end]).await.unwrap();
     // The next try may be due some microseconds from now: SQLite's clock goes in milliseconds.
-    let is_waiting = |job: JobRecord| (job.state, job.phase) == (State::PendingExport, Phase::Held);
+    let is_waiting = |job: JobRecord| (job.state, job.phase) == (state::PENDING_EXPORT, Phase::Held);
     while is_waiting(record(store, job).await) {
         store.promote_due().await.unwrap();
     }
@@ -306,21 +307,21 @@ async fn an_export_that_fails_for_now_is_tried_three_times_more(store: Store) {
     for tries in 1..=3 {
         attempt(&store, job, passing()).await;
         let record = record(&store, job).await;
-        assert_eq!((record.state, record.retry_count), (State::PendingExport, tries));
+        assert_eq!((record.state, record.retry_count), (state::PENDING_EXPORT, tries));
     }
     attempt(&store, job, passing()).await;
     let failed = record(&store, job).await;
-    assert_eq!((failed.state, failed.error_code.as_deref()), (State::ExportFailed, Some("IO_ERROR")));
+    assert_eq!((failed.state, failed.error_code.as_deref()), (state::EXPORT_FAILED, Some("IO_ERROR")));
     assert_eq!(failed.attempt_count, 4);
 }
 
 async fn an_export_that_can_never_work_fails_at_once_and_can_be_retried_by_hand(store: Store) {
     let job = print(&store, organisation()).await.job;
     attempt(&store, job, Ended::Failed(Failure::rejected(ErrorCode::Invalid, "Not a map"))).await;
-    assert_eq!(record(&store, job).await.state, State::ExportFailed);
-    assert_eq!(store.retry(job).await.unwrap(), State::PendingExport);
+    assert_eq!(record(&store, job).await.state, state::EXPORT_FAILED);
+    assert_eq!(store.retry(job).await.unwrap(), state::PENDING_EXPORT);
     attempt(&store, job, Ended::Succeeded).await;
-    assert_eq!(record(&store, job).await.state, State::ExportComplete);
+    assert_eq!(record(&store, job).await.state, state::EXPORT_COMPLETE);
     let words = ["created", "processing", "failed", "retry", "processing", "complete"];
     assert_eq!(history(&store, job).await, words);
 }
@@ -328,7 +329,7 @@ async fn an_export_that_can_never_work_fails_at_once_and_can_be_retried_by_hand(
 async fn an_export_whose_worker_is_lost_is_made_by_another(store: Store) {
     let job = print(&store, organisation()).await.job;
     let lost = worker(&store).await;
-    let zombie = claim_one(&store, Lane::PrintExport, lost).await;
+    let zombie = claim_one(&store, lane::PRINT_EXPORT, lost).await;
     crate::harness::silence(&store, lost).await;
     assert_eq!(store.rescue().await.unwrap(), 1);
     attempt(&store, job, Ended::Succeeded).await;
@@ -336,7 +337,7 @@ async fn an_export_whose_worker_is_lost_is_made_by_another(store: Store) {
     // The one that was given up wakes and publishes its picture, too.
     assert_eq!(finish(&store, zombie, Ended::Succeeded).await, ode_store::Finished::LeaseLost);
     assert_eq!(store.exports(&[job]).await.unwrap()[&job].path, kept);
-    assert_eq!(record(&store, job).await.state, State::ExportComplete);
+    assert_eq!(record(&store, job).await.state, state::EXPORT_COMPLETE);
 }
 
 async fn an_export_is_found_by_its_content(store: Store) {
@@ -462,10 +463,10 @@ async fn no_job_is_past_its_export_without_one(mut database: Database) {
     check_refused(&mut database.sql, job.0, &jumps).await;
     // A worker that says it is done, with nothing to show for it, has failed.
     let worker = worker(&database.store).await;
-    let claimed = claim_one(&database.store, Lane::PrintExport, worker).await;
+    let claimed = claim_one(&database.store, lane::PRINT_EXPORT, worker).await;
     let end = ode_store::Finish { artifacts: Vec::new(), ..ending(claimed, Ended::Succeeded) };
     database.store.finish(vec![end]).await.unwrap();
-    assert_eq!(record(&database.store, job).await.state, State::ExportFailed);
+    assert_eq!(record(&database.store, job).await.state, state::EXPORT_FAILED);
 }
 
 async fn a_print_job_names_a_map_of_its_owner(mut database: Database) {
@@ -473,7 +474,7 @@ async fn a_print_job_names_a_map_of_its_owner(mut database: Database) {
     let (ours, theirs) = (organisation(), organisation());
     let map = print(store, theirs).await.map;
     let mut job =
-        ode_job::NewJob::new(ode_job::Pipeline::Print, "map", serde_json::json!({ "printable_map_id": map }));
+        ode_job::NewJob::new(pipeline::PRINT, "map", serde_json::json!({ "printable_map_id": map }));
     for named in [map.to_string(), Uuid::new_v4().to_string(), "no id".into(), String::new()] {
         job.input = serde_json::json!({ "printable_map_id": named });
         for owner in [ours, Owner::Operator, Owner::Session(Uuid::new_v4())] {

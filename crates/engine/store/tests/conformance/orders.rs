@@ -1,13 +1,15 @@
 //! Orders: who may ask for one, what is recorded of placing it, and that nothing of it can be taken back.
 
+use crate::harness::config;
 use crate::harness::{
     Database, Sql, claim_one, ending, finish, job, on_both, order_ask, order_steps, place, record, silence,
     spender, worker,
 };
+use crate::machines::{lane, pipeline, state};
 use jiff::Timestamp;
 use ode_job::order::{Attention, Money, OrderAsk, OrderPhase};
-use ode_job::{Claimed, Ended, ErrorCode, Failure, JobId, Lane, Lease, OrderStep, Pipeline, State};
-use ode_store::{Asked, Config, Error, OwnerKind, Seen, Store};
+use ode_job::{Claimed, Ended, ErrorCode, Failure, JobId, Lease, OrderStep};
+use ode_store::{Asked, Error, OwnerKind, Seen, Store};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -40,8 +42,8 @@ on_both!(sqlite_file, postgres_database:
 
 /// A print that was exported.
 async fn exported(store: &Store) -> JobId {
-    let id = store.enqueue(job(Pipeline::Print)).await.unwrap().id();
-    let export = claim_one(store, Lane::PrintExport, worker(store).await).await;
+    let id = store.enqueue(job(pipeline::PRINT)).await.unwrap().id();
+    let export = claim_one(store, lane::PRINT_EXPORT, worker(store).await).await;
     finish(store, export, Ended::Succeeded).await;
     id
 }
@@ -50,13 +52,13 @@ async fn exported(store: &Store) -> JobId {
 async fn ordering(store: &Store) -> (JobId, Claimed) {
     let id = exported(store).await;
     store.ask_order(id, spender(store).await, &order_ask()).await.unwrap();
-    (id, claim_one(store, Lane::PrintOrder, worker(store).await).await)
+    (id, claim_one(store, lane::PRINT_ORDER, worker(store).await).await)
 }
 
 async fn ordered(store: &Store) -> JobId {
     let (id, claimed) = ordering(store).await;
     finish(store, claimed, Ended::Succeeded).await;
-    assert_eq!(record(store, id).await.state, State::Ordered);
+    assert_eq!(record(store, id).await.state, state::ORDERED);
     id
 }
 
@@ -83,17 +85,17 @@ async fn an_order_needs_a_limit_and_is_asked_for_once(store: Store) {
     let order = store.order_of(id).await.unwrap().unwrap();
     assert_eq!((order.phase, order.external_id), (OrderPhase::None, id.0.simple().to_string()));
     let worker = worker(&store).await;
-    assert_eq!(claim_one(&store, Lane::PrintOrder, worker).await.lease.job(), id, "it goes on by itself");
+    assert_eq!(claim_one(&store, lane::PRINT_ORDER, worker).await.lease.job(), id, "it goes on by itself");
 }
 
 async fn an_order_can_be_asked_for_before_the_map_is_exported(store: Store) {
-    let id = store.enqueue(job(Pipeline::Print)).await.unwrap().id();
+    let id = store.enqueue(job(pipeline::PRINT)).await.unwrap().id();
     store.ask_order(id, spender(&store).await, &order_ask()).await.unwrap();
     let worker = worker(&store).await;
-    let export = claim_one(&store, Lane::PrintExport, worker).await;
+    let export = claim_one(&store, lane::PRINT_EXPORT, worker).await;
     finish(&store, export, Ended::Succeeded).await;
-    assert_eq!(claim_one(&store, Lane::PrintOrder, worker).await.lease.job(), id);
-    let xml = store.enqueue(job(Pipeline::Xml)).await.unwrap().id();
+    assert_eq!(claim_one(&store, lane::PRINT_ORDER, worker).await.lease.job(), id);
+    let xml = store.enqueue(job(pipeline::XML)).await.unwrap().id();
     let refused = store.ask_order(xml, spender(&store).await, &order_ask()).await.unwrap_err();
     assert_eq!(code(&refused), ErrorCode::Conflict);
 }
@@ -174,8 +176,8 @@ async fn an_order_is_never_set_aside_for_lost_workers(store: Store) {
     for _ in 0..5 {
         silence(&store, claimed.lease.worker()).await;
         assert_eq!(store.rescue().await.unwrap(), 1);
-        assert_eq!(record(&store, id).await.state, State::ExportComplete);
-        claimed = claim_one(&store, Lane::PrintOrder, worker(&store).await).await;
+        assert_eq!(record(&store, id).await.state, state::EXPORT_COMPLETE);
+        claimed = claim_one(&store, lane::PRINT_ORDER, worker(&store).await).await;
     }
 }
 
@@ -194,10 +196,10 @@ async fn a_job_is_fulfilled_only_when_its_order_was_delivered(store: Store) {
         "a placed order is looked at soon"
     );
     store.saw_order(id, &seen(true, false)).await.unwrap();
-    assert_eq!(record(&store, id).await.state, State::Ordered, "sent is not delivered");
+    assert_eq!(record(&store, id).await.state, state::ORDERED, "sent is not delivered");
     assert_eq!(store.take_orders_due(10, Duration::from_hours(1)).await.unwrap(), []);
     store.saw_order(id, &seen(true, true)).await.unwrap();
-    assert_eq!(record(&store, id).await.state, State::Fulfilled);
+    assert_eq!(record(&store, id).await.state, state::FULFILLED);
     store.saw_order(id, &seen(true, true)).await.unwrap();
     let order = store.order_of(id).await.unwrap().unwrap();
     assert!(order.delivered_at.is_some_and(|at| at <= Timestamp::now()));
@@ -245,12 +247,12 @@ async fn a_failed_order_is_tried_again_under_the_same_name(store: Store) {
     let (id, claimed) = ordering(&store).await;
     let before = store.order_of(id).await.unwrap().unwrap().external_id;
     finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::OrderRefused))).await;
-    assert_eq!(record(&store, id).await.state, State::OrderFailed);
+    assert_eq!(record(&store, id).await.state, state::ORDER_FAILED);
     store.retry(id).await.unwrap();
-    let again = claim_one(&store, Lane::PrintOrder, worker(&store).await).await;
+    let again = claim_one(&store, lane::PRINT_ORDER, worker(&store).await).await;
     finish(&store, again, Ended::Succeeded).await;
     let order = store.order_of(id).await.unwrap().unwrap();
-    assert_eq!((order.external_id, order.state), (before, State::Ordered));
+    assert_eq!((order.external_id, order.state), (before, state::ORDERED));
 }
 
 async fn an_order_that_is_tried_again_stays_within_the_limit(store: Store) {
@@ -260,7 +262,7 @@ async fn an_order_that_is_tried_again_stays_within_the_limit(store: Store) {
     let id = exported(&store).await;
     store.ask_order(id, organisation, &order_ask()).await.unwrap();
     let set_aside = spent().await;
-    let claimed = claim_one(&store, Lane::PrintOrder, worker(&store).await).await;
+    let claimed = claim_one(&store, lane::PRINT_ORDER, worker(&store).await).await;
     let attention = OrderStep::Attention { reason: Attention::CostAboveCap, message: "too dear".into() };
     store.record_order(&claimed.lease, &attention).await.unwrap();
     finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::CostAboveCap))).await;
@@ -270,7 +272,7 @@ async fn an_order_that_is_tried_again_stays_within_the_limit(store: Store) {
     other.cost_max = Some(too_much);
     store.ask_order(exported(&store).await, organisation, &other).await.unwrap();
     assert_eq!(code(&store.retry(id).await.unwrap_err()), ErrorCode::SpendCap);
-    assert_eq!(record(&store, id).await.state, State::OrderFailed);
+    assert_eq!(record(&store, id).await.state, state::ORDER_FAILED);
     store.set_spend_cap(organisation, "USD", Money(60_00), Money(10_001)).await.unwrap();
     store.retry(id).await.unwrap();
     assert_eq!(spent().await, Money(10_001), "it counts from then on");
@@ -296,7 +298,7 @@ async fn a_lowered_limit_holds_for_an_order_that_is_tried_again(store: Store) {
     for step_count in [0, 3] {
         let id = exported(&store).await;
         store.ask_order(id, organisation, &order_ask()).await.unwrap();
-        let claimed = claim_one(&store, Lane::PrintOrder, worker(&store).await).await;
+        let claimed = claim_one(&store, lane::PRINT_ORDER, worker(&store).await).await;
         fail_order(&store, claimed, &order_steps(id)[..step_count]).await;
         failed.push(id);
     }
@@ -305,7 +307,7 @@ async fn a_lowered_limit_holds_for_an_order_that_is_tried_again(store: Store) {
     limit(cost.0 - 1).await;
     let refused = store.retry(known).await.unwrap_err();
     assert_eq!(code(&refused), ErrorCode::SpendCap, "{refused}");
-    assert_eq!(record(&store, known).await.state, State::OrderFailed);
+    assert_eq!(record(&store, known).await.state, state::ORDER_FAILED);
     // What it costs is not known yet: it may cost as much as one that is asked for now.
     store.retry(unknown).await.unwrap();
     assert_eq!(store.order_of(unknown).await.unwrap().unwrap().cost_max, Money(cost.0 - 1));
@@ -359,7 +361,7 @@ async fn a_job_is_ordered_only_with_the_providers_number(mut database: Database)
     let end = ending(claimed, Ended::Succeeded);
     let (fence, worker) = (end.job.lease.fence(), end.job.lease.worker());
     assert!(store.finish(vec![end]).await.is_err());
-    assert_eq!(record(store, id).await.state, State::Ordering);
+    assert_eq!(record(store, id).await.state, state::ORDERING);
     place(store, &Lease::granted(id, fence, worker)).await;
     let moved =
         "UPDATE job_live SET state = 'ordered', lane = NULL, worker = NULL, lease_until = NULL WHERE id = $1";
@@ -369,7 +371,7 @@ async fn a_job_is_ordered_only_with_the_providers_number(mut database: Database)
     {
         check_refused(&mut database.sql, id, &[(state.as_str(), "job_stays_ordered")]).await;
     }
-    assert_eq!(store.delivered(id).await.unwrap(), State::Fulfilled);
+    assert_eq!(store.delivered(id).await.unwrap(), state::FULFILLED);
 }
 
 async fn what_is_recorded_of_an_order_is_not_taken_back(mut database: Database) {
@@ -501,7 +503,7 @@ async fn the_queries_of_the_seed_can_be_asked(mut database: Database) {
     let store = &database.store;
     let id = ordered(store).await;
     exported(store).await;
-    store.enqueue(job(Pipeline::Print)).await.unwrap();
+    store.enqueue(job(pipeline::PRINT)).await.unwrap();
     let sql = &mut database.sql;
     let waiting = "SELECT count(*) FROM print_jobs pj WHERE pj.state = 'pending_export'";
     let ready = "SELECT count(*) FROM print_jobs pj WHERE pj.state = 'export_complete' AND pj.export_file_path IS NOT NULL";
@@ -564,13 +566,13 @@ async fn an_old_order_counts_while_it_is_under_way_and_from_when_it_is_placed(mu
     store.ask_order(id, organisation, &order_ask()).await.unwrap();
     sql.run(&age, &[id.0]).await.unwrap();
     assert_eq!(spent(store).await, Money(10_000), "it may still be placed");
-    let claimed = claim_one(store, Lane::PrintOrder, worker(store).await).await;
+    let claimed = claim_one(store, lane::PRINT_ORDER, worker(store).await).await;
     fail_order(store, claimed, &[]).await;
     assert_eq!(spent(store).await, Money(0), "it was given up");
     store.retry(id).await.unwrap();
     sql.run(&age, &[id.0]).await.unwrap();
     assert_eq!(spent(store).await, Money(10_000), "it is tried again");
-    let claimed = claim_one(store, Lane::PrintOrder, worker(store).await).await;
+    let claimed = claim_one(store, lane::PRINT_ORDER, worker(store).await).await;
     finish(store, claimed, Ended::Succeeded).await;
     let cost = store.order_of(id).await.unwrap().unwrap().cost.unwrap();
     assert_eq!(spent(store).await, cost, "it is placed now, whenever it was asked for");
@@ -579,7 +581,7 @@ async fn an_old_order_counts_while_it_is_under_way_and_from_when_it_is_placed(mu
 }
 
 async fn turns_are_shared_by_all_processes(database: Database) {
-    let other = Store::open(Config::new(&database.url)).await.unwrap();
+    let other = Store::open(config(&database.url)).await.unwrap();
     let mut turns = 0;
     for number in 0..20 {
         let store = if number % 2 == 0 { &database.store } else { &other };

@@ -3,11 +3,10 @@
 use crate::harness::{
     claim, claim_one, ending, finish, history, job, on_both, record, request, silence, worker,
 };
+use crate::machines::{lane, pipeline, state};
 use futures_util::future::join;
 use jiff::Timestamp;
-use ode_job::{
-    Claimed, Ended, ErrorCode, Failure, JobId, JobRef, Lane, Lease, Phase, Pipeline, Progress, State,
-};
+use ode_job::{Claimed, Ended, ErrorCode, Failure, JobId, JobRef, Lease, Phase, Pipeline, Progress};
 use ode_store::{Error, Finished, Store};
 use std::time::Duration;
 use uuid::Uuid;
@@ -56,10 +55,10 @@ async fn failed(store: &Store, pipeline: Pipeline) -> JobId {
 
 async fn a_failed_job_is_retried_with_its_errors_cleared_and_its_history_kept(store: Store) {
     for (pipeline, ready) in [
-        (Pipeline::Xml, State::Queued),
-        (Pipeline::Html, State::Pending),
-        (Pipeline::Print, State::PendingExport),
-        (Pipeline::Script, State::Queued),
+        (pipeline::XML, state::QUEUED),
+        (pipeline::HTML, state::PENDING),
+        (pipeline::PRINT, state::PENDING_EXPORT),
+        (pipeline::SCRIPT, state::QUEUED),
     ] {
         let id = failed(&store, pipeline).await;
         let before = history(&store, id).await;
@@ -72,20 +71,20 @@ async fn a_failed_job_is_retried_with_its_errors_cleared_and_its_history_kept(st
         assert_eq!((record.attempt_count, record.retry_count), (1, 0), "{pipeline}");
         let after = history(&store, id).await;
         assert_eq!(after[..before.len()], before, "{pipeline} lost its history");
-        let words: &[&str] = if pipeline == Pipeline::Script { &["retry", "queued"] } else { &["retry"] };
+        let words: &[&str] = if pipeline == pipeline::SCRIPT { &["retry", "queued"] } else { &["retry"] };
         assert_eq!(after[before.len()..], *words, "{pipeline}");
     }
 }
 
 async fn a_retried_job_may_use_all_its_retries_again(store: Store) {
-    let mut new = job(Pipeline::Html);
+    let mut new = job(pipeline::HTML);
     new.retries_max = Some(1);
     let id = store.enqueue(new).await.unwrap().id();
     let worker = worker(&store).await;
     let broken = || Ended::Failed(Failure::from(ErrorCode::Gw5xx));
     for round in 0..2 {
         for retries in 0..2 {
-            let claimed = claim_one(&store, Lane::Html, worker).await;
+            let claimed = claim_one(&store, lane::HTML, worker).await;
             assert_eq!((claimed.retries, claimed.retries_max), (retries, Some(1)), "round {round}");
             let mut end = ending(claimed, broken());
             end.retry.base = Duration::ZERO;
@@ -103,43 +102,43 @@ async fn a_retried_job_may_use_all_its_retries_again(store: Store) {
 }
 
 async fn a_retried_script_is_ready_at_once(store: Store) {
-    let id = failed(&store, Pipeline::Script).await;
+    let id = failed(&store, pipeline::SCRIPT).await;
     store.retry(id).await.unwrap();
     let worker = worker(&store).await;
-    assert_eq!(claim_one(&store, Lane::Script, worker).await.lease.job(), id);
+    assert_eq!(claim_one(&store, lane::SCRIPT, worker).await.lease.job(), id);
 }
 
 async fn a_retried_order_is_ordered_again_not_rendered_again(store: Store) {
-    let (id, export) = started(&store, Pipeline::Print).await;
+    let (id, export) = started(&store, pipeline::PRINT).await;
     finish(&store, export, Ended::Succeeded).await;
     store.advance(id).await.unwrap();
     let worker = worker(&store).await;
-    let order = claim_one(&store, Lane::PrintOrder, worker).await;
+    let order = claim_one(&store, lane::PRINT_ORDER, worker).await;
     finish(&store, order, Ended::Failed(rejected())).await;
-    assert_eq!(record(&store, id).await.state, State::OrderFailed);
-    assert_eq!(store.retry(id).await.unwrap(), State::ExportComplete);
-    assert!(claim(&store, Lane::PrintExport, worker, 1).await.is_empty());
-    assert_eq!(claim_one(&store, Lane::PrintOrder, worker).await.lease.job(), id);
+    assert_eq!(record(&store, id).await.state, state::ORDER_FAILED);
+    assert_eq!(store.retry(id).await.unwrap(), state::EXPORT_COMPLETE);
+    assert!(claim(&store, lane::PRINT_EXPORT, worker, 1).await.is_empty());
+    assert_eq!(claim_one(&store, lane::PRINT_ORDER, worker).await.lease.job(), id);
 }
 
 async fn a_retried_export_still_goes_on_to_its_order(store: Store) {
     for advance in [true, false] {
-        let mut new = job(Pipeline::Print);
+        let mut new = job(pipeline::PRINT);
         new.advance = advance;
         let id = store.enqueue(new).await.unwrap().id();
         let worker = worker(&store).await;
-        let export = claim_one(&store, Lane::PrintExport, worker).await;
+        let export = claim_one(&store, lane::PRINT_EXPORT, worker).await;
         finish(&store, export, Ended::Failed(rejected())).await;
         store.retry(id).await.unwrap();
-        let export = claim_one(&store, Lane::PrintExport, worker).await;
+        let export = claim_one(&store, lane::PRINT_EXPORT, worker).await;
         finish(&store, export, Ended::Succeeded).await;
-        let ordered = claim(&store, Lane::PrintOrder, worker, 1).await.len();
+        let ordered = claim(&store, lane::PRINT_ORDER, worker, 1).await.len();
         assert_eq!(ordered, usize::from(advance), "asked for an order: {advance}");
     }
 }
 
 async fn a_zombie_from_before_the_retry_changes_nothing(store: Store) {
-    let (id, zombie) = started(&store, Pipeline::Html).await;
+    let (id, zombie) = started(&store, pipeline::HTML).await;
     let (fence, worker) = (zombie.lease.fence(), zombie.lease.worker());
     let stale = || Lease::granted(id, fence, worker);
     // Its first word counts; it wakes up again after somebody retried the job.
@@ -147,7 +146,7 @@ async fn a_zombie_from_before_the_retry_changes_nothing(store: Store) {
     store.retry(id).await.unwrap();
     let twice = |lease| Claimed {
         lease,
-        lane: Lane::Html,
+        lane: lane::HTML,
         kind: "plain".into(),
         owner: ode_job::Owner::Operator,
         input: serde_json::json!({}),
@@ -159,7 +158,7 @@ async fn a_zombie_from_before_the_retry_changes_nothing(store: Store) {
         timeout: None,
     };
     assert_eq!(finish(&store, twice(stale()), Ended::Succeeded).await, Finished::LeaseLost, "ready");
-    let current = claim_one(&store, Lane::Html, worker).await;
+    let current = claim_one(&store, lane::HTML, worker).await;
     assert_eq!((current.lease.fence(), current.attempt), (fence + 1, 2), "the fence went back");
     assert_eq!(finish(&store, twice(stale()), Ended::Succeeded).await, Finished::LeaseLost, "running");
     assert!(!store.progress(&stale(), &Progress::default()).await.unwrap());
@@ -168,7 +167,7 @@ async fn a_zombie_from_before_the_retry_changes_nothing(store: Store) {
     assert!(store.renew(worker, leases.iter(), Duration::from_secs(1)).await.unwrap().held.is_empty());
     finish(&store, current, Ended::Succeeded).await;
     assert_eq!(finish(&store, twice(stale()), Ended::Stopped).await, Finished::LeaseLost, "done");
-    assert_eq!(record(&store, id).await.state, State::Completed);
+    assert_eq!(record(&store, id).await.state, state::COMPLETED);
 }
 
 #[track_caller]
@@ -180,17 +179,17 @@ fn assert_refused<T: std::fmt::Debug>(answer: Result<T, Error>, advice: &str) {
 }
 
 async fn only_a_failed_job_can_be_retried(store: Store) {
-    let ready = store.enqueue(job(Pipeline::Script)).await.unwrap().id();
+    let ready = store.enqueue(job(pipeline::SCRIPT)).await.unwrap().id();
     assert_refused(
         store.retry(ready).await,
         "A script job that is queued cannot be retried. It has not ended yet.",
     );
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Script, worker).await;
+    let claimed = claim_one(&store, lane::SCRIPT, worker).await;
     assert_refused(store.retry(ready).await, "It has not ended yet.");
     finish(&store, claimed, Ended::Succeeded).await;
     assert_refused(store.retry(ready).await, "It succeeded: there is nothing to retry.");
-    let cancelled = store.enqueue(job(Pipeline::Script)).await.unwrap().id();
+    let cancelled = store.enqueue(job(pipeline::SCRIPT)).await.unwrap().id();
     store.cancel(cancelled).await.unwrap();
     assert_refused(store.retry(cancelled).await, "It has already ended.");
     assert_eq!(history(&store, cancelled).await, ["created", "queued", "cancelled"]);
@@ -198,7 +197,7 @@ async fn only_a_failed_job_can_be_retried(store: Store) {
 
 async fn of_two_people_who_retry_one_wins(store: Store) {
     for _ in 0..10 {
-        let id = failed(&store, Pipeline::Xml).await;
+        let id = failed(&store, pipeline::XML).await;
         let (one, two) = join(store.retry(id), store.retry(id)).await;
         assert_eq!([&one, &two].iter().filter(|answer| answer.is_ok()).count(), 1, "{one:?}, {two:?}");
         let retries = history(&store, id).await.iter().filter(|word| *word == "retry").count();
@@ -209,14 +208,14 @@ async fn of_two_people_who_retry_one_wins(store: Store) {
 
 /// Calls a job off and checks how it ended.
 async fn check_cancelled(store: &Store, id: JobId, pipeline: Pipeline) {
-    let ended = match pipeline {
-        Pipeline::Xml | Pipeline::Html => State::Failed,
-        Pipeline::Print => State::ExportFailed,
-        Pipeline::Script => State::Cancelled,
+    let ended = match pipeline.as_str() {
+        "print" => state::EXPORT_FAILED,
+        "script" => state::CANCELLED,
+        _ => state::FAILED,
     };
     assert_eq!(store.cancel(id).await.unwrap(), ended);
     let record = record(store, id).await;
-    let is_script = pipeline == Pipeline::Script;
+    let is_script = pipeline == pipeline::SCRIPT;
     assert_eq!(record.phase, if is_script { Phase::Cancelled } else { Phase::Failed }, "{pipeline}");
     let code = (!is_script).then_some("CANCELLED");
     assert_eq!(record.error_code.as_deref(), code, "{pipeline}");
@@ -227,18 +226,18 @@ async fn check_cancelled(store: &Store, id: JobId, pipeline: Pipeline) {
 }
 
 async fn a_ready_job_is_called_off(store: Store) {
-    for pipeline in Pipeline::ALL {
+    for pipeline in pipeline::ALL {
         let id = store.enqueue(job(*pipeline)).await.unwrap().id();
         check_cancelled(&store, id, *pipeline).await;
     }
     let worker = worker(&store).await;
-    for lane in Lane::ALL {
+    for lane in lane::ALL {
         assert!(claim(&store, *lane, worker, 1).await.is_empty(), "{lane}: ran although it was called off");
     }
 }
 
 async fn a_job_for_later_is_called_off(store: Store) {
-    for pipeline in Pipeline::ALL {
+    for pipeline in pipeline::ALL {
         let mut later = job(*pipeline);
         later.run_at = Some(Timestamp::now() + Duration::from_secs(3600));
         let id = store.enqueue(later).await.unwrap().id();
@@ -248,7 +247,7 @@ async fn a_job_for_later_is_called_off(store: Store) {
 }
 
 async fn a_job_that_started_is_stopped_not_cancelled(store: Store) {
-    for pipeline in Pipeline::ALL {
+    for pipeline in pipeline::ALL {
         let (id, claimed) = started(&store, *pipeline).await;
         assert_refused(store.cancel(id).await, "It has started: use `ode jobs stop` instead.");
         assert_eq!(record(&store, id).await.phase, Phase::Running);
@@ -261,10 +260,10 @@ async fn a_job_that_started_is_stopped_not_cancelled(store: Store) {
 }
 
 async fn a_job_that_is_past_calling_off_says_so(store: Store) {
-    let id = failed(&store, Pipeline::Xml).await;
+    let id = failed(&store, pipeline::XML).await;
     assert_refused(store.cancel(id).await, "It has already ended.");
     assert_refused(store.stop(id).await, "It has already ended.");
-    let (exported, claimed) = started(&store, Pipeline::Print).await;
+    let (exported, claimed) = started(&store, pipeline::PRINT).await;
     finish(&store, claimed, Ended::Succeeded).await;
     assert_refused(store.cancel(exported).await, "A print job that is export_complete cannot be cancelled.");
     assert_refused(store.delivered(exported).await, "cannot be delivered");
@@ -272,8 +271,8 @@ async fn a_job_that_is_past_calling_off_says_so(store: Store) {
 }
 
 async fn the_wish_to_stop_reaches_the_worker_that_holds_the_job(store: Store) {
-    let (id, claimed) = started(&store, Pipeline::Script).await;
-    let (other, _kept) = started(&store, Pipeline::Script).await;
+    let (id, claimed) = started(&store, pipeline::SCRIPT).await;
+    let (other, _kept) = started(&store, pipeline::SCRIPT).await;
     let (fence, worker) = (claimed.lease.fence(), claimed.lease.worker());
     let leases = [(id, fence), (other, 1)];
     assert_eq!(store.held(worker, leases.iter()).await.unwrap().stop, []);
@@ -287,13 +286,13 @@ async fn the_wish_to_stop_reaches_the_worker_that_holds_the_job(store: Store) {
     // Stopped, and then tried again by a person: the old wish must not end the new attempt.
     finish(&store, claimed, Ended::Stopped).await;
     store.retry(id).await.unwrap();
-    let again = claim_one(&store, Lane::Script, worker).await;
+    let again = claim_one(&store, lane::SCRIPT, worker).await;
     let leases = [(id, again.lease.fence())];
     assert_eq!(store.held(worker, leases.iter()).await.unwrap().stop, []);
 }
 
 async fn the_wish_to_stop_outlives_the_worker(store: Store) {
-    for pipeline in Pipeline::ALL {
+    for pipeline in pipeline::ALL {
         let (id, claimed) = started(&store, *pipeline).await;
         store.stop(id).await.unwrap();
         silence(&store, claimed.lease.worker()).await;
@@ -307,24 +306,24 @@ async fn the_wish_to_stop_outlives_the_worker(store: Store) {
 async fn the_wish_to_stop_outlives_an_attempt_that_did_not_hear_of_it(store: Store) {
     let away = Failure::away(ErrorCode::Gw5xx, "away", Duration::ZERO);
     for ended in [Ended::HandedBack, Ended::Failed(Failure::from(ErrorCode::Gw5xx)), Ended::Failed(away)] {
-        let (id, claimed) = started(&store, Pipeline::Html).await;
-        let (other, unasked) = started(&store, Pipeline::Html).await;
+        let (id, claimed) = started(&store, pipeline::HTML).await;
+        let (other, unasked) = started(&store, pipeline::HTML).await;
         store.stop(id).await.unwrap();
         let ends = [claimed, unasked].map(|job| ending(job, ended.clone()));
         store.finish(ends.into()).await.unwrap();
         assert_eq!(record(&store, id).await.error_code.as_deref(), Some("STOPPED"), "{ended:?}");
-        assert_eq!(record(&store, other).await.state, State::Pending, "{ended:?}");
+        assert_eq!(record(&store, other).await.state, state::PENDING, "{ended:?}");
         store.cancel(other).await.unwrap();
     }
     // What is done before anybody could stop it is done.
-    let (id, claimed) = started(&store, Pipeline::Html).await;
+    let (id, claimed) = started(&store, pipeline::HTML).await;
     store.stop(id).await.unwrap();
     finish(&store, claimed, Ended::Succeeded).await;
-    assert_eq!(record(&store, id).await.state, State::Completed);
+    assert_eq!(record(&store, id).await.state, state::COMPLETED);
 }
 
 async fn a_job_that_has_not_started_is_cancelled_not_stopped(store: Store) {
-    for pipeline in Pipeline::ALL {
+    for pipeline in pipeline::ALL {
         let id = store.enqueue(job(*pipeline)).await.unwrap().id();
         assert_refused(store.stop(id).await, "It has not started: use `ode jobs cancel` instead.");
         assert_eq!(record(&store, id).await.phase, Phase::Ready);
@@ -334,8 +333,8 @@ async fn a_job_that_has_not_started_is_cancelled_not_stopped(store: Store) {
 async fn of_a_cancel_and_a_claim_exactly_one_wins(store: Store) {
     let worker = worker(&store).await;
     for round in 0..60 {
-        let id = store.enqueue(job(Pipeline::Script)).await.unwrap().id();
-        let (cancel, claim) = (store.cancel(id), store.claim(request(Lane::Script, worker, 1)));
+        let id = store.enqueue(job(pipeline::SCRIPT)).await.unwrap().id();
+        let (cancel, claim) = (store.cancel(id), store.claim(request(lane::SCRIPT, worker, 1)));
         // Each is polled first in half of the rounds.
         let (cancel, claim) = if round % 2 == 0 {
             join(cancel, claim).await
@@ -345,9 +344,9 @@ async fn of_a_cancel_and_a_claim_exactly_one_wins(store: Store) {
         };
         let state = record(&store, id).await.state;
         match (cancel, claim.unwrap().pop()) {
-            (Ok(State::Cancelled), None) => assert_eq!(state, State::Cancelled),
+            (Ok(state::CANCELLED), None) => assert_eq!(state, state::CANCELLED),
             (Err(Error::Refused { .. }), Some(claimed)) => {
-                assert_eq!(state, State::InProgress);
+                assert_eq!(state, state::IN_PROGRESS);
                 finish(&store, claimed, Ended::Succeeded).await;
             }
             (cancel, claim) => panic!("round {round}: cancel {cancel:?}, claim {claim:?}, it is {state}"),
@@ -357,7 +356,7 @@ async fn of_a_cancel_and_a_claim_exactly_one_wins(store: Store) {
 
 async fn a_waiting_job_is_given_up_with_its_reason(store: Store) {
     let away = || Failure::from(ErrorCode::GatewayUnavailable);
-    for pipeline in Pipeline::ALL {
+    for pipeline in pipeline::ALL {
         let id = store.enqueue(job(*pipeline)).await.unwrap().id();
         store.fail_waiting(id, away()).await.unwrap();
         let record = record(&store, id).await;
@@ -374,7 +373,7 @@ async fn a_waiting_job_is_given_up_with_its_reason(store: Store) {
 }
 
 async fn a_running_job_is_not_given_up_behind_its_workers_back(store: Store) {
-    for pipeline in Pipeline::ALL {
+    for pipeline in pipeline::ALL {
         let (id, claimed) = started(&store, *pipeline).await;
         assert_refused(store.fail_waiting(id, rejected()).await, "cannot be failed");
         let done = finish(&store, claimed, Ended::Succeeded).await;

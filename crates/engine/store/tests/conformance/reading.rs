@@ -1,9 +1,8 @@
 //! Reading: one job, many jobs, their histories, logs and files, and who may.
 
 use crate::harness::{claim_one, ending, finish, history, job, on_both, organisation, record, worker};
-use ode_job::{
-    Artifact, Ended, ErrorCode, Failure, JobId, JobRef, Lane, LogLevel, Owner, Phase, Pipeline, State,
-};
+use crate::machines::{lane, pipeline, state};
+use ode_job::{Artifact, Ended, ErrorCode, Failure, JobId, JobRef, LogLevel, Owner, Phase};
 use ode_store::{Error, ListFilter, Store};
 use std::time::Duration;
 use uuid::Uuid;
@@ -33,7 +32,7 @@ async fn ids(store: &Store, filter: &ListFilter) -> Vec<JobId> {
 
 async fn a_list_shows_newest_first_and_its_pages_show_every_job_once(store: Store) {
     let mut asked: Vec<JobId> =
-        store.enqueue_many((0..25).map(|number| job(Pipeline::ALL[number % 4])).collect()).await.unwrap();
+        store.enqueue_many((0..25).map(|number| job(pipeline::ALL[number % 4])).collect()).await.unwrap();
     asked.reverse();
     assert_eq!(ids(&store, &all()).await, asked);
     let mut seen = Vec::new();
@@ -44,7 +43,7 @@ async fn a_list_shows_newest_first_and_its_pages_show_every_job_once(store: Stor
         before = page.next_cursor;
         assert_eq!(before.is_none(), page_number == 4, "page {page_number} of 4");
         // What comes in between the pages is newer than all of them.
-        store.enqueue(job(Pipeline::Xml)).await.unwrap();
+        store.enqueue(job(pipeline::XML)).await.unwrap();
     }
     assert_eq!(seen, asked);
     let exact = store.jobs(&ListFilter { limit: 29, ..ListFilter::default() }).await.unwrap();
@@ -53,11 +52,11 @@ async fn a_list_shows_newest_first_and_its_pages_show_every_job_once(store: Stor
 
 async fn a_list_is_narrowed_by_pipeline_state_phase_and_owner(store: Store) {
     let owners = [Owner::Session(Uuid::new_v4()), Owner::User(Uuid::new_v4()), organisation()];
-    let new = |number: usize| job(Pipeline::ALL[number % 4]).owned_by(owners[number % 3]);
+    let new = |number: usize| job(pipeline::ALL[number % 4]).owned_by(owners[number % 3]);
     let made = store.enqueue_many((0..12).map(new).collect()).await.unwrap();
     store.cancel(made[3]).await.unwrap();
     let worker = worker(&store).await;
-    let running = claim_one(&store, Lane::Script, worker).await.lease.job();
+    let running = claim_one(&store, lane::SCRIPT, worker).await.lease.job();
     let of = |wanted: fn(usize) -> bool| {
         let matching = made.iter().copied().enumerate().filter(move |(number, _)| wanted(*number));
         matching.map(|(_, id)| id).rev().collect::<Vec<_>>()
@@ -67,8 +66,8 @@ async fn a_list_is_narrowed_by_pipeline_state_phase_and_owner(store: Store) {
         change(&mut filter);
         filter
     };
-    assert_eq!(ids(&store, &filter(|f| f.pipeline = Some(Pipeline::Html))).await, of(|n| n % 4 == 1));
-    assert_eq!(ids(&store, &filter(|f| f.state = Some(State::PendingExport))).await, of(|n| n % 4 == 2));
+    assert_eq!(ids(&store, &filter(|f| f.pipeline = Some(pipeline::HTML))).await, of(|n| n % 4 == 1));
+    assert_eq!(ids(&store, &filter(|f| f.state = Some(state::PENDING_EXPORT))).await, of(|n| n % 4 == 2));
     assert_eq!(ids(&store, &filter(|f| f.phase = Some(Phase::Cancelled))).await, [made[3]]);
     assert_eq!(ids(&store, &filter(|f| f.phase = Some(Phase::Running))).await, [running]);
     assert_eq!(ids(&store, &filter(|f| f.phase = Some(Phase::Done))).await, []);
@@ -78,13 +77,13 @@ async fn a_list_is_narrowed_by_pipeline_state_phase_and_owner(store: Store) {
     assert_eq!(ids(&store, &owned(owners[2])).await, of(|n| n % 3 == 2));
     assert_eq!(ids(&store, &owned(organisation())).await, []);
     assert_eq!(ids(&store, &owned(Owner::Operator)).await.len(), 12, "an operator sees all");
-    let both = ListFilter { pipeline: Some(Pipeline::Xml), phase: Some(Phase::Ready), ..owned(owners[0]) };
+    let both = ListFilter { pipeline: Some(pipeline::XML), phase: Some(Phase::Ready), ..owned(owners[0]) };
     assert_eq!(ids(&store, &both).await, [made[0]]);
     assert_eq!(ids(&store, &ListFilter { before: Some(made[2]), ..all() }).await, [made[1], made[0]]);
 }
 
 async fn a_list_has_a_limit_whatever_is_asked_for(store: Store) {
-    store.enqueue_many((0..1001).map(|_| job(Pipeline::Html)).collect()).await.unwrap();
+    store.enqueue_many((0..1001).map(|_| job(pipeline::HTML)).collect()).await.unwrap();
     let page = store.jobs(&ListFilter { limit: usize::MAX, ..ListFilter::default() }).await.unwrap();
     assert_eq!((page.jobs.len(), page.next_cursor.is_some()), (1000, true));
     let page = store.jobs(&ListFilter::default()).await.unwrap();
@@ -92,7 +91,7 @@ async fn a_list_has_a_limit_whatever_is_asked_for(store: Store) {
 }
 
 async fn a_job_is_found_by_its_reference(store: Store) {
-    let made = store.enqueue_many((0..20).map(|_| job(Pipeline::Script)).collect()).await.unwrap();
+    let made = store.enqueue_many((0..20).map(|_| job(pipeline::SCRIPT)).collect()).await.unwrap();
     for id in made {
         let reference: JobRef = id.reference().parse().unwrap();
         let found = store.job(reference).await.unwrap();
@@ -102,7 +101,7 @@ async fn a_job_is_found_by_its_reference(store: Store) {
 }
 
 async fn a_name_that_no_job_has_is_not_found(store: Store) {
-    let id = store.enqueue(job(Pipeline::Script)).await.unwrap().id();
+    let id = store.enqueue(job(pipeline::SCRIPT)).await.unwrap().id();
     let reference = id.reference();
     let other_tail = format!("{}{:08x}", &reference[..reference.len() - 8], id.tail().wrapping_add(1));
     let other_second = reference.replace("JOB_2", "JOB_1");
@@ -116,7 +115,7 @@ async fn a_name_that_no_job_has_is_not_found(store: Store) {
 async fn somebody_elses_job_looks_like_none_at_all(store: Store) {
     let owners = [Owner::Session(Uuid::new_v4()), Owner::User(Uuid::new_v4()), organisation()];
     for owner in owners {
-        let id = store.enqueue(job(Pipeline::Xml).owned_by(owner)).await.unwrap().id();
+        let id = store.enqueue(job(pipeline::XML).owned_by(owner)).await.unwrap().id();
         let names = [JobRef::Id(id), id.reference().parse().unwrap()];
         for name in names {
             assert_eq!(store.job_of(owner, name).await.unwrap().id, id);
@@ -137,21 +136,21 @@ async fn somebody_elses_job_looks_like_none_at_all(store: Store) {
 }
 
 async fn a_history_is_in_order_and_tells_who_did_what(store: Store) {
-    let id = store.enqueue(job(Pipeline::Xml)).await.unwrap().id();
+    let id = store.enqueue(job(pipeline::XML)).await.unwrap().id();
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Xml, worker).await;
+    let claimed = claim_one(&store, lane::XML, worker).await;
     finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::NotPdf))).await;
     store.retry(id).await.unwrap();
     store.cancel(id).await.unwrap();
     let events = store.events(id).await.unwrap();
     let told: Vec<_> = events.iter().map(|e| (e.event.as_str(), e.from_state, e.to_state)).collect();
     let expected = [
-        ("created", None, State::Uploaded),
-        ("queued", Some(State::Uploaded), State::Queued),
-        ("processing", Some(State::Queued), State::Processing),
-        ("failed", Some(State::Processing), State::Failed),
-        ("retry", Some(State::Failed), State::Queued),
-        ("cancelled", Some(State::Queued), State::Failed),
+        ("created", None, state::UPLOADED),
+        ("queued", Some(state::UPLOADED), state::QUEUED),
+        ("processing", Some(state::QUEUED), state::PROCESSING),
+        ("failed", Some(state::PROCESSING), state::FAILED),
+        ("retry", Some(state::FAILED), state::QUEUED),
+        ("cancelled", Some(state::QUEUED), state::FAILED),
     ];
     assert_eq!(told, expected);
     assert!(events.iter().all(|event| event.job_id == id));
@@ -165,9 +164,9 @@ async fn a_history_is_in_order_and_tells_who_did_what(store: Store) {
 }
 
 async fn jobs_that_took_a_step_together_have_their_own_histories(store: Store) {
-    let made = store.enqueue_many((0..3).map(|_| job(Pipeline::Html)).collect()).await.unwrap();
+    let made = store.enqueue_many((0..3).map(|_| job(pipeline::HTML)).collect()).await.unwrap();
     let worker = worker(&store).await;
-    let claimed = crate::harness::claim(&store, Lane::Html, worker, 3).await;
+    let claimed = crate::harness::claim(&store, lane::HTML, worker, 3).await;
     let broken =
         |number: usize| Ended::Failed(Failure::rejected(ErrorCode::NotPdf, format!("number {number}")));
     let mut numbers: Vec<_> = claimed.iter().map(|job| job.lease.job()).collect();
@@ -185,7 +184,7 @@ async fn jobs_that_took_a_step_together_have_their_own_histories(store: Store) {
 }
 
 async fn a_log_is_read_page_by_page_in_the_order_written(store: Store) {
-    let made = store.enqueue_many(vec![job(Pipeline::Script), job(Pipeline::Script)]).await.unwrap();
+    let made = store.enqueue_many(vec![job(pipeline::SCRIPT), job(pipeline::SCRIPT)]).await.unwrap();
     let levels = [LogLevel::Info, LogLevel::Warn, LogLevel::Error];
     for number in 0..10_u32 {
         let level = levels[number as usize % 3];
@@ -211,9 +210,9 @@ async fn a_log_is_read_page_by_page_in_the_order_written(store: Store) {
 }
 
 async fn files_are_listed_by_role_and_name(store: Store) {
-    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+    let id = store.enqueue(job(pipeline::HTML)).await.unwrap().id();
     let worker = worker(&store).await;
-    let mut end = ending(claim_one(&store, Lane::Html, worker).await, Ended::Succeeded);
+    let mut end = ending(claim_one(&store, lane::HTML, worker).await, Ended::Succeeded);
     let file = |role: &str, name: &str| Artifact {
         role: role.into(),
         name: name.into(),
@@ -232,21 +231,21 @@ async fn files_are_listed_by_role_and_name(store: Store) {
 
 async fn jobs_are_counted_by_pipeline_state_and_phase(store: Store) {
     assert_eq!(store.counts().await.unwrap(), []);
-    store.enqueue_many(vec![job(Pipeline::Xml), job(Pipeline::Xml), job(Pipeline::Script)]).await.unwrap();
-    let mut later = job(Pipeline::Xml);
+    store.enqueue_many(vec![job(pipeline::XML), job(pipeline::XML), job(pipeline::SCRIPT)]).await.unwrap();
+    let mut later = job(pipeline::XML);
     later.run_at = Some(jiff::Timestamp::now() + Duration::from_secs(60));
     let later = store.enqueue(later).await.unwrap().id();
     let expected = [
-        (Pipeline::Script, State::Queued, Phase::Ready, 1),
-        (Pipeline::Xml, State::Queued, Phase::Held, 1),
-        (Pipeline::Xml, State::Queued, Phase::Ready, 2),
+        (pipeline::SCRIPT, state::QUEUED, Phase::Ready, 1),
+        (pipeline::XML, state::QUEUED, Phase::Held, 1),
+        (pipeline::XML, state::QUEUED, Phase::Ready, 2),
     ];
     assert_eq!(store.counts().await.unwrap(), expected);
     assert_eq!(store.live_count().await.unwrap(), 4);
     store.cancel(later).await.unwrap();
     assert_eq!(record(&store, later).await.phase, Phase::Failed);
     let counts = store.counts().await.unwrap();
-    assert!(counts.contains(&(Pipeline::Xml, State::Failed, Phase::Failed, 1)), "{counts:?}");
+    assert!(counts.contains(&(pipeline::XML, state::FAILED, Phase::Failed, 1)), "{counts:?}");
     assert_eq!(counts.len(), 3);
     assert_eq!(store.live_count().await.unwrap(), 3, "one has ended");
 }

@@ -1,11 +1,12 @@
 //! Asking for jobs: what is kept of a request, what makes two requests one, and what is refused.
 
 use crate::harness::{claim_one, file, finish, history, job, on_both, organisation, record, until, worker};
+use crate::machines::{lane, pipeline, state};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use ode_job::{
     Artifact, Claimed, Ended, ErrorCode, Failure, JobId, JobRecord, JobRef, Lane, NewJob, Owner, Phase,
-    Pipeline, State, WorkerId,
+    WorkerId,
 };
 use ode_store::{BornClaimed, Enqueued, Error, ListFilter, Slots, Store};
 use serde_json::{Value, json};
@@ -47,7 +48,7 @@ on_both!(
 /// A request in which everything is given.
 fn full() -> NewJob {
     let mut new =
-        NewJob::new(Pipeline::Script, "add-item-tags", json!({ "tags": ["scharf", "süß"], "n": 7 }))
+        NewJob::new(pipeline::SCRIPT, "add-item-tags", json!({ "tags": ["scharf", "süß"], "n": 7 }))
             .owned_by(organisation());
     new.created_by = Some(Uuid::new_v4());
     new.external_id = Some("Bestellung №7 – 注文 🍜".into());
@@ -90,19 +91,19 @@ async fn a_request_is_kept_in_full(store: Store) {
     let id = store.enqueue(new.clone()).await.unwrap().id();
     let record = record(&store, id).await;
     assert_kept(&record, &new);
-    assert_eq!((record.state, record.phase), (State::Queued, Phase::Ready));
+    assert_eq!((record.state, record.phase), (state::QUEUED, Phase::Ready));
     assert_eq!(record.reference, id.reference());
     assert!(record.created_at <= record.updated_at && record.queued_at.is_some());
     assert_eq!((record.started_at, record.finished_at, record.timeout_at), (None, None, None));
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Script, worker).await;
+    let claimed = claim_one(&store, lane::SCRIPT, worker).await;
     assert_eq!((&claimed.kind, claimed.owner), (&new.kind, new.owner));
     assert_eq!((&claimed.input, &claimed.config), (&new.input, &new.config));
     assert_eq!(claimed.retries_max, Some(100));
 }
 
 async fn what_was_not_given_is_an_empty_document(store: Store) {
-    let mut silent = NewJob::new(Pipeline::Html, "html5", json!({}));
+    let mut silent = NewJob::new(pipeline::HTML, "html5", json!({}));
     let id = store.enqueue(silent.clone()).await.unwrap().id();
     assert_kept(&record(&store, id).await, &silent);
     // Null is how other languages say "nothing given".
@@ -126,7 +127,7 @@ fn mixed(count: usize) -> Vec<NewJob> {
     ];
     let later = Timestamp::now() + Duration::from_secs(3600);
     let new = |number: usize| {
-        let pipeline = Pipeline::ALL[number % 4];
+        let pipeline = pipeline::ALL[number % 4];
         let mut new = NewJob::new(pipeline, format!("kind-{}", number % 3), json!({ "number": number }))
             .owned_by(owners[number % 5]);
         new.priority = i32::try_from(number % 21).unwrap() - 10;
@@ -197,7 +198,7 @@ async fn a_batch_with_one_bad_job_stores_none_of_it(store: Store) {
 async fn requests_made_at_once_become_one_job_each(store: Store) {
     let asks = (0..64).map(|number| {
         let store = store.clone();
-        let new = NewJob::new(Pipeline::Xml, "plain", json!({ "number": number }));
+        let new = NewJob::new(pipeline::XML, "plain", json!({ "number": number }));
         tokio::spawn(async move { store.enqueue(new).await.unwrap() })
     });
     let mut ids = HashSet::new();
@@ -213,7 +214,7 @@ async fn requests_made_at_once_become_one_job_each(store: Store) {
 }
 
 fn named(external_id: &str, owner: Owner) -> NewJob {
-    let mut new = job(Pipeline::Html).owned_by(owner);
+    let mut new = job(pipeline::HTML).owned_by(owner);
     new.external_id = Some(external_id.into());
     new
 }
@@ -288,7 +289,7 @@ async fn another_owner_may_use_the_same_external_id(store: Store) {
 type Change = fn(&mut NewJob);
 
 fn keyed(key: &str, owner: Owner) -> NewJob {
-    let mut new = job(Pipeline::Xml).owned_by(owner);
+    let mut new = job(pipeline::XML).owned_by(owner);
     new.idempotency_key = Some(key.into());
     new
 }
@@ -300,7 +301,7 @@ async fn a_repeated_request_is_answered_with_its_first_job(store: Store) {
     };
     assert_eq!(store.enqueue(keyed("k", owner)).await.unwrap(), Enqueued::Existing(id));
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Xml, worker).await;
+    let claimed = claim_one(&store, lane::XML, worker).await;
     finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::NotPdf))).await;
     assert_eq!(
         store.enqueue(keyed("k", owner)).await.unwrap(),
@@ -316,7 +317,7 @@ async fn a_key_that_was_used_for_another_request_is_refused(store: Store) {
     let owner = organisation();
     store.enqueue(keyed("k", owner)).await.unwrap();
     let changes: [Change; 6] = [
-        |new| new.pipeline = Pipeline::Html,
+        |new| new.pipeline = pipeline::HTML,
         |new| new.kind.push('!'),
         |new| new.input = json!({ "document": "b.pdf" }),
         |new| new.config = json!({ "zoom": 2 }),
@@ -363,7 +364,7 @@ async fn a_request_that_failed_leaves_its_key_free(store: Store) {
 }
 
 fn content(digest: &str, owner: Owner) -> NewJob {
-    let mut new = job(Pipeline::Xml).owned_by(owner);
+    let mut new = job(pipeline::XML).owned_by(owner);
     new.dedupe_key = Some(digest.into());
     new
 }
@@ -373,7 +374,7 @@ async fn content_that_is_live_or_succeeded_is_not_worked_on_twice(store: Store) 
     let id = store.enqueue(content("sha", owner)).await.unwrap().id();
     assert_eq!(store.enqueue(content("sha", owner)).await.unwrap(), Enqueued::Existing(id), "ready");
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Xml, worker).await;
+    let claimed = claim_one(&store, lane::XML, worker).await;
     assert_eq!(store.enqueue(content("sha", owner)).await.unwrap(), Enqueued::Existing(id), "running");
     finish(&store, claimed, Ended::Succeeded).await;
     assert_eq!(store.enqueue(content("sha", owner)).await.unwrap(), Enqueued::Existing(id), "succeeded");
@@ -385,7 +386,7 @@ async fn content_that_is_live_or_succeeded_is_not_worked_on_twice(store: Store) 
 async fn failed_content(store: &Store, owner: Owner) -> JobId {
     let id = store.enqueue(content("sha", owner)).await.unwrap().id();
     let worker = worker(store).await;
-    let claimed = claim_one(store, Lane::Xml, worker).await;
+    let claimed = claim_one(store, lane::XML, worker).await;
     finish(store, claimed, Ended::Failed(Failure::from(ErrorCode::NotPdf))).await;
     id
 }
@@ -398,7 +399,7 @@ async fn content_that_failed_is_worked_on_again(store: Store) {
     };
     assert_ne!(again, failed);
     assert_eq!(store.enqueue(content("sha", owner)).await.unwrap(), Enqueued::Existing(again));
-    let mut script = NewJob::new(Pipeline::Script, "plain", json!({})).owned_by(owner);
+    let mut script = NewJob::new(pipeline::SCRIPT, "plain", json!({})).owned_by(owner);
     script.dedupe_key = Some("script".into());
     let cancelled = store.enqueue(script.clone()).await.unwrap().id();
     store.cancel(cancelled).await.unwrap();
@@ -444,7 +445,7 @@ async fn a_crowd_under_keys_shares_its_commits_and_each_has_its_own_answer(store
         let called = NewJob { external_id: Some(name.into()), ..content(&format!("named-{round}"), owner) };
         let first = content(&format!("first-{round}"), owner);
         // Born into another state than the rest, and the only one of those.
-        let mut later = job(Pipeline::Script).owned_by(owner);
+        let mut later = job(pipeline::SCRIPT).owned_by(owner);
         (later.dedupe_key, later.run_at) = (Some("known".into()), Some(Timestamp::MAX));
         let asks = [first, fresh.clone(), known.clone(), known, other, called, later, fresh];
         let answers = join_all(asks.map(|ask| store.enqueue(ask))).await;
@@ -477,7 +478,7 @@ async fn what_cannot_be_accepted_is_refused_in_words_and_not_stored(store: Store
         (|new| new.metadata = json!({ "a": [{ "b\0": 1 }] }), "`metadata` holds the character U+0000"),
     ];
     for (change, message) in cases {
-        let mut new = job(Pipeline::Xml);
+        let mut new = job(pipeline::XML);
         change(&mut new);
         let error = store.enqueue(new.clone()).await.unwrap_err();
         assert!(matches!(error, Error::Invalid(_)), "{error:?}");
@@ -489,10 +490,10 @@ async fn what_cannot_be_accepted_is_refused_in_words_and_not_stored(store: Store
 
 async fn a_job_for_later_is_held_and_comes_in_line_when_it_is_due(store: Store) {
     let born = [
-        (Pipeline::Xml, State::Queued, vec!["created", "queued"]),
-        (Pipeline::Html, State::Pending, vec!["created"]),
-        (Pipeline::Print, State::PendingExport, vec!["created"]),
-        (Pipeline::Script, State::Pending, vec!["created"]),
+        (pipeline::XML, state::QUEUED, vec!["created", "queued"]),
+        (pipeline::HTML, state::PENDING, vec!["created"]),
+        (pipeline::PRINT, state::PENDING_EXPORT, vec!["created"]),
+        (pipeline::SCRIPT, state::PENDING, vec!["created"]),
     ];
     let run_at = Timestamp::now() + Duration::from_secs(2);
     let mut ids = Vec::new();
@@ -516,7 +517,7 @@ async fn a_job_for_later_is_held_and_comes_in_line_when_it_is_due(store: Store) 
         assert_eq!((now.phase, now.run_at), (Phase::Ready, None), "{pipeline}");
         assert!(now.queued_at.is_some(), "{pipeline}");
         assert_eq!(then.phase, Phase::Held, "{pipeline}");
-        let is_walked = matches!(pipeline, Pipeline::Xml | Pipeline::Script);
+        let is_walked = [pipeline::XML, pipeline::SCRIPT].contains(&pipeline);
         let words = if is_walked { vec!["created", "queued"] } else { vec!["created"] };
         assert_eq!(history(&store, soon).await, words, "{pipeline}");
         assert_eq!(
@@ -527,11 +528,11 @@ async fn a_job_for_later_is_held_and_comes_in_line_when_it_is_due(store: Store) 
 }
 
 async fn a_moment_that_has_passed_is_now(store: Store) {
-    let mut new = job(Pipeline::Script);
+    let mut new = job(pipeline::SCRIPT);
     new.run_at = Some(Timestamp::now() - Duration::from_secs(1));
     let id = store.enqueue(new).await.unwrap().id();
     let record = record(&store, id).await;
-    assert_eq!((record.state, record.phase, record.run_at), (State::Queued, Phase::Ready, None));
+    assert_eq!((record.state, record.phase, record.run_at), (state::QUEUED, Phase::Ready, None));
 }
 
 /// A worker of this process that takes every so many-th html job.
@@ -567,7 +568,7 @@ struct Place {
 impl Slots for Desk {
     fn reserve(&self, lane: Lane) -> Option<Box<dyn BornClaimed>> {
         let is_turn =
-            lane == Lane::Html && (self.asked.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(self.every);
+            lane == lane::HTML && (self.asked.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(self.every);
         let (worker, _place, started) = (self.worker, self.places.clone(), self.started.clone());
         is_turn.then(|| Box::new(Place { worker, _place, started }) as Box<dyn BornClaimed>)
     }
@@ -598,7 +599,7 @@ async fn a_job_may_be_born_in_the_hands_of_a_worker(store: Store) {
     assert_eq!((claimed.lease.job(), claimed.lease.fence(), claimed.lease.worker()), (id, 1, worker));
     assert_eq!((claimed.attempt, claimed.owner, &claimed.input), (1, owner, &new.input));
     let born = record(&store, id).await;
-    assert_eq!((born.state, born.phase, born.attempt_count), (State::Processing, Phase::Running, 1));
+    assert_eq!((born.state, born.phase, born.attempt_count), (state::PROCESSING, Phase::Running, 1));
     assert_eq!(born.worker_id, Some(worker));
     let limit = born.timeout_at.unwrap().as_millisecond() - born.started_at.unwrap().as_millisecond();
     assert_eq!(limit, 7000);
@@ -606,10 +607,10 @@ async fn a_job_may_be_born_in_the_hands_of_a_worker(store: Store) {
 
     assert_duplicate(store.enqueue(new).await, id);
     assert_eq!(desk.places_taken(), 0, "a refused job kept its place");
-    let other = store.enqueue(job(Pipeline::Xml)).await.unwrap().id();
+    let other = store.enqueue(job(pipeline::XML)).await.unwrap().id();
     assert_eq!(record(&store, other).await.phase, Phase::Ready, "the worker does not do this");
     finish(&store, claimed, Ended::Succeeded).await;
-    assert_eq!(record(&store, id).await.state, State::Completed);
+    assert_eq!(record(&store, id).await.state, state::COMPLETED);
     assert!(started.lock().unwrap().is_empty());
 }
 
@@ -617,7 +618,7 @@ async fn a_crowd_shares_its_commits_though_some_are_born_claimed(store: Store) {
     let desk = Desk::open(&store, 50).await;
     let asks = (0..600).map(|_| {
         let store = store.clone();
-        tokio::spawn(async move { store.enqueue(job(Pipeline::Html)).await.unwrap().id() })
+        tokio::spawn(async move { store.enqueue(job(pipeline::HTML)).await.unwrap().id() })
     });
     let ids: Vec<JobId> = join_all(asks).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(desk.started.lock().unwrap().len(), 12);
@@ -633,9 +634,9 @@ async fn a_crowd_shares_its_commits_though_some_are_born_claimed(store: Store) {
 async fn what_is_told_of_a_new_job_is_what_is_read_of_it(store: Store) {
     // One that begins at once, too.
     let _desk = Desk::open(&store, 1).await;
-    let plain = job(Pipeline::Xml).owned_by(Owner::Session(Uuid::new_v4()));
+    let plain = job(pipeline::XML).owned_by(Owner::Session(Uuid::new_v4()));
     let later = NewJob { run_at: Some(Timestamp::MAX), ..plain.clone() };
-    let begun = NewJob { pipeline: Pipeline::Html, ..full() };
+    let begun = NewJob { pipeline: pipeline::HTML, ..full() };
     let sent = [plain, later, begun].into_iter().enumerate().map(|(number, mut new)| {
         new.dedupe_key = Some(number.to_string());
         let source = Artifact { role: "source".into(), ..file(&number.to_string()) };

@@ -2,8 +2,9 @@
 
 use crate::documents::{blobs, converted, files, put, roles, upload};
 use crate::harness::{Database, claim_one, ending, finish, history, on_both, record, worker};
+use crate::machines::{lane, pipeline};
 use flate2::read::GzDecoder;
-use ode_job::{Ended, JobId, Lane, NewJob, Pipeline};
+use ode_job::{Ended, JobId, NewJob};
 use ode_store::disk::{Watermark, WatermarkConfig};
 use ode_store::{Cleaned, Retention, Store};
 use serde_json::{Value, json};
@@ -86,7 +87,7 @@ async fn what_is_needed_is_kept_however_old(mut database: Database) {
     store.cleanup(&blobs).await.unwrap();
     assert_eq!(roles(&store, waiting).await, ["source"], "it has not been converted yet");
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Xml, worker).await;
+    let claimed = claim_one(&store, lane::XML, worker).await;
     store.cleanup(&blobs).await.unwrap();
     assert!(store.source(&claimed.lease).await.unwrap().is_some(), "it is being converted");
     finish(&store, claimed, Ended::Succeeded).await;
@@ -183,11 +184,11 @@ async fn files_that_lie_in_one_go_with_the_last_of_them(mut database: Database) 
     let store = database.store.clone();
     let contents = vec!["%PDF-1.7".into(), "<a/>".into()];
     let stored = blobs.put(JobId(Uuid::now_v7()), 1, 0, contents).await.unwrap();
-    let new = NewJob::new(Pipeline::Xml, "plain_v1", json!({}));
+    let new = NewJob::new(pipeline::XML, "plain_v1", json!({}));
     let source = stored[0].artifact("source", "invoice.pdf", "application/pdf");
     let id = store.enqueue_file(new, source).await.unwrap().id();
     let worker = worker(&store).await;
-    let mut end = ending(claim_one(&store, Lane::Xml, worker).await, Ended::Succeeded);
+    let mut end = ending(claim_one(&store, lane::XML, worker).await, Ended::Succeeded);
     end.artifacts.push(stored[1].artifact("result", "invoice.xml", "application/xml"));
     store.finish(vec![end]).await.unwrap();
     age(&mut database, 8).await;
@@ -203,9 +204,9 @@ async fn files_that_lie_in_one_go_with_the_last_of_them(mut database: Database) 
 async fn files_that_lie_in_one_belong_to_their_job(database: Database) {
     let (directory, blobs) = blobs();
     let store = database.store.clone();
-    let id = store.enqueue(NewJob::new(Pipeline::Html, "html", json!({}))).await.unwrap().id();
+    let id = store.enqueue(NewJob::new(pipeline::HTML, "html", json!({}))).await.unwrap().id();
     let worker = worker(&store).await;
-    let mut end = ending(claim_one(&store, Lane::Html, worker).await, Ended::Succeeded);
+    let mut end = ending(claim_one(&store, lane::HTML, worker).await, Ended::Succeeded);
     let stored = blobs.put(id, 1, 0, vec!["<html>".into(), "p { }".into()]).await.unwrap();
     end.artifacts.push(stored[0].artifact("asset", "index.html", "text/html"));
     end.artifacts.push(stored[1].artifact("asset", "style.css", "text/css"));

@@ -3,13 +3,15 @@
 //! That every statement is one that both databases understand is shown by running it: there is no verb of the
 //! store that this suite does not call on both.
 
+use crate::harness::config;
 use crate::harness::{
     Database, Sql, claim_one, empty_sqlite_file, finish, job, on_both, organisation, postgres_database,
     postgres_url, record, request, worker,
 };
+use crate::machines::{lane, pipeline};
 use futures_util::future::join_all;
-use ode_job::{Ended, ErrorCode, JobRef, Lane, Phase, Pipeline, WorkerId};
-use ode_store::{Config, Dialect, Error, ListFilter, SCHEMA_NEWEST, Store};
+use ode_job::{Ended, ErrorCode, JobRef, Phase, WorkerId};
+use ode_store::{Dialect, Error, ListFilter, SCHEMA_NEWEST, Store};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -58,10 +60,10 @@ async fn a_database_without_our_tables_says_what_to_do(database: Database) {
     let store = database.store;
     let up = "Run `ode migrate up`";
     assert_schema(store.check_schema().await, up);
-    assert_schema(store.enqueue(job(Pipeline::Xml)).await, up);
-    assert_schema(store.enqueue_many(vec![job(Pipeline::Xml); 300]).await, up);
-    assert_schema(store.claim(request(Lane::Xml, WorkerId(Uuid::new_v4()), 1)).await, up);
-    assert_schema(store.look(Lane::ALL).await, up);
+    assert_schema(store.enqueue(job(pipeline::XML)).await, up);
+    assert_schema(store.enqueue_many(vec![job(pipeline::XML); 300]).await, up);
+    assert_schema(store.claim(request(lane::XML, WorkerId(Uuid::new_v4()), 1)).await, up);
+    assert_schema(store.look(lane::ALL).await, up);
     assert_schema(store.jobs(&ListFilter::default()).await, up);
     assert_eq!(store.migrate_down(0).await.unwrap().versions, NOTHING, "nothing to take away");
 }
@@ -100,9 +102,9 @@ async fn the_way_down_leaves_nothing_and_the_way_up_is_open_again(mut database: 
     let all: Vec<i64> = (1..=SCHEMA_NEWEST).collect();
     for round in 0..2 {
         assert_eq!(store.migrate_up().await.unwrap(), all, "round {round}");
-        store.enqueue(job(Pipeline::Script).owned_by(organisation())).await.unwrap();
+        store.enqueue(job(pipeline::SCRIPT).owned_by(organisation())).await.unwrap();
         let worker = worker(store).await;
-        let claimed = claim_one(store, Lane::Script, worker).await;
+        let claimed = claim_one(store, lane::SCRIPT, worker).await;
         finish(store, claimed, Ended::Succeeded).await;
         let down: Vec<i64> = all.iter().rev().copied().collect();
         assert_eq!(store.migrate_down(0).await.unwrap().versions, down, "round {round}");
@@ -115,7 +117,7 @@ async fn the_way_down_leaves_nothing_and_the_way_up_is_open_again(mut database: 
 async fn the_way_down_to_one_keeps_the_jobs(mut database: Database) {
     let store = &database.store;
     store.migrate_up().await.unwrap();
-    let id = store.enqueue(job(Pipeline::Script).owned_by(organisation())).await.unwrap().id();
+    let id = store.enqueue(job(pipeline::SCRIPT).owned_by(organisation())).await.unwrap().id();
     let before = record(store, id).await;
     let taken = store.migrate_down(1).await.unwrap().versions;
     assert_eq!(taken, (2..=SCHEMA_NEWEST).rev().collect::<Vec<_>>());
@@ -127,17 +129,17 @@ async fn the_way_down_to_one_keeps_the_jobs(mut database: Database) {
     assert_eq!(store.migrate_up().await.unwrap(), (2..=SCHEMA_NEWEST).collect::<Vec<_>>());
     assert_eq!(record(store, id).await, before);
     let worker = worker(store).await;
-    assert_eq!(claim_one(store, Lane::Script, worker).await.lease.job(), id);
+    assert_eq!(claim_one(store, lane::SCRIPT, worker).await.lease.job(), id);
 }
 
 async fn eight_that_start_at_once_migrate_once(database: Database) {
     let starts = (0..8).map(|_| {
         let url = database.url.clone();
         tokio::spawn(async move {
-            let store = Store::open(Config::new(url)).await.unwrap();
+            let store = Store::open(config(url)).await.unwrap();
             let done = store.migrate_up().await.unwrap();
             store.check_schema().await.unwrap();
-            store.enqueue(job(Pipeline::Html)).await.unwrap();
+            store.enqueue(job(pipeline::HTML)).await.unwrap();
             done
         })
     });
@@ -176,7 +178,7 @@ fn assert_read_only<T: std::fmt::Debug>(store: &Store, answer: Result<T, Error>)
 
 async fn a_database_that_takes_no_writes_is_read_and_says_so(mut database: Database) {
     database.store.migrate_up().await.unwrap();
-    let id = database.store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+    let id = database.store.enqueue(job(pipeline::HTML)).await.unwrap().id();
     let url = match database.sql {
         Sql::Sqlite(_) => format!("{}?mode=ro", database.url),
         Sql::Postgres(_) => {
@@ -186,23 +188,23 @@ async fn a_database_that_takes_no_writes_is_read_and_says_so(mut database: Datab
             database.url.clone()
         }
     };
-    let store = Store::open(Config::new(url)).await.unwrap();
+    let store = Store::open(config(url)).await.unwrap();
     let worker = WorkerId(Uuid::new_v4());
-    assert_read_only(&store, store.enqueue(job(Pipeline::Html)).await);
-    assert_read_only(&store, store.enqueue_many(vec![job(Pipeline::Html); 300]).await);
-    assert_read_only(&store, store.claim(request(Lane::Html, worker, 1)).await);
+    assert_read_only(&store, store.enqueue(job(pipeline::HTML)).await);
+    assert_read_only(&store, store.enqueue_many(vec![job(pipeline::HTML); 300]).await);
+    assert_read_only(&store, store.claim(request(lane::HTML, worker, 1)).await);
     assert_read_only(&store, store.register(worker, "test", "0").await);
     assert_read_only(&store, store.cancel(id).await);
     assert_read_only(&store, store.migrate_down(0).await);
     assert_eq!(store.job(JobRef::Id(id)).await.unwrap().phase, Phase::Ready);
     assert_eq!(store.jobs(&ListFilter::default()).await.unwrap().jobs.len(), 1);
-    assert_eq!(store.look(&[Lane::Html]).await.unwrap().ready, [Lane::Html]);
+    assert_eq!(store.look(&[lane::HTML]).await.unwrap().ready, [lane::HTML]);
 }
 
 #[tokio::test]
 async fn an_address_of_neither_database_is_refused_by_name() {
     for url in ["mysql://host/name", "ode.db", ""] {
-        let error = Store::open(Config::new(url)).await.unwrap_err();
+        let error = Store::open(config(url)).await.unwrap_err();
         assert!(matches!(error, Error::Config(_)), "{error:?}");
         assert!(error.to_string().contains("Use postgres://user@host/name or sqlite:PATH"), "{error}");
     }
@@ -215,7 +217,7 @@ mod sqlite_only {
     async fn a_missing_directory_is_named_as_the_cause() {
         let dir = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", dir.path().join("missing/ode.db").display());
-        let error = Store::open(Config::new(url)).await.unwrap_err();
+        let error = Store::open(config(url)).await.unwrap_err();
         assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
         assert!(error.to_string().contains("the directory may be missing"), "{error}");
     }
@@ -226,7 +228,7 @@ mod sqlite_only {
         let path = dir.path().join("letter.txt");
         let letter = "Dear reader, ".repeat(1000);
         std::fs::write(&path, &letter).unwrap();
-        let error = Store::open(Config::new(format!("sqlite:{}", path.display()))).await.unwrap_err();
+        let error = Store::open(config(format!("sqlite:{}", path.display()))).await.unwrap_err();
         assert!(matches!(error, Error::Corrupt(_)), "{error:?}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), letter);
     }
@@ -235,10 +237,10 @@ mod sqlite_only {
     async fn two_processes_can_write_the_same_file() {
         let database = empty_sqlite_file().await;
         database.store.migrate_up().await.unwrap();
-        let second = Store::open(Config::new(&database.url)).await.unwrap();
+        let second = Store::open(config(&database.url)).await.unwrap();
         let asks = (0..20).map(|number| {
             let store = if number % 2 == 0 { &database.store } else { &second };
-            store.enqueue(job(Pipeline::Html))
+            store.enqueue(job(pipeline::HTML))
         });
         let ids: Vec<_> = join_all(asks).await.into_iter().map(|answer| answer.unwrap().id()).collect();
         for id in ids {
@@ -254,7 +256,7 @@ mod postgres_only {
     async fn a_server_that_is_away_is_unavailable() {
         // Bound and closed again: nobody listens there.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let error = Store::open(Config::new(format!("postgres://127.0.0.1:{port}/ode"))).await.unwrap_err();
+        let error = Store::open(config(format!("postgres://127.0.0.1:{port}/ode"))).await.unwrap_err();
         assert!(matches!(error, Error::Unavailable(_)) && error.is_passing(), "{error:?}");
         assert_eq!(error.code(), ErrorCode::DatabaseUnavailable);
         assert!(error.to_string().contains("Check that it runs and that --database is right"), "{error}");
@@ -264,7 +266,7 @@ mod postgres_only {
     async fn a_database_that_does_not_exist_is_a_wrong_setting() {
         let server = std::env::var("ODE_TEST_POSTGRES_URL").unwrap();
         let url = format!("{}/no_such_database", server.rsplit_once('/').unwrap().0);
-        let error = Store::open(Config::new(url)).await.unwrap_err();
+        let error = Store::open(config(url)).await.unwrap_err();
         assert!(matches!(error, Error::Config(_)), "{error:?}");
         assert!(error.to_string().contains("Check --database"), "{error}");
     }
@@ -275,8 +277,8 @@ mod postgres_only {
         let name = format!("ode_reader_{}", Uuid::new_v4().simple());
         database.sql.run(&format!("CREATE ROLE {name} LOGIN"), &[]).await.unwrap();
         let url = database.url.replace("postgres@", &format!("{name}@"));
-        let store = Store::open(Config::new(url)).await.unwrap();
-        let error = store.enqueue(job(Pipeline::Html)).await.unwrap_err();
+        let store = Store::open(config(url)).await.unwrap();
+        let error = store.enqueue(job(pipeline::HTML)).await.unwrap_err();
         assert!(matches!(error, Error::Database(_)), "{error:?}");
         assert!(error.to_string().contains("permission denied"), "{error}");
         store.close().await;
@@ -287,12 +289,12 @@ mod postgres_only {
     async fn an_enqueue_outlives_the_loss_of_every_connection() {
         let mut database = postgres_database().await;
         let store = &database.store;
-        store.enqueue(job(Pipeline::Html)).await.unwrap();
+        store.enqueue(job(pipeline::HTML)).await.unwrap();
         let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
             WHERE datname = current_database() AND pid <> pg_backend_pid()";
         for _ in 0..3 {
             database.sql.run(end, &[]).await.unwrap();
-            tokio::time::timeout(Duration::from_secs(15), store.enqueue(job(Pipeline::Html)))
+            tokio::time::timeout(Duration::from_secs(15), store.enqueue(job(pipeline::HTML)))
                 .await
                 .expect("an answer within the time of the retries")
                 .unwrap();
@@ -318,7 +320,7 @@ mod postgres_only {
     async fn two_databases_of_one_server_do_not_disturb_each_other() {
         let urls = [postgres_url().await, postgres_url().await];
         let walks = urls.map(|url| async move {
-            let store = Store::open(Config::new(url)).await.unwrap();
+            let store = Store::open(config(url)).await.unwrap();
             for _ in 0..3 {
                 store.migrate_up().await.unwrap();
                 store.migrate_down(0).await.unwrap();

@@ -3,12 +3,10 @@
 use crate::harness::{
     Database, claim, claim_one, ending, file, finish, history, job, on_both, organisation, record, worker,
 };
+use crate::machines::{lane, pipeline, state};
 use jiff::Timestamp;
 use ode_job::script::{Process, Run, ScriptStep, StepState};
-use ode_job::{
-    Artifact, Ended, ErrorCode, Failure, JobId, JobRef, Lane, NewJob, Owner, Phase, Pipeline, Progress,
-    Sealed, State,
-};
+use ode_job::{Artifact, Ended, ErrorCode, Failure, JobId, JobRef, NewJob, Owner, Phase, Progress, Sealed};
 use ode_store::{
     Blobs, BlobsConfig, Dialect, Error, Need, NewScript, OrderedScripts, OwnedFilter, ScriptFilter,
     ScriptOrder, ScriptType, SealSide, Store,
@@ -37,7 +35,7 @@ on_both!(sqlite_file, postgres_database: a_script_has_what_its_type_says, old_sc
 fn script(owner: Owner) -> NewScript {
     let keep_secret = Duration::from_secs(3600);
     NewScript {
-        job: job(Pipeline::Script).owned_by(owner),
+        job: job(pipeline::SCRIPT).owned_by(owner),
         secret: None,
         keep_secret,
         turn: None,
@@ -73,7 +71,7 @@ async fn states(store: &Store, ids: &[JobId]) -> Vec<&'static str> {
 /// Runs the one job that is in line to this end.
 async fn run(store: &Store, ended: Ended) -> JobId {
     let worker = worker(store).await;
-    let claimed = claim_one(store, Lane::Script, worker).await;
+    let claimed = claim_one(store, lane::SCRIPT, worker).await;
     let id = claimed.lease.job();
     finish(store, claimed, ended).await;
     id
@@ -185,7 +183,7 @@ async fn secrets_go_with_the_end_of_the_job(store: Store) {
         match ended {
             Some(ended) => {
                 let worker = worker(&store).await;
-                let claimed = claim_one(&store, Lane::Script, worker).await;
+                let claimed = claim_one(&store, lane::SCRIPT, worker).await;
                 assert_eq!(store.held_secret(&claimed.lease).await.unwrap(), secret);
                 finish(&store, claimed, ended).await;
             }
@@ -202,18 +200,18 @@ async fn a_failed_job_keeps_its_secrets_for_a_while(store: Store) {
     let kept = enqueue(&store, owner, vec![with(Duration::from_secs(3600))]).await;
     assert_eq!(run(&store, broken()).await, kept[0]);
     assert_eq!(store.shred_due().await.unwrap(), 0);
-    assert_eq!(store.retry(kept[0]).await.unwrap(), State::Queued);
+    assert_eq!(store.retry(kept[0]).await.unwrap(), state::QUEUED);
     assert_eq!(run(&store, Ended::Succeeded).await, kept[0]);
     let gone = enqueue(&store, owner, vec![with(Duration::from_micros(1))]).await;
     run(&store, broken()).await;
     tokio::time::sleep(Duration::from_millis(5)).await;
     assert_eq!(store.shred_due().await.unwrap(), 1);
     assert!(matches!(store.retry(gone[0]).await, Err(Error::SecretsGone(id)) if id == gone[0]));
-    assert_eq!(record(&store, gone[0]).await.state, State::Failed);
+    assert_eq!(record(&store, gone[0]).await.state, state::FAILED);
     let others = sealed();
     store.retry_with(gone[0], Some((others.clone(), Duration::from_secs(1)))).await.unwrap();
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Script, worker).await;
+    let claimed = claim_one(&store, lane::SCRIPT, worker).await;
     assert_eq!(store.held_secret(&claimed.lease).await.unwrap(), Some(others));
 }
 
@@ -221,7 +219,7 @@ async fn a_lost_lease_is_given_no_secrets_and_writes_nothing(store: Store) {
     let owner = organisation();
     enqueue(&store, owner, vec![NewScript { secret: Some(sealed()), ..script(owner) }]).await;
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Script, worker).await;
+    let claimed = claim_one(&store, lane::SCRIPT, worker).await;
     let lease = ode_job::Lease::granted(claimed.lease.job(), claimed.lease.fence() - 1, worker);
     assert_eq!(store.held_secret(&lease).await.unwrap(), None);
     let lost = |outcome| matches!(outcome, Err(Error::LeaseLost(_)));
@@ -235,7 +233,7 @@ async fn secrets_of_a_result_are_taken_once(store: Store) {
     let owner = organisation();
     let ids = enqueue(&store, owner, vec![script(owner)]).await;
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Script, worker).await;
+    let claimed = claim_one(&store, lane::SCRIPT, worker).await;
     let key = sealed();
     store.keep_result_secret(&claimed.lease, &key, Duration::from_secs(3600)).await.unwrap();
     assert_eq!(store.result_secret(ids[0]).await.unwrap(), None, "not before the job has completed");
@@ -274,7 +272,7 @@ async fn checkpoints_and_steps_outlive_their_attempt(store: Store) {
     let batch = Some(Uuid::now_v7());
     let ids = store.enqueue_scripts(&ScriptOrder { batch, ..order(owner, vec![asked]) }).await.unwrap().ids;
     let worker_id = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Script, worker_id).await;
+    let claimed = claim_one(&store, lane::SCRIPT, worker_id).await;
     store.checkpoint(&claimed.lease, "uploaded", json!({ "rows": 3 })).await.unwrap();
     store.checkpoint(&claimed.lease, "uploaded", json!({ "rows": 4 })).await.unwrap();
     let step = |id: &str, state| ScriptStep { id: id.into(), title: id.into(), state };
@@ -294,8 +292,8 @@ async fn checkpoints_and_steps_outlive_their_attempt(store: Store) {
     let facts = &facts[&ids[0]];
     assert_eq!((&facts.steps, facts.percent, facts.process_pid), (&steps, 40, Some(4711)));
     assert_eq!((facts.code.as_deref(), facts.run_at), (Some("login_rejected"), Some(moment)));
-    assert_eq!(store.retry(ids[0]).await.unwrap(), State::Queued, "it waits for nobody");
-    let claimed = claim_one(&store, Lane::Script, worker_id).await;
+    assert_eq!(store.retry(ids[0]).await.unwrap(), state::QUEUED, "it waits for nobody");
+    let claimed = claim_one(&store, lane::SCRIPT, worker_id).await;
     assert_eq!(store.checkpoints(&claimed.lease).await.unwrap()["uploaded"], json!({ "rows": 4 }));
 }
 
@@ -333,7 +331,7 @@ async fn scripts_are_listed_by_what_people_look_for(store: Store) {
         (ScriptFilter { restaurant: Some(restaurant), ..all.clone() }, vec![0]),
         (ScriptFilter { created_by: Some(person), ..all.clone() }, vec![1]),
         (of(OwnedFilter { kind: Some("other".into()), ..owned.clone() }), vec![2]),
-        (of(OwnedFilter { state: Some(State::Queued), ..owned.clone() }), vec![1, 0]),
+        (of(OwnedFilter { state: Some(state::QUEUED), ..owned.clone() }), vec![1, 0]),
         (of(OwnedFilter { phase: Some(Phase::Cancelled), ..owned.clone() }), vec![2]),
         (ScriptFilter { batch, ..all.clone() }, vec![2, 1, 0]),
         (ScriptFilter { batch: Some(Uuid::nil()), ..all.clone() }, vec![]),
@@ -352,10 +350,10 @@ async fn what_shows_why_an_attempt_failed_is_kept(store: Store) {
     for attempt in 1..=2 {
         promote(&store).await;
         let claimed = match attempt {
-            1 => claim_one(&store, Lane::Script, worker).await,
+            1 => claim_one(&store, lane::SCRIPT, worker).await,
             _ => {
                 store.retry(ids[0]).await.unwrap();
-                claim_one(&store, Lane::Script, worker).await
+                claim_one(&store, lane::SCRIPT, worker).await
             }
         };
         let mut end = ending(claimed, broken());
@@ -387,16 +385,16 @@ async fn a_script_has_what_its_type_says(mut database: Database) {
     };
     store.publish_scripts(&[ScriptType { retries_max: 9, ..kind.clone() }, kind.clone()][1..]).await.unwrap();
     store.publish_scripts(&[kind]).await.unwrap();
-    let id = store.enqueue(job(Pipeline::Script)).await.unwrap().id();
+    let id = store.enqueue(job(pipeline::SCRIPT)).await.unwrap().id();
     assert_eq!(record(&store, id).await.max_retries, 1);
     let timeout = "SELECT CAST(timeout_ms AS bigint) FROM job_live WHERE id = $1";
     assert_eq!(database.sql.number(timeout, &[id.0]).await, 60_000);
-    let own = NewJob { retries_max: Some(5), ..job(Pipeline::Script) };
+    let own = NewJob { retries_max: Some(5), ..job(pipeline::SCRIPT) };
     let id = store.enqueue(own).await.unwrap().id();
     assert_eq!(record(&store, id).await.max_retries, 5, "what was asked for counts");
-    let html = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+    let html = store.enqueue(job(pipeline::HTML)).await.unwrap().id();
     assert_eq!(record(&store, html).await.max_retries, 3, "it is no script");
-    assert_eq!(claim(&store, Lane::Script, worker(&store).await, 5).await.len(), 2);
+    assert_eq!(claim(&store, lane::SCRIPT, worker(&store).await, 5).await.len(), 2);
 }
 
 async fn old_scripts_go_to_the_archive(mut database: Database) {

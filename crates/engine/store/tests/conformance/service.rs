@@ -3,8 +3,9 @@
 use crate::harness::{
     Database, claim_one, ending, file, finish, job, on_both, organisation, postgres_database, record, worker,
 };
+use crate::machines::{lane, pipeline};
 use jiff::Timestamp;
-use ode_job::{Artifact, Ended, JobId, Lane, LogLevel, Owner, Pipeline, WorkerId};
+use ode_job::{Artifact, Ended, JobId, LogLevel, Owner, WorkerId};
 use ode_store::{Error, LEFTOVERS, OwnerKind, Sent, Store};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ on_both!(
 
 async fn tc_1_a_second_job_with_an_external_id_violates_a_unique_constraint(mut database: Database) {
     let store = &database.store;
-    let mut first = job(Pipeline::Html).owned_by(organisation());
+    let mut first = job(pipeline::HTML).owned_by(organisation());
     first.external_id = Some("req_99283".into());
     let id = store.enqueue(first.clone()).await.unwrap().id();
     let refused = store.enqueue(first.clone()).await.unwrap_err();
@@ -84,13 +85,13 @@ async fn who_publishes_again_does_not_wait_for_those_who_come_after_the_first(st
 }
 
 async fn an_attempt_is_the_last_until_another_begins_or_the_job_ends(store: Store) {
-    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+    let id = store.enqueue(job(pipeline::HTML)).await.unwrap().id();
     let worker = worker(&store).await;
-    let first = claim_one(&store, Lane::Html, worker).await;
+    let first = claim_one(&store, lane::HTML, worker).await;
     assert!(store.is_last_attempt(id, 1).await.unwrap());
     finish(&store, first, Ended::HandedBack).await;
     assert!(store.is_last_attempt(id, 1).await.unwrap(), "it waits for the next");
-    let second = claim_one(&store, Lane::Html, worker).await;
+    let second = claim_one(&store, lane::HTML, worker).await;
     let is_last = async |fence| store.is_last_attempt(id, fence).await.unwrap();
     assert_eq!((is_last(1).await, is_last(2).await), (false, true));
     finish(&store, second, Ended::Succeeded).await;
@@ -98,9 +99,9 @@ async fn an_attempt_is_the_last_until_another_begins_or_the_job_ends(store: Stor
 }
 
 async fn tc_2_a_job_that_is_processed_has_a_moment_at_which_it_started(store: Store) {
-    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+    let id = store.enqueue(job(pipeline::HTML)).await.unwrap().id();
     assert_eq!(record(&store, id).await.started_at, None);
-    let claimed = claim_one(&store, Lane::Html, worker(&store).await).await;
+    let claimed = claim_one(&store, lane::HTML, worker(&store).await).await;
     let running = record(&store, id).await;
     assert_eq!(running.state.as_str(), "processing");
     assert!(running.started_at.is_some_and(|at| at >= running.created_at));
@@ -125,21 +126,21 @@ async fn tc_3_the_way_down_removes_tables_views_and_types(mut database: Database
 }
 
 async fn tc_4_fifty_kilobytes_of_configuration_are_kept(store: Store) {
-    let mut asked = job(Pipeline::Html);
+    let mut asked = job(pipeline::HTML);
     let text = "ü\"\\\u{1f600} ".repeat(5000);
     asked.config = json!({ "zoom": 1.5, "custom": { "b": [1, 2.5, null], "a": text } });
     assert!(asked.config.to_string().len() > 50 << 10);
     let id = store.enqueue(asked.clone()).await.unwrap().id();
     assert_eq!(record(&store, id).await.config, asked.config);
-    let claimed = claim_one(&store, Lane::Html, worker(&store).await).await;
+    let claimed = claim_one(&store, lane::HTML, worker(&store).await).await;
     assert_eq!(claimed.config, asked.config);
     finish(&store, claimed, Ended::Succeeded).await;
     assert_eq!(record(&store, id).await.config, asked.config);
 }
 
 async fn observability_every_ended_job_names_the_engine_that_ended_it(store: Store) {
-    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
-    let claimed = claim_one(&store, Lane::Html, worker(&store).await).await;
+    let id = store.enqueue(job(pipeline::HTML)).await.unwrap().id();
+    let claimed = claim_one(&store, lane::HTML, worker(&store).await).await;
     finish(&store, claimed, Ended::Succeeded).await;
     assert_eq!(record(&store, id).await.engine_version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
 }
@@ -150,8 +151,8 @@ fn asset(path: &str, name: &str, content_type: &str) -> Artifact {
 
 async fn safety_a_job_that_is_deleted_takes_its_assets_and_its_log_along(mut database: Database) {
     let store = &database.store;
-    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
-    let claimed = claim_one(store, Lane::Html, worker(store).await).await;
+    let id = store.enqueue(job(pipeline::HTML)).await.unwrap().id();
+    let claimed = claim_one(store, lane::HTML, worker(store).await).await;
     store.log(id, 1, LogLevel::Warn, "Page 2 is left as a picture").await.unwrap();
     let types = [
         "text/html; charset=utf-8",
@@ -181,7 +182,7 @@ async fn safety_a_job_that_is_deleted_takes_its_assets_and_its_log_along(mut dat
 async fn names_are_looked_up_many_at_a_time(store: Store) {
     let (owner, other) = (organisation(), organisation());
     let named = |owner: Owner, name: &str| {
-        let mut job = job(Pipeline::Html).owned_by(owner);
+        let mut job = job(pipeline::HTML).owned_by(owner);
         job.external_id = Some(name.into());
         job
     };
@@ -200,14 +201,14 @@ async fn told(store: &Store) -> (Owner, JobId) {
     let key = store.create_key(OwnerKind::Organisation, "acme", "").await.unwrap();
     let owner = Owner::Organisation(key.key.owner_id);
     store.add_endpoint(OwnerKind::Organisation, "acme", ALL).await.unwrap();
-    let mut asked = job(Pipeline::Html).owned_by(owner);
+    let mut asked = job(pipeline::HTML).owned_by(owner);
     asked.input = json!({ "webhook_url": "https://acme.example/one" });
     let id = store.enqueue(asked).await.unwrap().id();
     // Others' jobs, and those of other kinds, tell nobody.
-    store.enqueue(job(Pipeline::Html)).await.unwrap();
+    store.enqueue(job(pipeline::HTML)).await.unwrap();
     let worker = worker(store).await;
     for _ in 0..2 {
-        finish(store, claim_one(store, Lane::Html, worker).await, Ended::Succeeded).await;
+        finish(store, claim_one(store, lane::HTML, worker).await, Ended::Succeeded).await;
     }
     (owner, id)
 }
@@ -282,7 +283,7 @@ mod postgres_only {
         let rows: i64 =
             std::env::var("ODE_TEST_PICKER_ROWS").ok().and_then(|rows| rows.parse().ok()).unwrap_or(50_000);
         let store = &database.store;
-        let first = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
+        let first = store.enqueue(job(pipeline::HTML)).await.unwrap().id();
         let fill = format!(
             "INSERT INTO job_live (id, owner, priority, pipeline, kind, lane, state, history, input)
              SELECT gen_random_uuid(), owner, (random() * 100)::int, pipeline, kind, lane, state, history, input
@@ -311,9 +312,9 @@ mod postgres_only {
         let mut times = Vec::with_capacity(count);
         for _ in 0..count {
             let began = Instant::now();
-            let claimed = claim_one(store, Lane::Html, worker).await;
+            let claimed = claim_one(store, lane::HTML, worker).await;
             times.push(began.elapsed());
-            assert_eq!(claimed.lane, Lane::Html);
+            assert_eq!(claimed.lane, lane::HTML);
         }
         times
     }

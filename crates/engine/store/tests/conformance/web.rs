@@ -1,8 +1,9 @@
 //! What the web side rests on: files with their jobs, lists of one owner, keys, and the journal as a feed.
 
 use crate::harness::{claim_one, ending, file, job, on_both, record, worker};
+use crate::machines::{lane, pipeline};
 use jiff::Timestamp;
-use ode_job::{Artifact, Ended, ErrorCode, Event, Failure, JobId, Lane, NewJob, Owner, Pipeline};
+use ode_job::{Artifact, Ended, ErrorCode, Event, Failure, JobId, NewJob, Owner};
 use ode_store::{Enqueued, Finish, KeyText, OwnedFilter, OwnerKind, Principal, Store, Twin};
 use std::time::Duration;
 use uuid::Uuid;
@@ -27,7 +28,7 @@ fn session() -> Owner {
 
 /// A document with this content, as the door makes it.
 fn document(owner: Owner, content: &str) -> NewJob {
-    let mut new = job(Pipeline::Xml).owned_by(owner);
+    let mut new = job(pipeline::XML).owned_by(owner);
     new.dedupe_key = Some(content.into());
     new
 }
@@ -38,7 +39,7 @@ fn source() -> Artifact {
 
 async fn finish_with_result(store: &Store) -> JobId {
     let worker = worker(store).await;
-    let claimed = claim_one(store, Lane::Xml, worker).await;
+    let claimed = claim_one(store, lane::XML, worker).await;
     let id = claimed.lease.job();
     let artifacts = vec![file(&Uuid::new_v4().to_string())];
     store.finish(vec![Finish { artifacts, ..ending(claimed, Ended::Succeeded) }]).await.unwrap();
@@ -101,7 +102,7 @@ async fn a_finished_twin_stands_while_its_result_is_there(store: Store) {
     // One that made no file has nothing to offer.
     let other = sent(&store, owner, "b").await.id();
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Xml, worker).await;
+    let claimed = claim_one(&store, lane::XML, worker).await;
     store.finish(vec![ending(claimed, Ended::Succeeded)]).await.unwrap();
     let again = sent(&store, owner, "b").await;
     assert!(matches!(again, Enqueued::New(id) if id != other));
@@ -139,7 +140,7 @@ async fn a_job_that_waits_for_its_next_try_comes_with_its_setback(store: Store) 
     };
     assert_eq!(setbacks().await, [], "nothing was tried yet");
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Xml, worker).await;
+    let claimed = claim_one(&store, lane::XML, worker).await;
     assert_eq!((claimed.lease.job(), setbacks().await), (id, vec![]), "it is being tried");
     let failure = Failure::retryable(ErrorCode::GwTimeout, "It took too long");
     store.finish(vec![ending(claimed, Ended::Failed(failure))]).await.unwrap();
@@ -147,7 +148,7 @@ async fn a_job_that_waits_for_its_next_try_comes_with_its_setback(store: Store) 
     let job = store.jobs_by_id(std::iter::once(id)).await.unwrap().remove(0);
     assert_eq!(job.setback.unwrap().message, "It took too long");
     // One that found nobody there has used up nothing, and says so too.
-    let claimed = claim_one(&store, Lane::Xml, worker).await;
+    let claimed = claim_one(&store, lane::XML, worker).await;
     let other = claimed.lease.job();
     let away = Failure::away(ErrorCode::Gw5xx, "away", Duration::ZERO);
     store.finish(vec![ending(claimed, Ended::Failed(away))]).await.unwrap();
@@ -162,8 +163,8 @@ fn of(owner: Owner) -> OwnedFilter {
 
 async fn an_owners_list_holds_what_the_owner_has(store: Store) {
     let owner = session();
-    store.enqueue_many((0..20).map(|_| job(Pipeline::Xml).owned_by(owner)).collect()).await.unwrap();
-    store.enqueue_many((0..200).map(|_| job(Pipeline::Xml).owned_by(session())).collect()).await.unwrap();
+    store.enqueue_many((0..20).map(|_| job(pipeline::XML).owned_by(owner)).collect()).await.unwrap();
+    store.enqueue_many((0..200).map(|_| job(pipeline::XML).owned_by(session())).collect()).await.unwrap();
     let page = store.owned_jobs(&of(owner)).await.unwrap();
     assert_eq!((page.jobs.len(), page.active_count, page.next_cursor), (20, 20, None));
     assert!(page.jobs.iter().all(|job| job.record.session_id == Some(owner.key())));
@@ -223,7 +224,7 @@ async fn a_shared_secret_is_the_same_for_everyone(store: Store) {
 async fn the_journal_tells_what_happened_in_order(store: Store) {
     let from = store.seq_at(Timestamp::now() - Duration::from_secs(1));
     let mut nudges = store.nudges();
-    let made = store.enqueue_many((0..3).map(|_| job(Pipeline::Html)).collect()).await.unwrap();
+    let made = store.enqueue_many((0..3).map(|_| job(pipeline::HTML)).collect()).await.unwrap();
     assert!(nudges.has_changed().unwrap(), "who follows is told to look");
     nudges.mark_unchanged();
     store.cancel(made[1]).await.unwrap();

@@ -1,13 +1,13 @@
 //! Workers among themselves: who is alive, who holds what, and whose jobs go to others.
 
+use crate::harness::config;
 use crate::harness::{
     Database, LEASE, claim, claim_one, finish, history, job, on_both, record, request, silence, until, worker,
 };
+use crate::machines::{lane, pipeline, state};
 use futures_util::future::join;
 use jiff::Timestamp;
-use ode_job::{
-    Claimed, Ended, JobId, Lane, Lease, LogLevel, Phase, Pipeline, Progress, State, WorkerId, WorkerRecord,
-};
+use ode_job::{Claimed, Ended, JobId, Lane, Lease, LogLevel, Phase, Progress, WorkerId, WorkerRecord};
 use ode_store::{ClaimRequest, Config, Finished, Overview, Store, Wake, Wakes};
 use std::time::Duration;
 use uuid::Uuid;
@@ -40,9 +40,9 @@ on_both!(
 
 /// Three jobs in a lane, claimed by a new worker.
 async fn claimed(store: &Store, count: usize) -> (WorkerId, Vec<Claimed>) {
-    store.enqueue_many((0..count).map(|_| job(Pipeline::Html)).collect()).await.unwrap();
+    store.enqueue_many((0..count).map(|_| job(pipeline::HTML)).collect()).await.unwrap();
     let worker = worker(store).await;
-    let claimed = claim(store, Lane::Html, worker, count).await;
+    let claimed = claim(store, lane::HTML, worker, count).await;
     assert_eq!(claimed.len(), count);
     (worker, claimed)
 }
@@ -54,10 +54,10 @@ async fn find(store: &Store, id: WorkerId) -> Option<WorkerRecord> {
 async fn an_overview_shows_what_waits_what_runs_and_who_works(store: Store) {
     assert_eq!(store.overview().await.unwrap(), Overview::default());
     let (worker, _claimed) = claimed(&store, 1).await;
-    store.enqueue_many(vec![job(Pipeline::Html), job(Pipeline::Html)]).await.unwrap();
+    store.enqueue_many(vec![job(pipeline::HTML), job(pipeline::HTML)]).await.unwrap();
     let overview = store.overview().await.unwrap();
     let seen: Vec<_> = overview.live.iter().map(|jobs| (jobs.state, jobs.count, jobs.waiting)).collect();
-    assert_eq!(seen, [(State::Pending, 2, 2), (State::Processing, 1, 0)]);
+    assert_eq!(seen, [(state::PENDING, 2, 2), (state::PROCESSING, 1, 0)]);
     assert!(overview.live[0].waiting_for.is_some() && overview.live[0].running_for.is_none());
     assert!(overview.live[1].waiting_for.is_none() && overview.live[1].running_for.is_some());
     assert_eq!((overview.workers_alive, overview.waiting()), (1, 2));
@@ -102,7 +102,7 @@ async fn a_silent_workers_jobs_go_to_others(store: Store) {
     assert_eq!(store.rescue().await.unwrap(), 0);
     for id in &ids {
         let record = record(&store, *id).await;
-        assert_eq!((record.state, record.phase), (State::Pending, Phase::Ready));
+        assert_eq!((record.state, record.phase), (state::PENDING, Phase::Ready));
         assert_eq!((record.attempt_count, record.retry_count), (1, 0), "the try counts, and is no retry");
         assert_eq!((record.worker_id, record.lease_expires_at, record.timeout_at), (None, None, None));
         let told = store.events(*id).await.unwrap().pop().unwrap();
@@ -110,7 +110,7 @@ async fn a_silent_workers_jobs_go_to_others(store: Store) {
         assert_eq!(told.meta.unwrap()["worker"], silent.to_string(), "says whose it was");
     }
     let next = worker(&store).await;
-    let again = claim(&store, Lane::Html, next, 3).await;
+    let again = claim(&store, lane::HTML, next, 3).await;
     assert!(again.iter().all(|job| (job.attempt, job.crashes, job.lease.fence()) == (2, 1, 2)));
     for late in jobs {
         assert_eq!(finish(&store, late, Ended::Succeeded).await, Finished::LeaseLost);
@@ -118,7 +118,7 @@ async fn a_silent_workers_jobs_go_to_others(store: Store) {
 }
 
 async fn the_third_worker_lost_on_a_job_sets_it_aside(store: Store) {
-    for (pipeline, lane) in [(Pipeline::Xml, Lane::Xml), (Pipeline::Script, Lane::Script)] {
+    for (pipeline, lane) in [(pipeline::XML, lane::XML), (pipeline::SCRIPT, lane::SCRIPT)] {
         let id = store.enqueue(job(pipeline)).await.unwrap().id();
         for crash in 1..=3 {
             let worker = worker(&store).await;
@@ -128,7 +128,7 @@ async fn the_third_worker_lost_on_a_job_sets_it_aside(store: Store) {
             assert_eq!(store.rescue().await.unwrap(), 1);
         }
         let record = record(&store, id).await;
-        assert_eq!((record.state, record.phase, record.attempt_count), (State::Failed, Phase::Failed, 3));
+        assert_eq!((record.state, record.phase, record.attempt_count), (state::FAILED, Phase::Failed, 3));
         assert_eq!(record.error_code.as_deref(), Some("POISON"));
         assert!(record.error_message.unwrap().contains("crashed its worker too often"));
         let words = history(&store, id).await;
@@ -140,18 +140,18 @@ async fn the_third_worker_lost_on_a_job_sets_it_aside(store: Store) {
 }
 
 async fn a_job_of_a_worker_nobody_knows_goes_to_others(store: Store) {
-    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
-    claim_one(&store, Lane::Html, WorkerId(Uuid::new_v4())).await;
+    let id = store.enqueue(job(pipeline::HTML)).await.unwrap().id();
+    claim_one(&store, lane::HTML, WorkerId(Uuid::new_v4())).await;
     assert_eq!(store.rescue().await.unwrap(), 1);
     assert_eq!(record(&store, id).await.phase, Phase::Ready);
 }
 
 async fn an_expired_lease_goes_to_others_though_its_worker_lives(store: Store) {
-    store.enqueue_many(vec![job(Pipeline::Html), job(Pipeline::Html)]).await.unwrap();
+    store.enqueue_many(vec![job(pipeline::HTML), job(pipeline::HTML)]).await.unwrap();
     let worker = worker(&store).await;
-    let short = ClaimRequest { lease: Duration::from_millis(1), ..request(Lane::Html, worker, 1) };
+    let short = ClaimRequest { lease: Duration::from_millis(1), ..request(lane::HTML, worker, 1) };
     let expired = store.claim(short).await.unwrap().remove(0).lease.job();
-    let kept = claim_one(&store, Lane::Html, worker).await.lease.job();
+    let kept = claim_one(&store, lane::HTML, worker).await.lease.job();
     until(async || store.rescue().await.unwrap() == 1).await;
     assert_eq!(record(&store, expired).await.phase, Phase::Ready);
     assert_eq!(record(&store, kept).await.phase, Phase::Running);
@@ -255,12 +255,12 @@ async fn text_that_a_database_cannot_hold_is_still_told(store: Store) {
     let plain = crate::harness::ending(plain, Ended::Succeeded);
     store.finish(vec![strange, plain]).await.unwrap();
     assert_eq!(record(&store, id).await.result, Some(serde_json::json!({ "ti tle": ["e f"] })));
-    assert_eq!(record(&store, neighbour).await.state, State::Completed);
+    assert_eq!(record(&store, neighbour).await.state, state::COMPLETED);
 }
 
 async fn a_look_shows_the_lanes_with_work_and_only_those_asked_for(store: Store) {
-    assert_eq!(store.look(Lane::ALL).await.unwrap().ready, []);
-    for pipeline in [Pipeline::Xml, Pipeline::Script, Pipeline::Print] {
+    assert_eq!(store.look(lane::ALL).await.unwrap().ready, []);
+    for pipeline in [pipeline::XML, pipeline::SCRIPT, pipeline::PRINT] {
         store.enqueue(job(pipeline)).await.unwrap();
     }
     let ready = |lanes: &'static [Lane]| {
@@ -271,11 +271,11 @@ async fn a_look_shows_the_lanes_with_work_and_only_those_asked_for(store: Store)
             ready
         }
     };
-    assert_eq!(ready(Lane::ALL).await, [Lane::Xml, Lane::PrintExport, Lane::Script]);
-    assert_eq!(ready(&[Lane::Script, Lane::Html]).await, [Lane::Script]);
+    assert_eq!(ready(lane::ALL).await, [lane::XML, lane::PRINT_EXPORT, lane::SCRIPT]);
+    assert_eq!(ready(&[lane::SCRIPT, lane::HTML]).await, [lane::SCRIPT]);
     let worker = worker(&store).await;
-    claim_one(&store, Lane::Script, worker).await;
-    assert_eq!(ready(Lane::ALL).await, [Lane::Xml, Lane::PrintExport], "a leased job waits for nobody");
+    claim_one(&store, lane::SCRIPT, worker).await;
+    assert_eq!(ready(lane::ALL).await, [lane::XML, lane::PRINT_EXPORT], "a leased job waits for nobody");
 }
 
 async fn a_look_shows_when_the_next_job_is_due(store: Store) {
@@ -285,11 +285,11 @@ async fn a_look_shows_when_the_next_job_is_due(store: Store) {
     };
     let (later, sooner) = (moment(7200), moment(3600));
     for run_at in [later, sooner] {
-        let mut new = job(Pipeline::Html);
+        let mut new = job(pipeline::HTML);
         new.run_at = Some(run_at);
         store.enqueue(new).await.unwrap();
     }
-    let look = store.look(&[Lane::Html]).await.unwrap();
+    let look = store.look(&[lane::HTML]).await.unwrap();
     assert_eq!((look.due_at, look.ready, look.has_lost), (Some(sooner), vec![], false));
     let skew = look.now.duration_since(Timestamp::now()).abs();
     assert!(skew < jiff::SignedDuration::from_secs(5), "{skew}");
@@ -318,42 +318,42 @@ async fn woken(wakes: &mut Wakes, wanted: Wake) {
 
 async fn new_work_and_the_wish_to_stop_wake_whoever_listens(store: Store) {
     let mut wakes = store.wakes();
-    let id = store.enqueue(job(Pipeline::Html)).await.unwrap().id();
-    woken(&mut wakes, Wake::Ready(Lane::Html)).await;
+    let id = store.enqueue(job(pipeline::HTML)).await.unwrap().id();
+    woken(&mut wakes, Wake::Ready(lane::HTML)).await;
     let worker = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Html, worker).await;
+    let claimed = claim_one(&store, lane::HTML, worker).await;
     store.stop(id).await.unwrap();
     woken(&mut wakes, Wake::Stop(id)).await;
     finish(&store, claimed, Ended::Stopped).await;
     store.retry(id).await.unwrap();
-    woken(&mut wakes, Wake::Ready(Lane::Html)).await;
+    woken(&mut wakes, Wake::Ready(lane::HTML)).await;
 }
 
 async fn work_from_another_process_wakes_whoever_listens(database: Database) {
     let mut wakes = database.store.wakes();
-    let other = Store::open(Config::new(&database.url)).await.unwrap();
+    let other = Store::open(config(&database.url)).await.unwrap();
     // Until the first is heard, the listener may not have begun to listen.
     let ask = async || {
         loop {
-            other.enqueue(job(Pipeline::Html)).await.unwrap();
+            other.enqueue(job(pipeline::HTML)).await.unwrap();
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
     tokio::select! {
-        () = woken(&mut wakes, Wake::Ready(Lane::Html)) => {}
+        () = woken(&mut wakes, Wake::Ready(lane::HTML)) => {}
         () = ask() => unreachable!("it asks for ever"),
     }
-    other.enqueue(job(Pipeline::Xml)).await.unwrap();
-    woken(&mut wakes, Wake::Ready(Lane::Xml)).await;
+    other.enqueue(job(pipeline::XML)).await.unwrap();
+    woken(&mut wakes, Wake::Ready(lane::XML)).await;
 }
 
 async fn silence_is_counted_from_the_start_of_a_worker(database: Database) {
-    let strict = Config { silence_max: Duration::from_millis(1), ..Config::new(&database.url) };
+    let strict = Config { silence_max: Duration::from_millis(1), ..config(&database.url) };
     let strict = Store::open(strict).await.unwrap();
     assert_eq!(strict.silence_max(), Duration::from_millis(1));
-    let id = strict.enqueue(job(Pipeline::Html)).await.unwrap().id();
+    let id = strict.enqueue(job(pipeline::HTML)).await.unwrap().id();
     let silent = worker(&strict).await;
-    claim_one(&strict, Lane::Html, silent).await;
+    claim_one(&strict, lane::HTML, silent).await;
     until(async || strict.look(&[]).await.unwrap().has_lost).await;
     // Anyone may rescue, however patient with itself.
     assert_eq!(database.store.rescue().await.unwrap(), 1);

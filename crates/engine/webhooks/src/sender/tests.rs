@@ -48,6 +48,8 @@ fn header<'a>(heard: &'a str, name: &str) -> &'a str {
 }
 
 async fn store() -> (Store, Owner) {
+    ode_job::machines::declare(&[ode_html::machine::HTML.machine(), ode_script::machine::SCRIPT.machine()])
+        .unwrap();
     let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
     store.migrate_up().await.unwrap();
     let key = store.create_key(OwnerKind::Organisation, "acme", "").await.unwrap();
@@ -60,9 +62,9 @@ async fn ended(store: &Store, owner: Owner, url: Option<&str>, external_id: &str
     if let Some(url) = url {
         input["webhook_url"] = url.into();
     }
-    let mut job = NewJob::new(Pipeline::Html, "html5", input).owned_by(owner);
+    let mut job = NewJob::new(ode_html::machine::HTML, "html5", input).owned_by(owner);
     job.external_id = Some(external_id.into());
-    ended_job(store, Lane::Html, job).await;
+    ended_job(store, ode_html::machine::LANE, job).await;
 }
 
 async fn ended_job(store: &Store, lane: Lane, job: NewJob) {
@@ -120,14 +122,18 @@ async fn a_message_leads_to_where_its_job_is_shown() {
     let receiver = Receiver::start(&[200, 200]);
     store.add_endpoint(OwnerKind::Organisation, "acme", &receiver.url).await.unwrap();
     ended(&store, owner, None, "one").await;
-    let mut script = NewJob::new(Pipeline::Script, "greet", json!({})).owned_by(owner);
+    let mut script = NewJob::new(ode_script::machine::SCRIPT, "greet", json!({})).owned_by(owner);
     script.external_id = Some("another".into());
-    ended_job(&store, Lane::Script, script).await;
+    ended_job(&store, ode_script::machine::LANE, script).await;
     assert_eq!(sender(&store).send_due().await.unwrap(), 2);
     let told = store.deliveries(None, None, 10).await.unwrap();
     let heard = receiver.heard.lock().unwrap().join("\n");
     for delivery in told {
-        let jobs = if delivery.pipeline == Some(Pipeline::Script) { "/v1/scripts/jobs" } else { "/v1/jobs" };
+        let jobs = if delivery.pipeline == Some(ode_script::machine::SCRIPT) {
+            "/v1/scripts/jobs"
+        } else {
+            "/v1/jobs"
+        };
         let link = format!(r#""self":"{jobs}/{}""#, delivery.job_id);
         assert!(heard.contains(&link), "{link} is not in {heard}");
     }

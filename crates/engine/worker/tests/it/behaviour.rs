@@ -1,7 +1,7 @@
 //! What a worker does with jobs that succeed, fail, take too long, or are ended by a person.
 
 use crate::harness::{PATIENCE, Site, add, job, on_both, wait_for};
-use ode_job::{JobRef, LogLine, NewJob, Phase, Pipeline, State};
+use ode_job::{JobRef, LogLine, NewJob, Phase};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -84,11 +84,11 @@ async fn a_panic_is_a_failure_of_the_job_only(site: Site) {
 async fn an_attempt_that_takes_too_long_is_ended(site: Site) {
     let store = site.store().await;
     let worker = site.worker(&store).await;
-    let mut slow = NewJob::new(Pipeline::Script, "obedient", json!({ "ms": 60_000 }));
+    let mut slow = NewJob::new(ode_script::machine::SCRIPT, "obedient", json!({ "ms": 60_000 }));
     slow.timeout = Some(Duration::from_millis(100));
     let id = store.enqueue(slow).await.unwrap().id();
     let job = wait_for(&store, id, |job| job.phase == Phase::Failed).await;
-    assert_eq!(job.state, State::TimedOut);
+    assert_eq!(job.state, ode_script::machine::TIMED_OUT);
     assert_eq!(job.error_code.as_deref(), Some("TIMED_OUT"));
     worker.stop().await.unwrap();
 }

@@ -3,8 +3,7 @@
 use async_trait::async_trait;
 use ode_job::File;
 use ode_job::{
-    Claimed, ErrorCode, Failure, JobId, JobRecord, JobRef, Lane, LogLevel, NewJob, Owner, Pipeline, Progress,
-    RetryPolicy,
+    Claimed, ErrorCode, Failure, JobId, JobRecord, JobRef, LogLevel, NewJob, Owner, Progress, RetryPolicy,
 };
 use ode_store::{Blobs, BlobsConfig, Config, Store};
 use ode_worker::Worker;
@@ -86,6 +85,12 @@ pub(crate) async fn new_database(server: &str) -> String {
 pub(crate) const QUICK_SILENCE: Duration = Duration::from_millis(1200);
 
 pub(crate) async fn open(url: &str, redis: Option<String>, silence_max: Duration) -> Store {
+    ode_job::machines::declare(&[
+        ode_html::machine::HTML.machine(),
+        ode_xml::machine::XML.machine(),
+        ode_script::machine::SCRIPT.machine(),
+    ])
+    .unwrap();
     Store::open(Config { redis_url: redis, silence_max, ..Config::new(url) }).await.unwrap()
 }
 
@@ -99,7 +104,10 @@ pub(crate) fn quick() -> ode_worker::Config {
 }
 
 pub(crate) fn registry() -> Registry {
-    Registry::new().with(Lane::Html, Obedient).with(Lane::Xml, Obedient).with(Lane::Script, Obedient)
+    Registry::new()
+        .with(ode_html::machine::LANE, Obedient)
+        .with(ode_xml::machine::LANE, Obedient)
+        .with(ode_script::machine::LANE, Obedient)
 }
 
 /// Does as the input says: `ms` to take, `fail`, `reject` or `panic`, `keep` a file, tell `progress`, `log` many lines.
@@ -159,7 +167,7 @@ impl Handler for Obedient {
 }
 
 pub(crate) fn job(input: Value) -> NewJob {
-    NewJob::new(Pipeline::Html, "obedient", input).owned_by(Owner::Organisation(Uuid::from_u128(1)))
+    NewJob::new(ode_html::machine::HTML, "obedient", input).owned_by(Owner::Organisation(Uuid::from_u128(1)))
 }
 
 pub(crate) async fn add(store: &Store, input: Value) -> JobId {

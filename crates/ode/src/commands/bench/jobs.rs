@@ -8,7 +8,7 @@
 use anyhow::Context as _;
 use async_trait::async_trait;
 use clap::{Args, ValueEnum};
-use ode_job::{Claimed, Failure, Lane, NewJob, Owner, Pipeline};
+use ode_job::{Claimed, Failure, NewJob, Owner};
 use ode_store::{ClaimRequest, Config, Store};
 use ode_worker::Worker;
 use ode_worker::{Context, Handler, Limits, Registry};
@@ -112,7 +112,7 @@ fn job(number: u64, sent_at: Option<u64>) -> NewJob {
     if let Some(sent_at) = sent_at {
         input["t"] = json!(sent_at);
     }
-    NewJob::new(Pipeline::Html, "noop", input)
+    NewJob::new(ode_html::machine::HTML, "noop", input)
 }
 
 /// Nanoseconds of the machine's steady clock, the same in every process.
@@ -147,7 +147,7 @@ impl Handler for NoopHandler {
 }
 
 async fn start(store: &Store, noop: &Arc<Noop>) -> anyhow::Result<Worker> {
-    let registry = Registry::new().with(Lane::Html, NoopHandler(noop.clone()));
+    let registry = Registry::new().with(ode_html::machine::LANE, NoopHandler(noop.clone()));
     Ok(Worker::start(store.clone(), None, registry, ode_worker::Config::default()).await?)
 }
 
@@ -314,7 +314,7 @@ async fn claims(store: &Store, count: u64) -> anyhow::Result<Vec<u64>> {
     for _ in 0..count {
         let began = Instant::now();
         let request = ClaimRequest {
-            lane: Lane::Html,
+            lane: ode_html::machine::LANE,
             worker,
             count: 1,
             after: Uuid::nil(),

@@ -4,7 +4,7 @@ use super::look::Name;
 use crate::config::{Schema, Settings};
 use crate::output::{self, Cell, Table};
 use clap::Args;
-use ode_job::{JobRecord, JobRef, Phase, Pipeline, State};
+use ode_job::{JobRecord, JobRef, Phase};
 use ode_store::{OrderRecord, Store};
 use serde_json::json;
 use std::collections::HashMap;
@@ -36,8 +36,8 @@ pub(crate) async fn run(settings: &Settings, args: &JobStatus) -> anyhow::Result
         let order = store.order_of(id).await?;
         let is_over = matches!(job.phase, Phase::Done | Phase::Failed | Phase::Cancelled);
         // Without an order, an exported print goes no further by itself.
-        let is_resting = job.state == State::ExportComplete && order.is_none();
-        let is_over = is_over || is_resting || job.state == State::Ordered;
+        let is_resting = job.state == ode_print::machine::EXPORT_COMPLETE && order.is_none();
+        let is_over = is_over || is_resting || job.state == ode_print::machine::ORDERED;
         let now = (job.state, order.as_ref().map(|order| order.phase));
         if told != Some(now) {
             tell(&store, &job, order.as_ref(), args).await?;
@@ -58,7 +58,7 @@ async fn tell(
 ) -> anyhow::Result<()> {
     let files = store.artifacts(job.id).await?;
     let export = files.iter().find(|file| file.role == "export");
-    let is_print = job.pipeline == Pipeline::Print;
+    let is_print = job.pipeline == ode_print::machine::PRINT;
     let warnings = if is_print { store.export_warnings(&[job.id]).await? } else { HashMap::new() };
     let warnings = warnings.into_values().next().unwrap_or_default();
     let status = json!({
@@ -93,7 +93,7 @@ async fn tell(
     line("shipped", order.and_then(|order| order.shipped_at).map(output::moment));
     line("attention", order.and_then(|order| order.attention_message.clone()));
     line("error", job.error_message.clone());
-    if is_print && order.is_none() && job.state == State::ExportComplete {
+    if is_print && order.is_none() && job.state == ode_print::machine::EXPORT_COMPLETE {
         line("next", Some("order it with `ode print order`".into()));
     }
     table.print()

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use ode_job::order::{Money, OrderAsk};
 use ode_job::product::check_area;
-use ode_job::{JobId, JobRef, State};
+use ode_job::{JobId, JobRef};
 use ode_print::order::{Outcome, Pace};
 use ode_store::{Asked, OrderRecord, SpendCap, Store};
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ async fn raise(store: &Store, job: JobId, cost_max: Money, is_dry: bool) -> anyh
     let OrderRecord { state, .. } = order_of(store, job).await?;
     let reference = job.reference();
     anyhow::ensure!(
-        state == State::OrderFailed,
+        state == ode_print::machine::ORDER_FAILED,
         "{reference} is {state}. Only an order that failed is tried again; `ode print status {reference}` shows how it stands."
     );
     if is_dry {

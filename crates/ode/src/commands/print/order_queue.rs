@@ -7,7 +7,7 @@ use crate::commands::bar::Bar;
 use crate::config::{Schema, Settings};
 use crate::output::{self, Table};
 use clap::Args;
-use ode_job::{JobId, JobRef, State};
+use ode_job::{JobId, JobRef};
 use ode_store::Store;
 use serde_json::json;
 use std::process::ExitCode;
@@ -92,8 +92,8 @@ async fn watch(store: &Store, mut waiting: Vec<JobId>) -> anyhow::Result<ExitCod
         for id in waiting {
             let job = store.job(JobRef::Id(id)).await?;
             match job.state {
-                State::Ordered | State::Fulfilled => bar.step(),
-                State::OrderFailed => {
+                ode_print::machine::ORDERED | ode_print::machine::FULFILLED => bar.step(),
+                ode_print::machine::ORDER_FAILED => {
                     failed += 1;
                     bar.clear();
                     output::tell(format!("{}: {}", job.reference, job.error_message.unwrap_or_default()));

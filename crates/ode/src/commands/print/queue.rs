@@ -10,7 +10,7 @@ use crate::config::{Schema, Settings};
 use crate::output::{self, Cell, Table};
 use clap::Args;
 use ode_child::Sandbox;
-use ode_job::{JobId, JobRecord, Lane, Phase, Pipeline, RetryPolicy, State};
+use ode_job::{JobId, JobRecord, Phase, RetryPolicy, State};
 use ode_print::ExportHandler;
 use ode_store::{Error, ListFilter, Store};
 use ode_worker::Registry;
@@ -59,8 +59,8 @@ const JOBS_MAX: usize = 10_000;
 pub(crate) async fn run(settings: &Settings, args: &ExportQueue) -> anyhow::Result<ExitCode> {
     let store = settings.store("cli", Schema::Check).await?;
     // In this order, a job that starts meanwhile is seen twice rather than not at all.
-    let mut jobs = in_state(&store, State::PendingExport).await?;
-    jobs.extend(in_state(&store, State::Exporting).await?);
+    let mut jobs = in_state(&store, ode_print::machine::PENDING_EXPORT).await?;
+    jobs.extend(in_state(&store, ode_print::machine::EXPORTING).await?);
     if args.failed {
         jobs.extend(tried_again(&store, args.dry_run).await?);
     }
@@ -91,7 +91,7 @@ async fn in_state(store: &Store, state: State) -> anyhow::Result<Vec<JobRecord>>
     let mut before = None;
     while jobs.len() < JOBS_MAX {
         let filter = ListFilter {
-            pipeline: Some(Pipeline::Print),
+            pipeline: Some(ode_print::machine::PRINT),
             state: Some(state),
             before,
             limit: PART,
@@ -109,7 +109,7 @@ async fn in_state(store: &Store, state: State) -> anyhow::Result<Vec<JobRecord>>
 
 /// Puts failed exports in line again, or says which that would be.
 async fn tried_again(store: &Store, is_dry_run: bool) -> anyhow::Result<Vec<JobRecord>> {
-    let mut jobs = in_state(store, State::ExportFailed).await?;
+    let mut jobs = in_state(store, ode_print::machine::EXPORT_FAILED).await?;
     jobs.retain(JobRecord::can_print_again);
     if is_dry_run {
         return Ok(jobs);
@@ -156,7 +156,7 @@ fn show(jobs: &[JobRecord], args: &ExportQueue) -> anyhow::Result<()> {
 /// Says what comes next, to whoever reads the list or waits.
 async fn advise(store: &Store, jobs: &[JobRecord], args: &ExportQueue) -> anyhow::Result<()> {
     if args.dry_run {
-        let count = jobs.iter().filter(|job| job.state == State::ExportFailed).count();
+        let count = jobs.iter().filter(|job| job.state == ode_print::machine::EXPORT_FAILED).count();
         output::tell(format!("In line: {}. To be tried again: {count}.", jobs.len() - count));
     } else if !jobs.is_empty() && !store.workers().await?.iter().any(|worker| worker.is_alive) {
         output::tell("No worker is running. Start one with `ode worker`, or draw the maps here with --here.");
@@ -167,7 +167,7 @@ async fn advise(store: &Store, jobs: &[JobRecord], args: &ExportQueue) -> anyhow
 async fn worker(settings: &Settings, store: &Store) -> anyhow::Result<Worker> {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let handler = ExportHandler::new(drawer(None, Sandbox::BestEffort)?, at_once, RetryPolicy::default());
-    let registry = Registry::new().with(Lane::PrintExport, handler);
+    let registry = Registry::new().with(ode_print::machine::EXPORT, handler);
     let config = ode_worker::Config::default();
     Ok(Worker::start(store.clone(), Some(settings.blobs()?), registry, config).await?)
 }
@@ -203,7 +203,7 @@ async fn watch(store: &Store, ids: Vec<JobId>, args: &ExportQueue) -> anyhow::Re
 
 /// Whether nothing more will happen to an export by itself.
 fn is_ended(job: &JobRecord) -> bool {
-    !matches!(job.state, State::PendingExport | State::Exporting)
+    !matches!(job.state, ode_print::machine::PENDING_EXPORT | ode_print::machine::EXPORTING)
 }
 
 fn tell_end(job: &JobRecord, args: &ExportQueue) -> anyhow::Result<()> {

@@ -174,7 +174,7 @@ fn only_what_the_state_allows_is_done(ode: &Ode) {
     let early = act("secrets");
     early.assert_problem(409, "NOT_READY");
     assert_eq!(early.json()["title"], "The script has not ended yet");
-    ode.start(ode_job::Lane::Script);
+    ode.start(ode_script::machine::LANE);
     let refused = act("cancel");
     refused.assert_problem(409, "CONFLICT");
     assert!(refused.json()["detail"].as_str().unwrap().contains("in_progress"), "{refused:?}");

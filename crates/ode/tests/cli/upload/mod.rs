@@ -10,7 +10,7 @@ use crate::harness::{Ode, on_both};
 use crate::serve::{PATIENCE, Serving, assert_stopped};
 use crate::standin::{Mood, StandIn};
 use ode_job::estimate::TimeLeft;
-use ode_job::{EventRecord, JobId, JobRecord, JobRef, NewJob, Pipeline};
+use ode_job::{EventRecord, JobId, JobRecord, JobRef, NewJob};
 use ode_store::{Blobs, BlobsConfig};
 use ode_testing::pdf::Builder;
 use rustix::process::Signal;
@@ -50,7 +50,7 @@ fn upload_to(ode: &Ode, blobs: &Blobs, mapping: &str, documents: &[Vec<u8>]) -> 
             let stored = stored.unwrap().remove(0);
             let facts = json!({ "name": "invoice.pdf", "bytes": stored.bytes, "sha256": stored.sha256 });
             let source = stored.artifact("source", "invoice.pdf", "application/pdf");
-            let job = NewJob::new(Pipeline::Xml, mapping, json!({ "document": facts }));
+            let job = NewJob::new(ode_xml::machine::XML, mapping, json!({ "document": facts }));
             ids.push(store.enqueue_file(job, source).await.unwrap().id());
         }
         ids

@@ -3,7 +3,7 @@
 use crate::convert::invoice;
 use crate::harness::Ode;
 use crate::serve::{Answer, PATIENCE, Serving};
-use ode_job::{Artifact, Claimed, Ended, ErrorCode, Failure, Lane, WorkerId};
+use ode_job::{Artifact, Claimed, Ended, ErrorCode, Failure, WorkerId};
 use ode_store::{Blobs, BlobsConfig, ClaimRequest, Finish};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
@@ -190,7 +190,7 @@ pub(crate) fn work(ode: &Ode, makes: Makes) {
         let (worker, silence) = (WorkerId(Uuid::new_v4()), Duration::from_secs(3600));
         store.register(worker, "test", "0").await.unwrap();
         store.beat(worker, silence, 1, false).await.unwrap();
-        let (lane, count, after, lease) = (Lane::Xml, 1, Uuid::nil(), silence);
+        let (lane, count, after, lease) = (ode_xml::machine::LANE, 1, Uuid::nil(), silence);
         let request = ClaimRequest { lane, worker, count, after, lease, attempt_timeout: lease };
         let job = store.claim(request).await.unwrap().remove(0);
         let (ended, artifacts) = match makes {

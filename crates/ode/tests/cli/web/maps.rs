@@ -439,7 +439,7 @@ fn a_failed_export_is_tried_again(ode: &Ode) {
     let path = format!("/api/print-jobs/{id}/retry");
     client.post(&path).assert_problem(409, "CONFLICT");
     let lost = ode_job::Failure::rejected(ode_job::ErrorCode::IoError, "The disk was away");
-    ode.finish(ode_job::Lane::PrintExport, ode_job::Ended::Failed(lost));
+    ode.finish(ode_print::machine::EXPORT, ode_job::Ended::Failed(lost));
     assert_eq!(print_job(&client, &exported)["state"], "export_failed");
     assert!(client.with("Accept", "text/html").get("/maps").body.contains("Retry"));
     assert_eq!(client.post(&format!("/print-jobs/{id}/retry")).code(), 303);

@@ -4,7 +4,7 @@ use super::client::until;
 use super::orders::Shop;
 use crate::harness::{Ode, on_both};
 use crate::serve::Serving;
-use ode_job::{JobId, State};
+use ode_job::JobId;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -98,7 +98,7 @@ fn events_that_come_twice_late_forged_or_never_all_end_alike(ode: &Ode) {
     let steps = |job: JobId| ode.with_store(async |store| store.events(job).await.unwrap());
     for (job, fault) in jobs.into_iter().zip(FAULTS) {
         shop.until(job, "fulfilled");
-        let ends = steps(job).iter().filter(|event| event.to_state == State::Fulfilled).count();
+        let ends = steps(job).iter().filter(|event| event.to_state == ode_print::machine::FULFILLED).count();
         assert_eq!((shop.told(job, "charge"), ends), (1, 1), "{fault}");
     }
 }

@@ -4,7 +4,6 @@ use super::client::until;
 use super::orders::{Shop, order, post};
 use crate::harness::{Ode, claim, on_both};
 use crate::serve::Serving;
-use ode_job::Lane;
 use ode_job::order::OrderStep;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -33,7 +32,7 @@ fn an_order_that_another_version_began_is_ended_as_it_was_begun(ode: &Ode) {
         shop.order(job);
         let request = other_request(&job.0.simple().to_string());
         ode.with_store(async |store| {
-            let held = claim(&store, Lane::PrintOrder).await;
+            let held = claim(&store, ode_print::machine::ORDER).await;
             let freeze = OrderStep::Freeze { request: request.clone() };
             store.record_order(&held.lease, &freeze).await.unwrap();
             store.record_order(&held.lease, &OrderStep::CreateSent).await.unwrap();

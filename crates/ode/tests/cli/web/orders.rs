@@ -4,7 +4,7 @@ use super::client::{Client, until};
 use crate::harness::{Ode, bare, on_both};
 use crate::serve::{Answer, Serving};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use ode_job::{Artifact, Ended, JobId, Lane, NewJob, Pipeline, WorkerId};
+use ode_job::{Artifact, Ended, JobId, NewJob, WorkerId};
 use ode_store::{ClaimRequest, Finish};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -103,10 +103,11 @@ impl<'a> Shop<'a> {
     /// A print that was exported, by nobody in particular: before there is a worker, which would try to draw it.
     pub(super) fn exported(&self) -> JobId {
         self.ode.with_store(async |store| {
-            let id = store.enqueue(NewJob::new(Pipeline::Print, "map", json!({}))).await.unwrap().id();
+            let id =
+                store.enqueue(NewJob::new(ode_print::machine::PRINT, "map", json!({}))).await.unwrap().id();
             let worker = WorkerId(Uuid::new_v4());
             store.register(worker, "test", "0").await.unwrap();
-            let (lane, lease) = (Lane::PrintExport, Duration::from_secs(60));
+            let (lane, lease) = (ode_print::machine::EXPORT, Duration::from_secs(60));
             let request =
                 ClaimRequest { lane, worker, count: 1, after: Uuid::nil(), lease, attempt_timeout: lease };
             let job = store.claim(request).await.unwrap().remove(0);

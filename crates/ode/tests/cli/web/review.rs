@@ -6,7 +6,7 @@ use crate::serve::Serving;
 use jiff::Timestamp;
 use ode_job::breaker::Standing;
 use ode_job::record::About;
-use ode_job::{Check, CheckKind, ErrorCode, JobId, Lane, Severity, WorkerId};
+use ode_job::{Check, CheckKind, ErrorCode, JobId, Severity, WorkerId};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -277,7 +277,7 @@ fn while_no_gateway_answers_the_list_and_the_page_say_so(ode: &Ode) {
             // It may be there already.
             let _ = store.register(worker, "test", "0").await;
             assert!(store.beat(worker, Duration::from_secs(3600), 0, false).await.unwrap());
-            let about = About { slots: BTreeMap::from([(Lane::Xml, 3)]), breakers };
+            let about = About { slots: BTreeMap::from([(ode_xml::machine::LANE, 3)]), breakers };
             store.describe(worker, &about).await.unwrap();
         });
     };

@@ -3,7 +3,7 @@
 use super::client::{Client, pdf, until};
 use crate::harness::{Ode, id_of, on_both};
 use crate::serve::{Answer, Serving, ask, assert_stopped};
-use ode_job::{Lane, WorkerId};
+use ode_job::WorkerId;
 use ode_store::ClaimRequest;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -184,7 +184,7 @@ fn a_rescue_is_told_and_counted() {
         let (worker, lease) = (WorkerId(Uuid::new_v4()), Duration::from_secs(60));
         store.register(worker, "test", "0").await.unwrap();
         let request = ClaimRequest {
-            lane: Lane::Xml,
+            lane: ode_xml::machine::LANE,
             worker,
             count: 1,
             after: Uuid::nil(),

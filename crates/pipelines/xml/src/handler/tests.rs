@@ -3,8 +3,8 @@
 use super::super::ask::Summary;
 use super::super::client::{ClientLimits, GatewayClient};
 use super::*;
+use ode_job::NewJob;
 use ode_job::breaker::BreakerPolicy;
-use ode_job::{NewJob, Pipeline};
 use ode_worker::trial::{Trial, Tried};
 use serde_json::Map;
 use std::io::{Read as _, Write as _};
@@ -13,14 +13,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn job(mapping: &str, config: Value) -> NewJob {
-    let mut job = NewJob::new(Pipeline::Xml, mapping, json!({}));
+    let mut job = NewJob::new(crate::machine::XML, mapping, json!({}));
     job.config = config;
     job
 }
 
 /// The second attempt at a job with this mapping and configuration.
 async fn run(handler: &XmlHandler, mapping: &str, config: Value) -> Tried {
-    run_on(&Trial::open().await.unwrap(), handler, mapping, config).await
+    run_on(&Trial::open(crate::machine::XML).await.unwrap(), handler, mapping, config).await
 }
 
 async fn run_on(trial: &Trial, handler: &XmlHandler, mapping: &str, config: Value) -> Tried {
@@ -96,7 +96,7 @@ async fn what_is_wrong_with_a_document_keeps_its_code_and_is_not_tried_again() {
 
 #[tokio::test]
 async fn a_job_without_a_document_says_how_to_send_one() {
-    let trial = Trial::open().await.unwrap();
+    let trial = Trial::open(crate::machine::XML).await.unwrap();
     let claimed = trial.claim(job("auto", json!({})), None).await.unwrap();
     let failure = trial.run(&built_in(Ok(Vec::new())), &claimed).await.result.unwrap_err();
     assert_eq!((failure.code, failure.kind), (ErrorCode::Invalid, FailureKind::Rejected));
@@ -169,7 +169,7 @@ async fn attempt(trial: &Trial, handler: &XmlHandler) -> (Result<Value, Failure>
 
 #[tokio::test]
 async fn gateway_and_status_are_told_whether_it_worked_or_not() {
-    let trial = Trial::open().await.unwrap();
+    let trial = Trial::open(crate::machine::XML).await.unwrap();
     let status = Arc::new(Mutex::new(OK));
     let (address, _) = gateway(status.clone());
     let handler = remote(&[&address]);
@@ -185,7 +185,7 @@ async fn gateway_and_status_are_told_whether_it_worked_or_not() {
 
 #[tokio::test]
 async fn while_the_breaker_is_open_nobody_calls_and_no_try_is_used_up() {
-    let trial = Trial::open().await.unwrap();
+    let trial = Trial::open(crate::machine::XML).await.unwrap();
     let status = Arc::new(Mutex::new(DOWN));
     let (address, calls) = gateway(status.clone());
     let handler = remote(&[&address]);
@@ -212,7 +212,7 @@ async fn while_the_breaker_is_open_nobody_calls_and_no_try_is_used_up() {
 
 #[tokio::test]
 async fn the_backup_takes_over_while_the_first_is_away_and_gives_back() {
-    let trial = Trial::open().await.unwrap();
+    let trial = Trial::open(crate::machine::XML).await.unwrap();
     let (first, second) = (Arc::new(Mutex::new(DOWN)), Arc::new(Mutex::new(OK)));
     let ((first_address, _), (second_address, second_calls)) = (gateway(first.clone()), gateway(second));
     let handler = remote(&[&first_address, &second_address]);
@@ -234,7 +234,7 @@ async fn the_backup_takes_over_while_the_first_is_away_and_gives_back() {
 
 #[tokio::test]
 async fn a_gateway_that_refuses_documents_is_there() {
-    let trial = Trial::open().await.unwrap();
+    let trial = Trial::open(crate::machine::XML).await.unwrap();
     let (address, _) = gateway(Arc::new(Mutex::new("422 Unprocessable Content")));
     let handler = remote(&[&address]);
     for _ in 0..5 {
@@ -246,7 +246,7 @@ async fn a_gateway_that_refuses_documents_is_there() {
 
 #[tokio::test]
 async fn a_gateway_that_is_not_there_hands_over_to_the_backup_at_once() {
-    let trial = Trial::open().await.unwrap();
+    let trial = Trial::open(crate::machine::XML).await.unwrap();
     let nobody = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let (backup, calls) = gateway(Arc::new(Mutex::new(OK)));
     let (outcome, notes) = attempt(&trial, &remote(&[&nobody, &backup])).await;

@@ -4,8 +4,9 @@ use super::guest::{Guest, WORDS, assert_denied, enqueue, id_of, number, owner, r
 use crate::harness::{
     claim, claim_one, finish, history, job, organisation, postgres_database, record, worker,
 };
+use crate::machines::{lane, pipeline};
 use jiff::Timestamp;
-use ode_job::{Ended, Lane, Phase, Pipeline};
+use ode_job::{Ended, Phase};
 use ode_store::{FrozenMap, Wake};
 use sqlx::Connection as _;
 use std::time::Duration;
@@ -16,11 +17,11 @@ async fn an_organisation_makes_jobs_for_itself_only() {
     let mut database = postgres_database().await;
     let (ours, theirs) = (id_of(organisation()), id_of(organisation()));
     let guest = Guest::new(&mut database, 1).await;
-    for pipeline in Pipeline::ALL {
+    for pipeline in pipeline::ALL {
         let mut tx = guest.of(ours).await;
         let own = format!("'{pipeline}', 'plain', organisation_id => '{ours}', priority => 7");
         let id = enqueue(&mut tx, &own).await.unwrap();
-        let words = if matches!(pipeline, Pipeline::Xml | Pipeline::Script) { 2 } else { 1 };
+        let words = if [pipeline::XML, pipeline::SCRIPT].contains(pipeline) { 2 } else { 1 };
         assert_eq!(number(&mut tx, WORDS, &[id.0]).await, words, "{pipeline}");
         tx.commit().await.unwrap();
         let record = record(&database.store, id).await;
@@ -68,7 +69,7 @@ async fn an_organisation_prints_its_own_maps_only() {
 async fn a_job_made_in_sql_shares_the_fate_of_its_transaction() {
     let mut database = postgres_database().await;
     let store = database.store.clone();
-    for pipeline in Pipeline::ALL {
+    for pipeline in pipeline::ALL {
         let sql = owner(&mut database);
         let mut tx = sql.begin().await.unwrap();
         enqueue(&mut tx, &format!("'{pipeline}', 'plain'")).await.unwrap();
@@ -76,14 +77,15 @@ async fn a_job_made_in_sql_shares_the_fate_of_its_transaction() {
         assert_eq!(store.counts().await.unwrap(), []);
     }
     let worker = worker(&store).await;
-    for (pipeline, lane) in Pipeline::ALL.iter().zip([Lane::Xml, Lane::Html, Lane::PrintExport, Lane::Script])
+    for (pipeline, lane) in
+        pipeline::ALL.iter().zip([lane::XML, lane::HTML, lane::PRINT_EXPORT, lane::SCRIPT])
     {
         let sql = owner(&mut database);
         let mut tx = sql.begin().await.unwrap();
         let input = r#"'{"document": "a.pdf"}', config => '{"zoom": 2}', metadata => '{"a": "ä"}'"#;
         let rest = "external_id => 'x-1', priority => 5, max_retries => 7, timeout_ms => 1000";
         let id = enqueue(&mut tx, &format!("'{pipeline}', 'plain', {input}, {rest}")).await;
-        if *pipeline != Pipeline::Xml {
+        if *pipeline != pipeline::XML {
             assert_eq!(id.unwrap_err().0, "23505", "the operator has one x-1 already");
             continue;
         }
@@ -105,7 +107,7 @@ async fn a_job_made_in_sql_shares_the_fate_of_its_transaction() {
 async fn a_job_made_in_sql_is_like_one_made_by_the_store() {
     let mut database = postgres_database().await;
     let store = database.store.clone();
-    for pipeline in Pipeline::ALL {
+    for pipeline in pipeline::ALL {
         // Both to the microsecond, which is as fine as the databases are.
         let hour = Timestamp::now().as_microsecond() + 3_600_000_000;
         for later in [None, Timestamp::from_microsecond(hour).ok()] {
@@ -135,7 +137,7 @@ async fn a_job_made_in_sql_wakes_the_workers() {
     assert_eq!(wakes.next().await, Wake::Changed, "listening");
     enqueue(owner(&mut database), "'script', 'plain'").await.unwrap();
     let woken = tokio::time::timeout(Duration::from_secs(10), wakes.next()).await.expect("a wake-up");
-    assert_eq!(woken, Wake::Ready(Lane::Script));
+    assert_eq!(woken, Wake::Ready(lane::SCRIPT));
 }
 
 #[tokio::test]
@@ -158,7 +160,7 @@ async fn what_cannot_be_accepted_in_sql_is_refused_in_words() {
         assert!(refusal.1.contains(message), "{arguments}: {refusal:?}");
     }
     assert_eq!(number(owner(&mut database), "SELECT count(*) FROM jobs", &[]).await, 0);
-    let look = database.store.look(Lane::ALL).await.unwrap();
+    let look = database.store.look(lane::ALL).await.unwrap();
     assert_eq!((look.due_at, look.ready), (None, vec![]));
 }
 
@@ -182,5 +184,5 @@ async fn thousands_of_jobs_are_made_by_one_statement() {
     let told = "SELECT count(*) FROM job_events";
     assert_eq!(number(owner(&mut database), told, &[]).await, 6000);
     let worker = worker(&database.store).await;
-    assert_eq!(claim(&database.store, Lane::Script, worker, 5000).await.len(), 3000);
+    assert_eq!(claim(&database.store, lane::SCRIPT, worker, 5000).await.len(), 3000);
 }

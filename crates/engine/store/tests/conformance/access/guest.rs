@@ -1,9 +1,9 @@
 //! A login of the API role, and what there is for it to see.
 
 use crate::harness::{Database, FEATURES, Sql, claim_one, ending, job, worker};
+use crate::machines::{lane, pipeline};
 use ode_job::{
-    Artifact, Check, CheckKind, Ended, ErrorCode, Failure, JobId, Lane, LogLevel, NewJob, Owner, Pipeline,
-    Severity,
+    Artifact, Check, CheckKind, Ended, ErrorCode, Failure, JobId, LogLevel, NewJob, Owner, Severity,
 };
 use ode_store::{FrozenMap, Revision, Store};
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, PgRow};
@@ -85,17 +85,17 @@ pub(crate) async fn furnish(store: &Store, owner: Owner) -> Vec<JobId> {
     let mut ids = Vec::new();
     let worker = worker(store).await;
     for ended in [None, Some(Ended::Succeeded), Some(Ended::Failed(Failure::from(ErrorCode::NotPdf)))] {
-        ids.push(store.enqueue(job(Pipeline::Script).owned_by(owner)).await.unwrap().id());
-        let claimed = claim_one(store, Lane::Script, worker).await;
+        ids.push(store.enqueue(job(pipeline::SCRIPT).owned_by(owner)).await.unwrap().id());
+        let claimed = claim_one(store, lane::SCRIPT, worker).await;
         if let Some(ended) = ended {
             let mut end = ending(claimed, ended);
             end.artifacts.push(file(&end.job.lease.job().to_string()));
             store.finish(vec![end]).await.unwrap();
         }
     }
-    for pipeline in Pipeline::ALL {
+    for pipeline in pipeline::ALL {
         let key = Some(pipeline.to_string());
-        if *pipeline == Pipeline::Print {
+        if *pipeline == pipeline::PRINT {
             let map = FrozenMap::new(r#"{"schema":1}"#.into(), None);
             ids.push(store.print_map(owner, &map, key, None).await.unwrap().job);
             continue;
@@ -103,7 +103,7 @@ pub(crate) async fn furnish(store: &Store, owner: Owner) -> Vec<JobId> {
         let new = NewJob { idempotency_key: key, ..job(*pipeline).owned_by(owner) };
         ids.push(store.enqueue(new).await.unwrap().id());
         // Out of the way of the next owner's scripts.
-        if *pipeline == Pipeline::Script {
+        if *pipeline == pipeline::SCRIPT {
             store.cancel(ids[6]).await.unwrap();
         }
     }

@@ -2,8 +2,9 @@
 
 use super::guest::{Guest, id_of, number, rows, run};
 use crate::harness::{claim, claim_one, finish, job, organisation, postgres_database, worker};
+use crate::machines::{lane, pipeline};
 use futures_util::future::join_all;
-use ode_job::{Ended, ErrorCode, Failure, JobId, Lane, Owner, Pipeline};
+use ode_job::{Ended, ErrorCode, Failure, JobId, Owner};
 use ode_store::Store;
 use sqlx::Row as _;
 use uuid::Uuid;
@@ -42,14 +43,14 @@ const QUERIES: [(&str, Option<&str>); 12] = [
 async fn scripts_of(store: &Store, owner: Owner, waiting: usize) -> JobId {
     let worker = worker(store).await;
     for ended in [Ended::Succeeded, Ended::Failed(Failure::from(ErrorCode::NotPdf))] {
-        store.enqueue(job(Pipeline::Script).owned_by(owner)).await.unwrap();
-        let claimed = claim_one(store, Lane::Script, worker).await;
+        store.enqueue(job(pipeline::SCRIPT).owned_by(owner)).await.unwrap();
+        let claimed = claim_one(store, lane::SCRIPT, worker).await;
         finish(store, claimed, ended).await;
     }
-    let jobs = (0..waiting).map(|_| job(Pipeline::Script).owned_by(owner)).collect();
+    let jobs = (0..waiting).map(|_| job(pipeline::SCRIPT).owned_by(owner)).collect();
     let ids = store.enqueue_many(jobs).await.unwrap();
     // Out of the way of the next owner's, which are claimed in turn.
-    while let [_, ..] = claim(store, Lane::Script, worker, 100).await.as_slice() {}
+    while let [_, ..] = claim(store, lane::SCRIPT, worker, 100).await.as_slice() {}
     ids[0]
 }
 

@@ -1,8 +1,10 @@
 //! What an organisation sees: its own rows and nothing else, whatever it says and whatever tables it makes.
 
 use super::guest::{Guest, WORDS, assert_denied, cancel, enqueue, furnish, id_of, number, owner, run};
+use crate::harness::config;
 use crate::harness::{history, job, organisation, postgres_database};
-use ode_job::{Owner, Pipeline};
+use crate::machines::pipeline;
+use ode_job::Owner;
 use ode_store::Store;
 use sqlx::{Connection as _, Row as _};
 use uuid::Uuid;
@@ -220,9 +222,9 @@ async fn who_may_not_create_roles_can_migrate_where_the_role_is() {
         database.sql.run(&statement, &[]).await.unwrap();
     }
     let url = database.url.replace("postgres@", &format!("{name}@"));
-    let store = Store::open(ode_store::Config::new(url)).await.unwrap();
+    let store = Store::open(config(url)).await.unwrap();
     store.migrate_up().await.unwrap();
-    store.enqueue(job(Pipeline::Xml)).await.unwrap();
+    store.enqueue(job(pipeline::XML)).await.unwrap();
     store.migrate_down(0).await.unwrap();
     store.close().await;
     for statement in [

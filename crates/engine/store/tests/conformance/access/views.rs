@@ -2,9 +2,10 @@
 
 use super::guest::{enqueue, furnish, number, owner, rows, run};
 use crate::harness::{claim_one, finish, job, organisation, postgres_database, record, worker};
+use crate::machines::{lane, pipeline};
 use jiff::Timestamp;
 use ode_job::script::{Process, Run};
-use ode_job::{Ended, ErrorCode, Failure, Lane, Owner, Pipeline, Progress, WorkerId};
+use ode_job::{Ended, ErrorCode, Failure, Owner, Progress, WorkerId};
 use sqlx::{Column as _, Row as _};
 use uuid::Uuid;
 
@@ -110,9 +111,9 @@ async fn scripts_are_found_by_index_however_many_there_were() {
 async fn an_ended_script_shows_what_it_ran_as_and_how_far_it_came() {
     let mut database = postgres_database().await;
     let store = database.store.clone();
-    let id = store.enqueue(job(Pipeline::Script)).await.unwrap().id();
+    let id = store.enqueue(job(pipeline::SCRIPT)).await.unwrap().id();
     let WorkerId(worker) = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Script, WorkerId(worker)).await;
+    let claimed = claim_one(&store, lane::SCRIPT, WorkerId(worker)).await;
     let run = Run {
         process: Some(Process { pid: 4711, start_ticks: 1, boot_id: "b".into() }),
         progress: Progress { percent: 40, message: Some("Row 4".into()), step: 2, steps: 5 },
@@ -132,9 +133,9 @@ async fn an_ended_script_shows_what_it_ran_as_and_how_far_it_came() {
 async fn a_script_shows_when_it_is_tried_again_and_who_runs_it() {
     let mut database = postgres_database().await;
     let store = database.store.clone();
-    let id = store.enqueue(job(Pipeline::Script)).await.unwrap().id();
+    let id = store.enqueue(job(pipeline::SCRIPT)).await.unwrap().id();
     let WorkerId(worker) = worker(&store).await;
-    let claimed = claim_one(&store, Lane::Script, WorkerId(worker)).await;
+    let claimed = claim_one(&store, lane::SCRIPT, WorkerId(worker)).await;
     store.process(&claimed.lease, 4711).await.unwrap();
     let sql = owner(&mut database);
     let running = "SELECT count(*) FROM script_jobs WHERE id = $1 AND status = 'in_progress'
@@ -152,7 +153,7 @@ async fn a_label_that_is_no_id_does_not_spoil_the_view() {
     let mut database = postgres_database().await;
     let restaurant = Uuid::new_v4();
     for label in [restaurant.to_string(), "the corner place".into(), "{}".into()] {
-        let mut new = job(Pipeline::Script);
+        let mut new = job(pipeline::SCRIPT);
         new.metadata = serde_json::json!({ "restaurant_id": label });
         database.store.enqueue(new).await.unwrap();
     }
@@ -166,7 +167,7 @@ async fn a_date_beyond_reason_does_not_spoil_a_list() {
     let mut database = postgres_database().await;
     enqueue(owner(&mut database), "'xml', 'plain', run_at => 'infinity'").await.unwrap();
     assert_eq!(database.store.look(&[]).await.unwrap().due_at, Some(Timestamp::MAX));
-    let id = database.store.enqueue(job(Pipeline::Script)).await.unwrap().id();
+    let id = database.store.enqueue(job(pipeline::SCRIPT)).await.unwrap().id();
     let strange = "UPDATE job_live SET created_at = 'infinity' WHERE id = $1";
     run(owner(&mut database), strange, &[id.0]).await.unwrap();
     assert_eq!(record(&database.store, id).await.created_at, Timestamp::MAX);

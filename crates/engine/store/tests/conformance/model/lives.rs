@@ -1,13 +1,13 @@
 //! Random lives.
 
 use super::words::{Ask, Command, End, OWNERS, WORKERS};
-use ode_job::Pipeline;
+use crate::machines::pipeline;
 use proptest::prelude::*;
 
 const COMMANDS: std::ops::RangeInclusive<usize> = 1..=60;
 
 fn enqueue() -> impl Strategy<Value = Command> {
-    let pipeline = prop::sample::select(Pipeline::ALL);
+    let pipeline = prop::sample::select(pipeline::ALL);
     let rest = (-1..=1, 0..=2_u32, any::<bool>(), prop::bool::weighted(0.1));
     (pipeline, 0..OWNERS.len(), rest).prop_map(|(pipeline, owner, rest)| {
         let (priority, retries_max, advance, is_later) = rest;

@@ -8,10 +8,11 @@ mod pure;
 mod sides;
 mod words;
 
+use crate::harness::config;
 use crate::harness::postgres_url;
+use crate::machines::pipeline;
 use futures_util::future::join;
 use lives::life;
-use ode_job::Pipeline;
 use ode_store::{Config, Store};
 use proptest::test_runner::{Config as Cases, TestCaseError, TestRunner};
 use pure::{Job, Model};
@@ -66,7 +67,7 @@ async fn follow(side: &mut Side, step: Step) -> Result<(Answer, Vec<Story>), Str
 
 /// Nobody falls silent here unless told to.
 fn patient(url: String) -> Config {
-    Config { silence_max: Duration::from_secs(3600), ..Config::new(url) }
+    Config { silence_max: Duration::from_secs(3600), ..config(url) }
 }
 
 /// One PostgreSQL database for all cases, emptied before each.
@@ -126,7 +127,7 @@ fn the_model_and_both_stores_tell_the_same_story() {
 #[test]
 fn a_full_life_is_told_alike() {
     let print = Ask {
-        pipeline: Pipeline::Print,
+        pipeline: pipeline::PRINT,
         owner: 1,
         priority: 0,
         retries_max: 1,

@@ -1,6 +1,7 @@
 //! Jobs made of nothing but `ode_job`.
 
 use super::words::{Answer, Ask, Command, Kept, OWNERS, Step, Story, WORKERS, policy};
+use crate::machines::{lane, pipeline};
 use jiff::Timestamp;
 use ode_job::settle::Spent;
 use ode_job::{Attempt, Ended, Event, Lane, Phase, Pipeline, State, Verdict, WorkerId, settle};
@@ -66,10 +67,10 @@ impl Job {
 
     /// Takes the steps from here that make a job ready.
     fn walk_to_ready(&mut self) {
-        for edge in self.pipeline.path_to_ready() {
-            if edge.from == self.state {
-                self.step(edge.event, edge.to);
-            }
+        if let Some(edge) = self.pipeline.path_to_ready()
+            && edge.from == self.state
+        {
+            self.step(edge.event, edge.to);
         }
         (self.lane, self.due) = (self.pipeline.lane(self.state), Due::Never);
     }
@@ -188,7 +189,7 @@ impl Model {
         let waits = |job: &Job| job.lane.filter(|_| job.holder.is_none());
         let waiting: BTreeSet<Lane> = self.jobs.iter().filter_map(waits).collect();
         let waiting: Vec<Lane> = waiting.into_iter().filter(|_| !is_in_vain(pick)).collect();
-        nth(&waiting, pick).or_else(|| nth(Lane::ALL, pick)).expect("there are lanes")
+        nth(&waiting, pick).or_else(|| nth(lane::ALL, pick)).expect("there are lanes")
     }
 
     /// A job of which this can be asked, now and then any.
@@ -251,7 +252,7 @@ impl Model {
             events: vec![Event::Created],
         };
         // A script that is for later stays as it was born; the others wait in their ready state, out of line.
-        if !is_later || pipeline != Pipeline::Script {
+        if !is_later || pipeline != pipeline::SCRIPT {
             let due = job.due;
             job.walk_to_ready();
             job.due = due;

@@ -2,6 +2,7 @@
 
 use super::words::{Answer, Ask, End, Kept, OWNERS, Step, Story, policy};
 use crate::harness::{ending, place, silence, until};
+use crate::machines::lane;
 use jiff::Timestamp;
 use ode_job::{
     Claimed, Ended, ErrorCode, Event, Failure, JobId, Lane, Lease, NewJob, Owner, State, WorkerId,
@@ -91,7 +92,7 @@ impl Side {
             timeout: None,
         };
         let (ended, retry) = (end.ended(), policy(is_soon));
-        if lane == Lane::PrintOrder && ended == Ended::Succeeded {
+        if lane == lane::PRINT_ORDER && ended == Ended::Succeeded {
             place(&self.store, &job.lease).await;
         }
         let result = Some(json!({ "pages": 1 }));

@@ -1,7 +1,7 @@
 //! The audit: the provider's ledger against what each job says of itself.
 
 use super::rounds::{Bench, Run};
-use ode_job::{JobId, JobRef, Pipeline, State};
+use ode_job::{JobId, JobRef};
 use ode_printful_sim::Entry;
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ impl Bench {
             let job = self.store.job(JobRef::Id(run.job)).await?;
             let is_legal = self.is_legal(run.job).await?;
             let is_duplicate = creates > 1 || charges > 1;
-            let is_lost = job.state != State::Ordered || creates == 0 || charges == 0;
+            let is_lost = job.state != ode_print::machine::ORDERED || creates == 0 || charges == 0;
             report.duplicates += usize::from(is_duplicate);
             report.lost += usize::from(is_lost);
             report.illegal += usize::from(!is_legal);
@@ -57,7 +57,7 @@ impl Bench {
             let is_legal = match (state, event.from_state) {
                 (None, None) => true,
                 (Some(before), Some(from)) => {
-                    before == from && Pipeline::Print.next(from, event.event) == Ok(event.to_state)
+                    before == from && ode_print::machine::PRINT.next(from, event.event) == Ok(event.to_state)
                 }
                 _ => false,
             };

@@ -4,7 +4,7 @@ use super::Orders;
 use super::plan::{Plan, Trouble};
 use anyhow::Context as _;
 use ode_job::order::{Money, OrderAsk};
-use ode_job::{Artifact, Ended, JobId, Lane, NewJob, Pipeline, State, WorkerId};
+use ode_job::{Artifact, Ended, JobId, NewJob, State, WorkerId};
 use ode_printful_sim::{Fault, FaultKind, On, Options, Simulator, Switches};
 use ode_store::{ClaimRequest, Config, Finish, Store};
 use rustix::process::Signal;
@@ -173,7 +173,9 @@ impl Bench {
             let before = met.len();
             met.extend(runs.iter().map(|run| run.job).filter(|job| at(*job).with_extension("met").exists()));
             let states = self.states(runs).await?;
-            let is_over = |(run, state): (&Run, &State)| *state == State::Ordered || met.contains(&run.job);
+            let is_over = |(run, state): (&Run, &State)| {
+                *state == ode_print::machine::ORDERED || met.contains(&run.job)
+            };
             if runs.iter().zip(&states).all(is_over) {
                 break;
             }
@@ -195,9 +197,9 @@ impl Bench {
         let deadline = Instant::now() + Duration::from_secs(10);
         while Instant::now() < deadline {
             let states = self.states(runs).await?;
-            let held = runs.iter().zip(&states).filter(|(_, state)| **state == State::Ordering);
+            let held = runs.iter().zip(&states).filter(|(_, state)| **state == ode_print::machine::ORDERING);
             let held: Vec<JobId> = held.map(|(run, _)| run.job).collect();
-            if !held.is_empty() || states.iter().all(|state| *state == State::Ordered) {
+            if !held.is_empty() || states.iter().all(|state| *state == ode_print::machine::ORDERED) {
                 return Ok(held);
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -218,7 +220,10 @@ impl Bench {
         let deadline = Instant::now() + ROUND_MAX;
         while Instant::now() < deadline {
             let states = self.states(runs).await?;
-            if states.iter().all(|state| matches!(state, State::Ordered | State::OrderFailed)) {
+            if states
+                .iter()
+                .all(|state| matches!(*state, ode_print::machine::ORDERED | ode_print::machine::ORDER_FAILED))
+            {
                 return Ok(());
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -228,12 +233,12 @@ impl Bench {
 
     /// A print that was exported, by nobody in particular.
     async fn exported(&self) -> anyhow::Result<JobId> {
-        let id = self.store.enqueue(NewJob::new(Pipeline::Print, "map", json!({}))).await?.id();
+        let id = self.store.enqueue(NewJob::new(ode_print::machine::PRINT, "map", json!({}))).await?.id();
         let worker = WorkerId(Uuid::new_v4());
         self.store.register(worker, "bench", "0").await?;
         let lease = Duration::from_secs(60);
         let request = ClaimRequest {
-            lane: Lane::PrintExport,
+            lane: ode_print::machine::EXPORT,
             worker,
             count: 1,
             after: Uuid::nil(),
