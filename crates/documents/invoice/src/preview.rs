@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use html_escape::encode_double_quoted_attribute;
 use ode_pdf::{Document, Page, Rect};
 
 use crate::engine::Extraction;
@@ -138,19 +139,9 @@ fn push(html: &mut String, text: std::fmt::Arguments<'_>) {
 }
 
 fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            // Control characters are not allowed in HTML and show nothing.
-            c if c.is_control() => {}
-            c => safe.push(c),
-        }
-    }
-    safe
+    // Control characters are not allowed in HTML and show nothing.
+    let shown: String = text.chars().filter(|c| !c.is_control()).collect();
+    encode_double_quoted_attribute(&shown).into_owned()
 }
 
 #[cfg(test)]

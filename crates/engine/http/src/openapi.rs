@@ -8,6 +8,7 @@ use axum::extract::Extension;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use utoipa::OpenApi;
@@ -257,14 +258,14 @@ fn describe_table(page: &mut String, title: &str, rows: impl Iterator<Item = (St
 fn marked(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let part = |(at, part): (usize, &str)| match at % 2 {
-        0 => escaped(part),
+        0 => escaped(part).into_owned(),
         _ => format!("<code>{}</code>", escaped(part)),
     };
     parts.map(part).collect()
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+fn escaped(text: &str) -> Cow<'_, str> {
+    html_escape::encode_double_quoted_attribute(text)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use html_escape::encode_double_quoted_attribute;
+
 use crate::facts::allowed;
 
 /// One element: either text or elements inside, never both.
@@ -119,17 +121,8 @@ impl Element {
 /// `>` is written as a reference too: `]]>` must not stand in text. So are the white spaces that a reader of
 /// attributes, or of line ends, would otherwise turn into something else.
 fn escape(text: &str, out: &mut String) {
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\r' => out.push_str("&#13;"),
-            '\t' => out.push_str("&#9;"),
-            letter => out.push(letter),
-        }
-    }
+    let text = encode_double_quoted_attribute(text);
+    out.push_str(&text.replace('\r', "&#13;").replace('\t', "&#9;"));
 }
 
 #[cfg(test)]

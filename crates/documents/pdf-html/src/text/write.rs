@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use hayro_interpret::kurbo::Rect;
+use html_escape::encode_double_quoted_attribute_to_string;
 use unicode_normalization::char::is_combining_mark;
 
 use super::faces::{Faces, Spot};
@@ -195,16 +196,10 @@ fn base36(mut number: usize) -> String {
 
 /// Text that can be nothing but text in HTML.
 pub(crate) fn escape(text: &str, out: &mut String) {
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            // Control characters cannot be written in HTML, and noncharacters should not be.
-            letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => {}
-            letter => out.push(letter),
-        }
+    // Control characters cannot be written in HTML, and noncharacters should not be.
+    let is_left_out = |letter: char| letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}');
+    for part in text.split(is_left_out) {
+        encode_double_quoted_attribute_to_string(part, out);
     }
 }
 
