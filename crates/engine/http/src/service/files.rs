@@ -5,7 +5,7 @@
 //! its reader, and nothing outside it.
 
 use super::find;
-use super::zip::Zip;
+use super::zip;
 use crate::App;
 use crate::caller::Caller;
 use crate::download::encoded;
@@ -230,11 +230,7 @@ pub async fn archive(app: &App, job: &JobRecord) -> Result<Response, Problem> {
         let content = app.blobs.get(&file.path, &file.sha256).await?;
         contents.push((file.name, content));
     }
-    let archive = tokio::task::spawn_blocking(move || {
-        let mut zip = Zip::default();
-        contents.iter().try_for_each(|(name, content)| zip.add(name, content))?;
-        zip.finish()
-    });
+    let archive = tokio::task::spawn_blocking(move || zip::pack(&contents));
     let archive = archive.await.ok().and_then(Result::ok).ok_or_else(Problem::our_fault)?;
     let document = job.document().and_then(|document| document.name);
     let sent = document.as_deref().map(|name| name.trim_end_matches(".pdf"));

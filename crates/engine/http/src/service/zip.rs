@@ -1,91 +1,34 @@
-//! Files as one archive in the ZIP format: plain entries, packed where that helps, and a list of them at the end. The
-//! same files always give the same bytes.
+//! Files as one ZIP archive, compressed where that helps. The same files always give the same bytes.
 
-use flate2::Compression;
-use flate2::write::DeflateEncoder;
-use std::io::Write as _;
+use std::io::{Cursor, Write as _};
+use zip::result::ZipResult;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipWriter};
 
-/// Nothing of ours is larger: a result is bounded far below.
-const ENTRIES_MAX: usize = u16::MAX as usize;
-/// Any date will do, as long as it is always the same: 1980-01-01, where the format's calendar begins.
-const DATE: u16 = 0x21;
-/// Names are UTF-8.
-const FLAGS: u16 = 1 << 11;
-const VERSION: u16 = 20;
+/// Endings of files that are compressed already: fonts and pictures.
+const COMPRESSED: [&str; 5] = ["jpeg", "jpg", "png", "webp", "woff2"];
+/// The fastest: the archive is written while somebody waits for it.
+const LEVEL: i64 = 1;
 
-/// One archive that grows.
-#[derive(Debug, Default)]
-pub(super) struct Zip {
-    bytes: Vec<u8>,
-    list: Vec<u8>,
-    entries: usize,
+/// Packs files, each under its name.
+pub(super) fn pack<C: AsRef<[u8]>>(files: &[(String, C)]) -> ZipResult<Vec<u8>> {
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in files {
+        archive.start_file(name.as_str(), options(name))?;
+        archive.write_all(content.as_ref())?;
+    }
+    Ok(archive.finish()?.into_inner())
 }
 
-/// An archive that this format cannot hold.
-#[derive(Debug)]
-pub(super) struct TooLarge;
-
-impl Zip {
-    /// Adds a file.
-    pub(super) fn add(&mut self, name: &str, content: &[u8]) -> Result<(), TooLarge> {
-        let packed = packed(content);
-        let (method, stored) = match &packed {
-            Some(packed) => (8_u16, packed.as_slice()),
-            None => (0_u16, content),
-        };
-        let fit = |length: usize| u32::try_from(length).map_err(|_| TooLarge);
-        let (offset, size, packed_size) = (fit(self.bytes.len())?, fit(content.len())?, fit(stored.len())?);
-        let name_length = u16::try_from(name.len()).map_err(|_| TooLarge)?;
-        if self.entries == ENTRIES_MAX {
-            return Err(TooLarge);
-        }
-        let mut head = Vec::with_capacity(26);
-        for number in [VERSION, FLAGS, method, 0, DATE] {
-            head.extend_from_slice(&number.to_le_bytes());
-        }
-        for number in [crc32fast::hash(content), packed_size, size] {
-            head.extend_from_slice(&number.to_le_bytes());
-        }
-        head.extend_from_slice(&name_length.to_le_bytes());
-        head.extend_from_slice(&[0; 2]);
-        self.bytes.extend_from_slice(b"PK\x03\x04");
-        self.bytes.extend_from_slice(&head);
-        self.bytes.extend_from_slice(name.as_bytes());
-        self.bytes.extend_from_slice(stored);
-        self.list.extend_from_slice(b"PK\x01\x02");
-        self.list.extend_from_slice(&VERSION.to_le_bytes());
-        self.list.extend_from_slice(&head);
-        // No comment, the first disk, no attributes.
-        self.list.extend_from_slice(&[0; 10]);
-        self.list.extend_from_slice(&offset.to_le_bytes());
-        self.list.extend_from_slice(name.as_bytes());
-        self.entries += 1;
-        Ok(())
+fn options(name: &str) -> SimpleFileOptions {
+    // Any date will do, as long as it is always the same: 1980-01-01, where the format's calendar begins.
+    let options = SimpleFileOptions::default().last_modified_time(DateTime::DEFAULT);
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    if COMPRESSED.contains(&ending) {
+        options.compression_method(CompressionMethod::Stored)
+    } else {
+        options.compression_method(CompressionMethod::Deflated).compression_level(Some(LEVEL))
     }
-
-    /// The whole archive.
-    pub(super) fn finish(mut self) -> Result<Vec<u8>, TooLarge> {
-        let fit = |length: usize| u32::try_from(length).map_err(|_| TooLarge);
-        let (start, size) = (fit(self.bytes.len())?, fit(self.list.len())?);
-        let entries = u16::try_from(self.entries).map_err(|_| TooLarge)?;
-        self.bytes.append(&mut self.list);
-        self.bytes.extend_from_slice(b"PK\x05\x06\0\0\0\0");
-        for number in [entries, entries] {
-            self.bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        for number in [size, start] {
-            self.bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        self.bytes.extend_from_slice(&[0; 2]);
-        Ok(self.bytes)
-    }
-}
-
-/// The content packed; nothing where that does not make it smaller, as with fonts and pictures.
-fn packed(content: &[u8]) -> Option<Vec<u8>> {
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(content).ok()?;
-    encoder.finish().ok().filter(|packed| packed.len() < content.len())
 }
 
 #[cfg(test)]
@@ -94,12 +37,14 @@ mod tests {
 
     #[test]
     fn an_archive_is_read_by_the_program_that_people_have() {
-        let mut zip = Zip::default();
         let long = "a line that repeats\n".repeat(1000);
-        zip.add("index.html", long.as_bytes()).unwrap();
-        zip.add("fonts/ü.woff2", &[0, 1, 2, 250]).unwrap();
-        let bytes = zip.finish().unwrap();
+        let files = [
+            ("index.html".to_owned(), long.as_bytes()),
+            ("fonts/ü.woff2".to_owned(), [0, 1, 2, 250].as_slice()),
+        ];
+        let bytes = pack(&files).unwrap();
         assert!(bytes.len() < long.len(), "what repeats is packed");
+        assert_eq!(bytes, pack(&files).unwrap(), "the same files give the same bytes");
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.zip");
         std::fs::write(&path, &bytes).unwrap();
