@@ -210,16 +210,52 @@ fn is_multiple(number: f64, unit: f64) -> bool {
     (times - times.round()).abs() <= 1e-9 * times.abs().max(1.0)
 }
 
-/// 1 and 1.0 are the same number.
 fn is_same(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
-        (one, other) => one == other,
-    }
+    canonical(one) == canonical(other)
 }
 
 fn has_twins(items: &[Value]) -> bool {
-    let mut texts: Vec<String> = items.iter().map(Value::to_string).collect();
+    let mut texts: Vec<String> = items.iter().map(canonical).collect();
     texts.sort_unstable();
     texts.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+/// A text that equal values share, and no others: fields are sorted by name, and 1.0 is written as 1.
+fn canonical(value: &Value) -> String {
+    let mut text = String::new();
+    write_canonical(value, &mut text);
+    text
+}
+
+fn write_canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                write_canonical(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(name, _)| *name);
+            text.push('{');
+            for (name, value) in fields {
+                text.push_str(&Value::from(name.as_str()).to_string());
+                text.push(':');
+                write_canonical(value, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Number(number) => match number.as_f64() {
+            // Without a fraction it is written as a whole number is, however large.
+            Some(float) if number.is_f64() && float.fract() == 0.0 => {
+                text.push_str(&format!("{:.0}", float + 0.0))
+            }
+            _ => text.push_str(&number.to_string()),
+        },
+        Value::Null | Value::Bool(_) | Value::String(_) => text.push_str(&value.to_string()),
+    }
 }

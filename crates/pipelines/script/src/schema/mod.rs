@@ -169,4 +169,6 @@ struct Range<T> {
 }
 
 #[cfg(test)]
+mod suite;
+#[cfg(test)]
 mod tests;

@@ -7,8 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 
 /// Keywords that explain and do not check.
-const NOTES: [&str; 14] = [
-    "$schema",
+const NOTES: [&str; 13] = [
     "$id",
     "$comment",
     "$defs",
@@ -129,6 +128,10 @@ impl<'a> Reader<'a> {
                 then: self.optional(all, "then", parent)?,
                 otherwise: self.optional(all, "else", parent)?,
             },
+            "$schema" => return dialect(text(value, at)?, at).map(|()| None),
+            "$id" if !parent.is_empty() => {
+                return refuse(at, "only the whole schema has an address; parts are named by their place");
+            }
             "$ref" => Rule::Same(self.reference(text(value, at)?, at)?),
             _ => return range(keyword, all, parent),
         };
@@ -189,6 +192,13 @@ impl<'a> Reader<'a> {
             None => refuse(at, format!("there is nothing at {target}")),
         }
     }
+}
+
+/// Refuses meta-schemas that give keywords a meaning of their own.
+fn dialect(name: &str, at: &str) -> Result<(), SchemaError> {
+    let is_official =
+        ["https://json-schema.org/", "http://json-schema.org/"].iter().any(|host| name.starts_with(host));
+    if is_official { Ok(()) } else { refuse(at, "only the keywords of json-schema.org are known here") }
 }
 
 /// A pair of keywords that bound something from both sides.
@@ -258,7 +268,11 @@ fn number(value: &Value, at: &str) -> Result<f64, SchemaError> {
 }
 
 fn count(value: &Value, at: &str) -> Result<u64, SchemaError> {
-    value.as_u64().map_or_else(|| refuse(at, "it is a whole number, 0 or more"), Ok)
+    // 2.0 is a whole number, too. What is beyond the exact range of floating point bounds nothing that can be sent.
+    let float = || {
+        value.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0).map(|number| number as u64)
+    };
+    value.as_u64().or_else(float).map_or_else(|| refuse(at, "it is a whole number, 0 or more"), Ok)
 }
 
 /// The JSON pointer of what is below another.

@@ -27,6 +27,14 @@ fn kinds_and_bounds() {
     check(&json!({ "multipleOf": 0.01 }), &json!(2.34), &[]);
     check(&json!({ "multipleOf": 0.01 }), &json!(2.345), &[("", "must be a multiple of 0.01")]);
     check(&json!({ "enum": ["a", 1] }), &json!(1.0), &[]);
+    check(&json!({ "enum": [[1], { "a": 1, "b": 2 }] }), &json!([1.0]), &[]);
+    check(&json!({ "enum": [[1], { "a": 1, "b": 2 }] }), &json!({ "b": 2.0, "a": 1 }), &[]);
+    check(
+        &json!({ "enum": [9007199254740993_u64] }),
+        &json!(9007199254740992_u64),
+        &[("", "must be 9007199254740993")],
+    );
+    check(&json!({ "minLength": 2.0 }), &json!("ab"), &[]);
     check(&json!({ "enum": ["a", 1] }), &json!("b"), &[("", "must be \"a\" or 1")]);
     check(&json!({ "const": 1 }), &json!(2), &[("", "must be 1")]);
     check(&json!({ "pattern": "^#[0-9A-F]{6}$" }), &json!("#FF0000"), &[]);
@@ -66,6 +74,12 @@ fn objects_and_lists() {
         &json!({ "tags": [{ "name": "a" }, { "name": "a" }] }),
         &[("/tags", "must not have the same entry twice")],
     );
+    check(
+        &json!({ "uniqueItems": true }),
+        &json!([{ "a": 1, "b": 2 }, { "b": 2, "a": 1 }]),
+        &[("", "must not have the same entry twice")],
+    );
+    check(&json!({ "uniqueItems": true }), &json!([[1, 11], [11, 1], ["1"], [1], [true], "1,"]), &[]);
     check(
         &json!({ "additionalProperties": { "type": "number" } }),
         &json!({ "a": "b" }),
@@ -130,6 +144,13 @@ fn formats() {
         ("date", "2026-02-28", "2026-02-30"),
         ("date-time", "2026-02-28T12:00:00+01:00", "2026-02-28"),
         ("uuid", "018f4e1c-0000-7000-8000-000000000000", "018f"),
+        ("uuid", "018F4E1C-0000-7000-8000-000000000000", "018f4e1c000070008000000000000000"),
+        ("email", "\"joe \\\"b\"@[127.0.0.1]", "te..st@example.com"),
+        ("email", "jörg@bücher.de", "joe@-example.com"),
+        ("uri", "mailto:a@b.c", "https://example.com/a b"),
+        ("uri", "https://example.com/%C3%BC?a=b#c", "https://example.com/%zz"),
+        ("date-time", "1998-12-31t23:59:60.999999999999z", "1998-12-31T22:59:60Z"),
+        ("date-time", "1998-12-31T15:59:60-08:00", "1998-12-31T15:59:59+08"),
     ] {
         let schema = Schema::read(json!({ "format": format })).unwrap();
         assert!(schema.check(&json!(right)).is_ok(), "{format} {right}");
@@ -149,6 +170,9 @@ fn what_would_not_be_checked_is_refused() {
     refused(json!({ "pattern": "(" }), "/pattern");
     refused(json!({ "$ref": "other.json" }), "/$ref");
     refused(json!({ "$ref": "#/$defs/none" }), "/$ref");
+    refused(json!({ "$schema": "https://example.com/own" }), "/$schema");
+    refused(json!({ "$defs": { "a": { "$id": "a" } }, "$ref": "#/$defs/a" }), "/$defs/a/$id");
+    refused(json!({ "minLength": 2.5 }), "/minLength");
     refused(json!({ "properties": [] }), "/properties");
     refused(json!({ "x-ode-secret": "yes" }), "/x-ode-secret");
     refused(json!({ "x-ode-secrets": true }), "/x-ode-secrets");
