@@ -1,7 +1,7 @@
 //! Work that is done once for all processes: a dated right to do it, so that two do not, and one that died does not keep
 //! the others from it.
 
-use crate::db::{Row, params};
+use crate::db::{Row, Tx, params};
 use crate::error::Error;
 use crate::leftovers::LEFTOVERS;
 use crate::{Store, micros};
@@ -19,6 +19,9 @@ const DONE: &str = "UPDATE chore SET holder = NULL, until = NULL, done_at = take
     WHERE name = $1 AND holder = $2 RETURNING name";
 const LEAVE: &str =
     "UPDATE chore SET holder = NULL, until = NULL WHERE name = $1 AND holder = $2 RETURNING name";
+/// A worker that is known to be gone is at nothing any more. Others, such as commands, are never known.
+const FREE: &str = "UPDATE chore SET holder = NULL, until = NULL
+    WHERE holder IN (SELECT w.id FROM worker w WHERE w.id = $1 OR w.alive_until < {now})";
 const HELD: &str = "SELECT holder, taken_at FROM chore WHERE name = $1 AND until >= {now}";
 
 /// How long one process is believed to be at a chore without saying so again: shorter for what others wait for.
@@ -76,6 +79,19 @@ impl Store {
     /// Says that it is still at it. False if it is another's by now, or may be.
     pub async fn keep_chore(&self, name: &str, who: WorkerId) -> Result<bool, Error> {
         Ok(!self.db().write(KEEP, params![name, who, micros(held_for(name))]).await?.is_empty())
+    }
+
+    /// Opens a transaction of whoever is at a chore: nobody can take it over before that ends. Nothing if it is another's by
+    /// now, or may be.
+    pub async fn begin_at_chore(&self, name: &str, who: WorkerId) -> Result<Option<Tx>, Error> {
+        let mut tx = self.db().begin().await?;
+        let kept = tx.run(KEEP, params![name, who, micros(held_for(name))]).await?;
+        Ok(if kept.is_empty() { None } else { Some(tx) })
+    }
+
+    /// Frees the chores of lost workers, and those of this one, which takes its leave.
+    pub(crate) async fn free_chores(&self, leaving: Option<WorkerId>) -> Result<(), Error> {
+        self.db().write(FREE, params![leaving.map(|worker| worker.0)]).await.map(drop)
     }
 
     /// Who is at it, if anybody is.

@@ -48,6 +48,7 @@ mod revisions;
 mod scripts;
 pub mod sql;
 mod sweep;
+mod turns;
 mod twins;
 mod wake;
 mod webhooks;
@@ -82,6 +83,7 @@ pub use revisions::{Revised, Revision, TrainingSample};
 pub use scripts::{
     Need, NewScript, OrderedScripts, ScriptFacts, ScriptFilter, ScriptOrder, ScriptType, SealKey, SealSide,
 };
+pub(crate) use sql::micros;
 pub use twins::Twin;
 pub use wake::{Wake, Wakes};
 pub use webhooks::{Delivery, Endpoint, Sent};
@@ -219,9 +221,4 @@ impl Store {
     fn db(&self) -> &Db {
         &self.inner.db
     }
-}
-
-/// A duration as the microseconds the statements take.
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

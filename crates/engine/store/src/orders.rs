@@ -154,11 +154,6 @@ const RECORD: &str = "UPDATE print_orders SET
         look_at = CASE WHEN $4 = 'confirmed' THEN coalesce(look_at, {now}) ELSE look_at END, updated_at = {now}
     WHERE job_id = $1";
 const STEP: &str = "INSERT INTO print_order_steps (job_id, fence, step, details) VALUES ($1, $2, $3, $4)";
-const TURN: &str = "SELECT full_at, {now} AS now FROM provider_turns WHERE name = $1";
-const TURN_FIRST: &str = "INSERT INTO provider_turns (name, full_at) VALUES ($1, {now})
-    ON CONFLICT (name) DO NOTHING";
-const TURN_TAKE: &str =
-    "UPDATE provider_turns SET full_at = $3 WHERE name = $1 AND full_at = $2 RETURNING name";
 const SET_CAP: &str = "INSERT INTO spend_caps (organisation_id, currency, order_cents, month_cents)
     VALUES ($1, $2, $3, $4) ON CONFLICT (organisation_id) DO UPDATE SET currency = excluded.currency,
         order_cents = excluded.order_cents, month_cents = excluded.month_cents, updated_at = {now}";
@@ -259,30 +254,6 @@ impl Store {
         let told = params![job, lease.fence(), step.name(), details(step)];
         tx.run(STEP, told).await?;
         tx.commit().await
-    }
-
-    /// Takes a turn with a provider that allows so many calls a minute; answers how long to wait if there is none.
-    pub async fn take_turn(&self, name: &str, calls_a_minute: u32) -> Result<Option<Duration>, Error> {
-        const CROWDED: Duration = Duration::from_millis(100);
-        let (window, interval) = (Duration::from_secs(60), Duration::from_secs(60) / calls_a_minute.max(1));
-        for _ in 0..TRIES_MAX {
-            let rows = self.db().read(TURN, params![name]).await?;
-            let Some(row) = rows.first() else {
-                self.db().write(TURN_FIRST, params![name]).await?;
-                continue;
-            };
-            let (full_at, now) = (row.moment("full_at")?, row.moment("now")?);
-            let next = full_at.max(now) + interval;
-            let wait =
-                Duration::try_from(next.duration_since(now)).unwrap_or_default().saturating_sub(window);
-            if !wait.is_zero() {
-                return Ok(Some(wait));
-            }
-            if !self.db().write(TURN_TAKE, params![name, full_at, next]).await?.is_empty() {
-                return Ok(None);
-            }
-        }
-        Ok(Some(CROWDED))
     }
 
     /// Says what an organisation may spend.

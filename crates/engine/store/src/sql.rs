@@ -7,6 +7,12 @@ pub use crate::dialect::names::Named;
 use crate::db::Db;
 use crate::{Dialect, Error, Store};
 use ode_job::{JobId, Lease};
+use std::time::Duration;
+
+/// A duration as the microseconds that statements take.
+pub fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
 
 /// The database of a store.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +55,11 @@ impl<'a> Held<'a> {
     /// The database under this lease.
     pub fn new(store: &'a Store, lease: &'a Lease) -> Self {
         Held { store, lease }
+    }
+
+    /// The database beside the lease, for what belongs to no job.
+    pub fn sql(&self) -> Sql<'a> {
+        self.store.sql()
     }
 
     /// The job.

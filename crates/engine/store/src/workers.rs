@@ -104,6 +104,7 @@ impl Store {
     /// Takes leave of a worker that has handed everything back.
     pub async fn leave(&self, id: WorkerId) -> Result<(), Error> {
         self.inner.hints.leave(id);
+        self.free_chores(Some(id)).await?;
         self.db().write(LEAVE, params![id]).await.map(drop)
     }
 
@@ -205,6 +206,7 @@ impl Store {
                 break;
             }
         }
+        self.free_chores(None).await?;
         for row in self.db().write(FORGET, params![]).await? {
             self.inner.hints.leave(WorkerId(row.uuid("id")?));
         }

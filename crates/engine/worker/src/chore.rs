@@ -1,9 +1,9 @@
 //! What a pipeline has done by the clock, beside its jobs.
 
 use async_trait::async_trait;
-use ode_job::{Failure, WorkerId};
-use ode_store::sql::Sql;
-use ode_store::{Error, Store};
+use ode_job::{Failure, JobId, WorkerId};
+use ode_store::sql::{Sql, Tx};
+use ode_store::{Error, Store, crash};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,11 @@ pub trait Chore: Send + Sync {
 
     /// How often it is due.
     fn every(&self) -> Duration;
+
+    /// Whether there may be something to do. Asked before the chore is taken, by every process, so it must cost little.
+    async fn has_work(&self, _store: &Store) -> Result<bool, Error> {
+        Ok(true)
+    }
 
     /// Does what is due. It is dropped where the process stops, or was taken for lost and another one is at it.
     async fn run(&self, turn: &Turn<'_>) -> Result<(), ChoreError>;
@@ -50,9 +55,9 @@ impl ChoreError {
 /// One process's right to do a chore now.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn<'a> {
-    store: &'a Store,
-    name: &'a str,
-    who: WorkerId,
+    pub(crate) store: &'a Store,
+    pub(crate) name: &'a str,
+    pub(crate) who: WorkerId,
 }
 
 impl Turn<'_> {
@@ -69,6 +74,21 @@ impl Turn<'_> {
     /// Whether the chore is still this process's, asked right before something that must not be done twice.
     pub async fn is_held(&self) -> Result<bool, Error> {
         self.store.keep_chore(self.name, self.who).await
+    }
+
+    /// Opens a transaction under this right: nobody can take the chore over before it ends. Nothing if somebody has.
+    pub async fn begin(&self) -> Result<Option<Tx>, Error> {
+        self.store.begin_at_chore(self.name, self.who).await
+    }
+
+    /// The process that has it.
+    pub fn holder(&self) -> WorkerId {
+        self.who
+    }
+
+    /// A named point at which a test may end this process while it is at something about this job.
+    pub fn crash_point(&self, name: &str, job: JobId) {
+        crash::point_of(name, [job]);
     }
 }
 
@@ -97,7 +117,7 @@ pub(crate) async fn keep_doing(
 
 async fn do_if_due(store: &Store, who: WorkerId, chore: &dyn Chore) -> Result<(), Error> {
     let name = chore.name();
-    if !store.take_chore(name, who, chore.every()).await? {
+    if !chore.has_work(store).await? || !store.take_chore(name, who, chore.every()).await? {
         return Ok(());
     }
     let turn = Turn { store, name, who };

@@ -273,7 +273,7 @@ impl Effects for Context<'_> {
     }
 
     async fn turn(&self, provider: &str, calls_a_minute: u32) -> Result<Option<Duration>, Failure> {
-        self.store.take_turn(provider, calls_a_minute).await.map_err(|error| unrecorded(&error))
+        self.store.sql().take_turn(provider, calls_a_minute).await.map_err(|error| unrecorded(&error))
     }
 
     fn point(&self, name: &str) {

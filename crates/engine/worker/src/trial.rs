@@ -1,7 +1,7 @@
 //! One attempt at a job on a store in memory, for the tests of handlers: the same context as a worker's, without its loops.
 
 use crate::context::{Context, Gathered, LatestProgress};
-use crate::{Handler, log};
+use crate::{Chore, Handler, Turn, log};
 use ode_job::{Artifact, Check, Claimed, Failure, NewJob, Pipeline, WorkerId, machines};
 use ode_store::{Blobs, BlobsConfig, ClaimRequest, Config, Error, Places, Store};
 use serde_json::{Map, Value};
@@ -68,6 +68,13 @@ impl Trial {
         };
         let claimed = self.store.claim(request).await?.pop();
         claimed.ok_or_else(|| Error::Config("the job is not there to be claimed".into()))
+    }
+
+    /// Takes a chore, unless somebody else is at it.
+    pub async fn take<'a>(&'a self, chore: &'a dyn Chore) -> Result<Option<Turn<'a>>, Error> {
+        let name = chore.name();
+        let is_taken = self.store.take_chore(name, self.worker, Duration::ZERO).await?;
+        Ok(is_taken.then_some(Turn { store: &self.store, name, who: self.worker }))
     }
 
     /// Has a handler make one attempt.

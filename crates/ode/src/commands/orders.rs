@@ -1,22 +1,17 @@
-//! The print provider, as flags of the commands that work with it; and following its orders beside everything else:
-//! asking how they stand, and comparing both sides once a day, by one process at a time.
+//! The print provider, as flags of the commands that work with it.
 
 use anyhow::Context as _;
 use clap::Args;
-use jiff::Timestamp;
 use ode_http::ExportLinks;
-use ode_job::order::Attention;
-use ode_job::{BreakerPolicy, RetryPolicy, WorkerId};
+use ode_job::{BreakerPolicy, RetryPolicy};
 use ode_print::order::{
-    CALL_TIMEOUT, OrderHandler, OrderPolicy, Outcome, PAGE, PRINTFUL_URL, PROVIDER, Pace, Printful,
-    PrintfulSettings, Provider, RemoteOrder, Status,
+    CALL_TIMEOUT, OrderHandler, OrderPolicy, PRINTFUL_URL, Pace, Printful, PrintfulSettings, Provider,
 };
-use ode_store::{OrderRecord, Seen, Store};
-use std::collections::HashSet;
+use ode_print::{FollowOrders, LOOK_AGAIN, Reconcile};
+use ode_store::Store;
+use ode_worker::Chore;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinHandle;
-use uuid::Uuid;
 
 /// Where prints are ordered.
 #[derive(Debug, Clone, Args)]
@@ -101,13 +96,13 @@ const REFUSED_BASES: u32 = 12;
 const LINK_LIFETIME: Duration = Duration::from_hours(24 * 90);
 
 impl OrderArgs {
-    /// The handler of orders, and what follows them; nothing where there is no provider.
+    /// The handler of orders, and the chores of following them; nothing where there is no provider.
     pub(super) async fn start(
         &self,
         store: &Store,
         retry: RetryPolicy,
         breaker: BreakerPolicy,
-    ) -> anyhow::Result<Option<(OrderHandler, Following)>> {
+    ) -> anyhow::Result<Option<(OrderHandler, Vec<Arc<dyn Chore>>)>> {
         let pace = Pace { breaker, refused_pause: retry.base * REFUSED_BASES, ..Pace::default() };
         let Some(provider) = self.printful.provider(pace)? else { return Ok(None) };
         let base = self.export_base.as_deref().map(|base| base.trim_end_matches('/'));
@@ -126,185 +121,8 @@ impl OrderArgs {
         let url = Arc::new(move |sha256: &str| links.url(sha256, LINK_LIFETIME));
         let handler = OrderHandler::new(provider.clone(), url, policy);
         let look_again = Duration::try_from_secs_f64(self.order_look.max(0.1)).unwrap_or(LOOK_AGAIN);
-        let follower = Follower { store: store.clone(), provider, me: WorkerId(Uuid::new_v4()), look_again };
-        Ok(Some((handler, Following { task: tokio::spawn(follower.run()) })))
+        let follow = FollowOrders::new(provider.clone(), policy, look_again);
+        let chores: Vec<Arc<dyn Chore>> = vec![Arc::new(follow), Arc::new(Reconcile::new(provider))];
+        Ok(Some((handler, chores)))
     }
-}
-
-/// What runs beside a worker.
-pub(super) struct Following {
-    task: JoinHandle<()>,
-}
-
-impl Following {
-    /// Stops at once; whoever comes next goes on.
-    pub(super) async fn stop(self) {
-        self.task.abort();
-        // Aborted on purpose; there is nothing to learn from how it ended.
-        let _ = self.task.await;
-    }
-}
-
-const RECONCILE: &str = "reconcile";
-/// How often it is looked which orders are due.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How often an order is asked about where nothing else is said.
-const LOOK_AGAIN: Duration = Duration::from_hours(1);
-/// Orders asked about in one go.
-const BATCH: u16 = 20;
-const DAY: Duration = Duration::from_hours(24);
-/// Events are kept to be known again for this long: longer than any is repeated.
-const HEARD_FOR: Duration = Duration::from_hours(24 * 90);
-/// Orders older than this are not compared any more.
-const RECONCILED_FOR: Duration = Duration::from_hours(24 * 60);
-/// Pages of the provider's list that are read, at most.
-const PAGES_MAX: usize = 100;
-/// Orders of ours that are compared, at most.
-const ORDERS_MAX: u16 = 10_000;
-
-/// Asks the provider how placed orders stand.
-pub(super) struct Follower {
-    store: Store,
-    provider: Arc<Provider>,
-    me: WorkerId,
-    look_again: Duration,
-}
-
-impl Follower {
-    /// One for a single command.
-    pub(super) fn new(store: Store, provider: Provider) -> Self {
-        Follower { store, provider: Arc::new(provider), me: WorkerId(Uuid::new_v4()), look_again: LOOK_AGAIN }
-    }
-
-    async fn run(self) {
-        loop {
-            if let Err(error) = self.look().await {
-                tracing::warn!("orders could not be followed: {error:#}");
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    }
-
-    async fn look(&self) -> anyhow::Result<()> {
-        // Each order is taken by one process; the others find it due no more.
-        for order in &self.store.take_orders_due(BATCH, self.look_again).await? {
-            self.ask(order).await?;
-        }
-        if self.store.take_chore(RECONCILE, self.me, DAY).await? {
-            let found = self.reconcile().await?;
-            found.iter().for_each(|line| tracing::warn!("orders do not agree: {line}"));
-            self.store.end_chore(RECONCILE, self.me).await?;
-        }
-        Ok(())
-    }
-
-    /// Asks how one order stands, and records it.
-    pub(super) async fn ask(&self, order: &OrderRecord) -> anyhow::Result<()> {
-        let seen = match self.call(self.provider.client.find(&order.external_id)).await? {
-            Outcome::Done(found) => self.understand(order, &found).await?,
-            Outcome::Refused(refusal) if refusal.is_missing() => Some(missing(order, self.look_again)),
-            Outcome::Refused(_) | Outcome::NotExecuted { .. } | Outcome::Unknown { .. } => None,
-        };
-        match seen {
-            Some(seen) => self.store.saw_order(order.job_id, &seen).await?,
-            None => tracing::debug!("how order {} stands is not known yet", order.external_id),
-        }
-        Ok(())
-    }
-
-    async fn understand(&self, order: &OrderRecord, found: &RemoteOrder) -> anyhow::Result<Option<Seen>> {
-        if found.status == Status::Draft {
-            return self.confirm_again(order, found).await.map(Some);
-        }
-        let shipments = self.call(self.provider.client.shipments(found.id)).await?;
-        let Outcome::Done(shipments) = shipments else { return Ok(None) };
-        let fate = found.fate(&shipments);
-        Ok(Some(Seen {
-            status: found.status_word.clone(),
-            is_shipped: fate.is_shipped,
-            is_delivered: fate.is_delivered,
-            attention: fate.attention,
-            look_again: self.look_again,
-        }))
-    }
-
-    /// An order that was confirmed is a draft again, as happens after a hold. It was compared and paid for as it is, so
-    /// it is confirmed again; one that was changed meanwhile is for a person to look at.
-    async fn confirm_again(&self, order: &OrderRecord, found: &RemoteOrder) -> anyhow::Result<Seen> {
-        let request = order.request.as_ref();
-        let difference = request.and_then(|request| found.difference(request));
-        let is_dearer = found.cost.is_none_or(|cost| cost > order.cost_max);
-        let attention = match difference {
-            Some(difference) => Some((
-                Attention::Mismatch,
-                format!("Order {} is a draft again and its {difference} was changed.", found.id),
-            )),
-            None if is_dearer => Some((
-                Attention::CostAboveCap,
-                format!("Order {} is a draft again and costs more than it may.", found.id),
-            )),
-            None => {
-                self.call(self.provider.client.confirm(&order.external_id)).await?;
-                None
-            }
-        };
-        let status = found.status_word.clone();
-        let look_again = self.look_again.min(LOOK_EVERY);
-        Ok(Seen { status, is_shipped: false, is_delivered: false, attention, look_again })
-    }
-
-    /// Compares both sides: what the provider was made to do that we know nothing of, and what we know that it does not.
-    pub(super) async fn reconcile(&self) -> anyhow::Result<Vec<String>> {
-        self.store.forget_heard(HEARD_FOR).await?;
-        let (mut found, mut known) = (Vec::new(), HashSet::new());
-        for page in 0..PAGES_MAX {
-            let orders = self.call(self.provider.client.list(page * PAGE)).await?;
-            let Outcome::Done(orders) = orders else {
-                anyhow::bail!("The provider does not list its orders now. Try again later.");
-            };
-            let placed = orders.iter().filter(|order| order.status == Status::Placed);
-            let ids: Vec<String> = placed.clone().filter_map(|order| order.external_id.clone()).collect();
-            let ours: HashSet<String> = self.store.owned_external_ids(&ids).await?.into_iter().collect();
-            for order in placed {
-                let name = order.external_id.clone().unwrap_or_default();
-                if !ours.contains(&name) {
-                    let number = order.id;
-                    found.push(format!("order {number} ({name}) is confirmed there and no job here owns it"));
-                }
-                known.insert(order.id);
-            }
-            if orders.len() < PAGE {
-                break;
-            }
-        }
-        for order in self.store.orders_placed(RECONCILED_FOR, ORDERS_MAX).await? {
-            let is_there = order.provider_order_id.is_some_and(|number| known.contains(&number));
-            if !is_there {
-                found.push(format!("job {} is ordered here and not confirmed there", order.job_id));
-                self.ask(&order).await?;
-            }
-        }
-        Ok(found)
-    }
-
-    /// Makes a call when it is our turn, and remembers how it went.
-    async fn call<T>(&self, call: impl Future<Output = Outcome<T>>) -> anyhow::Result<Outcome<T>> {
-        while let Some(wait) = self.store.take_turn(PROVIDER, self.provider.pace.calls_a_minute).await? {
-            tokio::time::sleep(wait).await;
-        }
-        let outcome = call.await;
-        self.provider.learn(&outcome);
-        Ok(outcome)
-    }
-}
-
-/// An order that was placed and is not found: it may only not be shown for a moment, right after it was placed.
-fn missing(order: &OrderRecord, look_again: Duration) -> Seen {
-    const FRESH: Duration = Duration::from_mins(10);
-    let age = order.placed_at.map(|at| Timestamp::now().duration_since(at));
-    let is_fresh = age.and_then(|age| Duration::try_from(age).ok()).is_some_and(|age| age < FRESH);
-    let message = "The provider does not find this order any more. Look for it in its dashboard.";
-    let attention = (!is_fresh).then(|| (Attention::Missing, message.to_owned()));
-    let status = order.provider_status.clone().unwrap_or_default();
-    Seen { status, is_shipped: false, is_delivered: false, attention, look_again }
 }

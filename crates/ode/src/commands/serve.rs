@@ -3,7 +3,6 @@
 use super::drawing::{Drawing, drawer};
 use super::gateway;
 use super::opinions::Asking;
-use super::orders::Following;
 use super::scripting::KnownScripts;
 use super::site::SiteArgs;
 use super::watch::{Watched, Watching};
@@ -85,17 +84,12 @@ struct Working {
     asking: Option<Asking>,
     /// Tells owners of jobs that ended.
     telling: JoinHandle<()>,
-    /// Asks how placed orders stand, where there are orders.
-    following: Option<Following>,
 }
 
 impl Working {
     async fn stop(self) -> anyhow::Result<()> {
         if let Some(asking) = self.asking {
             asking.stop().await;
-        }
-        if let Some(following) = self.following {
-            following.stop().await;
         }
         let stopped = self.worker.stop().await;
         // What was under way is sent again by whoever comes next.
@@ -270,9 +264,9 @@ async fn start_worker(
     };
     let asking = work.opinions.start(store.clone(), blobs.clone(), work.conversions()).await?;
     let telling = work.webhooks(settings, store.clone())?;
-    let (registry, following) = work.registry(settings, &store).await?;
-    let worker = Worker::start(store, Some(blobs), registry, config).await?;
-    Ok(Working { worker, asking, telling: tokio::spawn(telling.run()), following })
+    let (registry, chores) = work.registry(settings, &store).await?;
+    let worker = Worker::start_with(store, Some(blobs), registry, chores, config).await?;
+    Ok(Working { worker, asking, telling: tokio::spawn(telling.run()) })
 }
 
 /// Stopping for longer than this asks for a word.

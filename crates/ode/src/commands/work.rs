@@ -4,7 +4,7 @@
 use super::gateway;
 use super::keep::Keep;
 use super::opinions::Opinions;
-use super::orders::{Following, OrderArgs};
+use super::orders::OrderArgs;
 use super::scripting::Running;
 use crate::config::Settings;
 use crate::registry::{Handlers, registry};
@@ -15,7 +15,7 @@ use ode_html::HtmlHandler;
 use ode_job::{BreakerPolicy, RetryPolicy};
 use ode_print::ExportHandler;
 use ode_store::Store;
-use ode_worker::Registry;
+use ode_worker::{Chore, Registry};
 use ode_xml::{ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -99,12 +99,12 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// The handlers, ready to work, and what follows orders beside them.
+    /// The handlers, ready to work, and what is done by the clock beside them.
     pub(super) async fn registry(
         &self,
         settings: &Settings,
         store: &Store,
-    ) -> anyhow::Result<(Registry, Option<Following>)> {
+    ) -> anyhow::Result<(Registry, Vec<Arc<dyn Chore>>)> {
         let at_once = self.jobs_at_once.get();
         let route = match &self.gateway_url {
             None => Route::BuiltIn(Arc::new(gateway::engine(&self.conversions, at_once).await?)),
@@ -122,9 +122,9 @@ impl Work {
         let at_once = self.maps_at_once.get();
         let drawer = super::drawing::drawer(Some(at_once), self.conversions.sandbox())?;
         let export = ExportHandler::new(drawer, at_once, retry);
-        let (order, following) = self.orders.start(store, retry, self.breaker()).await?.unzip();
+        let (order, chores) = self.orders.start(store, retry, self.breaker()).await?.unzip();
         let script = self.scripts(settings).handler(store).await?;
-        Ok((registry(Handlers { xml, html, export, order, script }), following))
+        Ok((registry(Handlers { xml, html, export, order, script }), chores.unwrap_or_default()))
     }
 
     fn scripts<'a>(&self, settings: &'a Settings) -> Running<'a> {

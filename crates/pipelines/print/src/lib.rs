@@ -1,13 +1,16 @@
-//! Maps to print: the child process that draws them, the drawer that starts it, the handler of exports, and orders.
+//! Maps to print: the child process that draws them, the drawer that starts it, the handler of exports, orders, and
+//! what is done about them by the clock.
 //!
 //! Drawing itself is `ode_atlas`. Nobody but the child reads a specification or GeoJSON that came from outside.
 
+mod chores;
 mod drawer;
 mod drawing;
 mod export;
 pub mod machine;
 pub mod order;
 
+pub use chores::{FollowOrders, LOOK_AGAIN, Reconcile, reconcile};
 pub use drawer::{Drawer, Drawn, Features, Frozen, Undrawn, pool_options};
 pub use drawing::serve;
 pub use export::ExportHandler;

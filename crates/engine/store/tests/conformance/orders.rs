@@ -585,10 +585,10 @@ async fn turns_are_shared_by_all_processes(database: Database) {
     let mut turns = 0;
     for number in 0..20 {
         let store = if number % 2 == 0 { &database.store } else { &other };
-        turns += usize::from(store.take_turn("provider", 10).await.unwrap().is_none());
+        turns += usize::from(store.sql().take_turn("provider", 10).await.unwrap().is_none());
     }
     assert_eq!(turns, 10, "so many a minute, whoever asks");
-    let wait = other.take_turn("provider", 10).await.unwrap().unwrap();
+    let wait = other.sql().take_turn("provider", 10).await.unwrap().unwrap();
     assert!(wait <= Duration::from_secs(6), "{wait:?}");
-    assert_eq!(other.take_turn("another", 10).await.unwrap(), None);
+    assert_eq!(other.sql().take_turn("another", 10).await.unwrap(), None);
 }

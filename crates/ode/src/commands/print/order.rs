@@ -1,7 +1,7 @@
 //! `ode print order`, `status`, `cap`, `webhook` and `reconcile`: orders of prints, seen to by the operator.
 
 use crate::commands::jobs::Name;
-use crate::commands::orders::{Follower, PrintfulArgs};
+use crate::commands::orders::PrintfulArgs;
 use crate::output::{self, Table};
 use anyhow::Context as _;
 use clap::Args;
@@ -343,8 +343,7 @@ pub(crate) async fn webhook(args: &Webhook) -> anyhow::Result<ExitCode> {
 }
 
 pub(crate) async fn reconcile(store: Store, args: &Reconcile) -> anyhow::Result<ExitCode> {
-    let follower = Follower::new(store, args.printful.needed()?);
-    let found = follower.reconcile().await?;
+    let found = ode_print::reconcile(&store, &args.printful.needed()?).await?;
     if args.json {
         output::json(&found)?;
     } else if found.is_empty() {

@@ -8,6 +8,7 @@ mod live;
 mod maps;
 mod order_database;
 mod order_faults;
+mod order_following;
 mod order_network;
 mod order_versions;
 mod orders;

@@ -4,7 +4,7 @@
 //! external id is ever sent. So whoever takes the job over, and whenever, finds what there is by looking it up.
 
 use super::printful::{Outcome, Refusal};
-use super::provider::{PROVIDER, Provider};
+use super::provider::{NoTurn, Provider};
 use super::remote::{FileStanding, RemoteOrder, Status};
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -44,16 +44,23 @@ impl Default for OrderPolicy {
     }
 }
 
+impl OrderPolicy {
+    /// When to look again after a doubt, when there were so many before it.
+    pub(crate) fn doubt_wait(&self, doubts: u32) -> Duration {
+        let wait = self.doubt_base.saturating_mul(2_u32.saturating_pow(doubts.min(DOUBLINGS_MAX)));
+        wait.min(self.doubt_max)
+    }
+}
+
+/// What people are told about a doubt that lasts.
+pub(crate) const UNCLEAR: &str = "For long it has not been clear whether this order exists. Look for its external id in the provider's dashboard";
+
 /// Orders at a time in one process; the rate limit allows no more to be useful.
 const AT_ONCE: usize = 4;
 /// More than all calls of an attempt together may take.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(10);
 /// How often one attempt confirms an order that comes back as a draft.
 const CONFIRMS_MAX: usize = 2;
-/// A turn that comes sooner is waited for within the attempt.
-const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How often it is asked for before the order makes room for others.
-const TURNS_MAX: usize = 10;
 
 /// Makes the address of an export from its digest: content-addressed, and good for as long as a provider may need.
 pub type ExportUrl = Arc<dyn Fn(&str) -> String + Send + Sync>;
@@ -268,9 +275,7 @@ impl Placing<'_> {
 
     /// Whether the provider's order is the one that was asked for; one that is not is never confirmed.
     async fn check(&self, request: &Value, found: &RemoteOrder) -> Result<(), Failure> {
-        let is_renumbered = self.order.provider_order_id.is_some_and(|known| known != found.id);
-        let difference = if is_renumbered { Some("number") } else { found.difference(request) };
-        let Some(difference) = difference else { return Ok(()) };
+        let Some(difference) = found.difference(request, self.order.provider_order_id) else { return Ok(()) };
         let message = format!(
             "The provider's order {} differs from what was asked for in its {difference}, so it was not confirmed",
             found.id
@@ -395,16 +400,15 @@ impl Placing<'_> {
         }
         let is_long = self.order.unclear_for.is_some_and(|long| long > policy.attention_after);
         if is_long {
-            let message = "For long it has not been clear whether this order exists. Look for its external id in the provider's dashboard".to_owned();
+            let message = UNCLEAR.to_owned();
             let told =
                 self.effects.record(OrderStep::Attention { reason: Attention::Unclear, message }).await;
             if let Err(failure) = told {
                 return failure;
             }
         }
-        let wait = policy.doubt_base * 2_u32.saturating_pow(self.order.doubts.min(DOUBLINGS_MAX));
         let message = ErrorCode::OrderUnclear.sentence();
-        Failure::away(ErrorCode::OrderUnclear, message, wait.min(policy.doubt_max)).with_detail(why)
+        Failure::away(ErrorCode::OrderUnclear, message, policy.doubt_wait(self.order.doubts)).with_detail(why)
     }
 
     /// The provider did not take the call.
@@ -418,30 +422,27 @@ impl Placing<'_> {
         Failure::away(ErrorCode::OrderUnclear, message, self.handler.policy.provider_pause)
     }
 
-    /// Waits for a turn to call, which all processes share.
+    /// Waits for a turn to call.
     async fn turn(&self) -> Result<(), Failure> {
-        if let Some(wait) = self.handler.provider.wait(Timestamp::now()) {
-            return Err(self.away(Some(wait), "the provider fails too often"));
+        match self.handler.provider.turn(self.context.held().sql()).await {
+            Ok(()) => Ok(()),
+            Err(NoTurn::NotNow { after, why }) => Err(self.away(Some(after), why)),
+            Err(NoTurn::Store(error)) => Err(unrecorded(&error)),
         }
-        let mut wait = Duration::ZERO;
-        for _ in 0..TURNS_MAX {
-            match self.effects.turn(PROVIDER, self.handler.provider.pace.calls_a_minute).await? {
-                None => return Ok(()),
-                Some(longer) if longer > TURN_WAIT_MAX => {
-                    return Err(self.away(Some(longer), "the rate limit"));
-                }
-                Some(shorter) => {
-                    wait = shorter;
-                    tokio::time::sleep(shorter).await;
-                }
-            }
-        }
-        Err(self.away(Some(wait.max(TURN_WAIT_MAX)), "the rate limit"))
     }
 
     fn tell(&self, percent: u8, message: &str) {
         self.context.progress(Progress { percent, message: Some(message.to_owned()), step: 0, steps: 0 });
     }
+}
+
+/// How long an order waits for the database before its record is read again.
+const RECORD_PAUSE: Duration = Duration::from_secs(5);
+
+/// The database could not be asked: the order goes on from what the record says the next time.
+fn unrecorded(error: &ode_store::Error) -> Failure {
+    Failure::away(ErrorCode::IoError, ErrorCode::IoError.sentence(), RECORD_PAUSE)
+        .with_detail(error.to_string())
 }
 
 /// Doublings of a wait, beyond which any wait is the longest.

@@ -6,9 +6,10 @@
 
 mod handler;
 mod printful;
-mod provider;
+pub(crate) mod provider;
 mod remote;
 
+pub(crate) use handler::UNCLEAR;
 pub use handler::{ExportUrl, OrderHandler, OrderPolicy};
 pub use printful::{
     CALL_TIMEOUT, Outcome, PAGE, PRINTFUL_URL, Printful, PrintfulError, PrintfulSettings, Refusal,

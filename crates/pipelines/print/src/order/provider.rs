@@ -4,6 +4,7 @@ use super::printful::{Outcome, Printful};
 use jiff::{SignedDuration, Timestamp};
 use ode_job::breaker::{self, Breaker, BreakerPolicy, Permit, Standing};
 use ode_job::product::PrintArea;
+use ode_store::sql::Sql;
 use ode_worker::Readiness;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -45,6 +46,27 @@ pub struct Provider {
     refused: Mutex<Option<(Timestamp, Timestamp)>>,
     /// What variants are printed from, and when that was asked.
     areas: Mutex<HashMap<i64, (PrintArea, Timestamp)>>,
+}
+
+/// A turn that comes sooner is waited for.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How often it is asked for before whoever wants to call makes room for others.
+const TURNS_MAX: usize = 10;
+
+/// Why a call may not be made now.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoTurn {
+    /// It may later.
+    #[error("{why}")]
+    NotNow {
+        /// How much later.
+        after: Duration,
+        /// For the operator.
+        why: &'static str,
+    },
+    /// The database could not be asked.
+    #[error(transparent)]
+    Store(#[from] ode_store::Error),
 }
 
 /// How long what a variant is printed from is taken to be the same.
@@ -111,8 +133,40 @@ impl Provider {
         }
     }
 
+    /// Waits for a turn to call, which all processes share; not for long, and not while calls fail.
+    pub(crate) async fn turn(&self, sql: Sql<'_>) -> Result<(), NoTurn> {
+        if let Some(after) = self.wait(Timestamp::now()) {
+            return Err(NoTurn::NotNow { after, why: "the provider fails too often" });
+        }
+        let not_now = |after| NoTurn::NotNow { after, why: "the rate limit" };
+        let mut wait = Duration::ZERO;
+        for _ in 0..TURNS_MAX {
+            match sql.take_turn(PROVIDER, self.pace.calls_a_minute).await? {
+                None => return Ok(()),
+                Some(longer) if longer > TURN_WAIT_MAX => return Err(not_now(longer)),
+                Some(shorter) => {
+                    wait = shorter;
+                    tokio::time::sleep(shorter).await;
+                }
+            }
+        }
+        Err(not_now(wait.max(TURN_WAIT_MAX)))
+    }
+
+    /// Makes a call when there is a turn for it, and remembers how it went.
+    pub(crate) async fn call<T>(
+        &self,
+        sql: Sql<'_>,
+        call: impl Future<Output = Outcome<T>>,
+    ) -> Result<Outcome<T>, NoTurn> {
+        self.turn(sql).await?;
+        let outcome = call.await;
+        self.learn(&outcome);
+        Ok(outcome)
+    }
+
     /// How long to wait before the next call, if one may not be made now.
-    pub(super) fn wait(&self, now: Timestamp) -> Option<Duration> {
+    fn wait(&self, now: Timestamp) -> Option<Duration> {
         match self.breaker().permit(now) {
             Permit::Go | Permit::Probe => None,
             Permit::Wait { until } => Some(Duration::try_from(until.duration_since(now)).unwrap_or_default()),

@@ -74,9 +74,12 @@ impl RemoteOrder {
         })
     }
 
-    /// The first thing in which it is not what was asked for.
+    /// The first thing in which it is not what was asked for, or not the order that was recorded under this number.
     #[must_use]
-    pub fn difference(&self, request: &Value) -> Option<&'static str> {
+    pub fn difference(&self, request: &Value, recorded_id: Option<i64>) -> Option<&'static str> {
+        if recorded_id.is_some_and(|id| id != self.id) {
+            return Some("number");
+        }
         if self.external_id.as_deref() != request["external_id"].as_str() {
             return Some("external id");
         }
@@ -245,7 +248,7 @@ mod tests {
     #[test]
     fn an_order_is_compared_with_what_was_asked_for() {
         fn check(change: fn(&mut Value), expected: Option<&str>) {
-            assert_eq!(remote(change).difference(&request()), expected);
+            assert_eq!(remote(change).difference(&request(), None), expected);
         }
         check(|_| (), None);
         check(|body| body["recipient"]["name"] = " a  b ".into(), None);
