@@ -1,11 +1,12 @@
 //! The one place that knows which pipelines there are.
 
-use ode_html::HtmlHandler;
+use ode_html::{Html, HtmlHandler};
 use ode_print::ExportHandler;
 use ode_print::order::OrderHandler;
 use ode_script::ScriptHandler;
 use ode_worker::Registry;
 use ode_xml::XmlHandler;
+use std::sync::Arc;
 
 /// What the handlers are made of that the wiring decides.
 #[derive(Clone)]
@@ -24,9 +25,9 @@ pub(crate) struct Handlers {
 
 /// Every handler that ships, by the lane it serves. Jobs of other lanes are accepted and wait.
 pub(crate) fn registry(handlers: Handlers) -> Registry {
-    let mut registry = Registry::new()
+    let html = Html { handler: Some(handlers.html), ..Html::default() };
+    let mut registry = ode_pipeline::registry(&[Arc::new(html)])
         .with(ode_xml::machine::LANE, handlers.xml)
-        .with(ode_html::machine::LANE, handlers.html)
         .with(ode_print::machine::EXPORT, handlers.export);
     if let Some(order) = handlers.order {
         registry = registry.with(ode_print::machine::ORDER, order);

@@ -175,7 +175,14 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_told_with_its_path_and_in_words() {
-        use crate::service::request::Request;
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[expect(dead_code, reason = "only read")]
+        struct Request {
+            external_id: String,
+            #[serde(default)]
+            priority: i32,
+        }
         fn check(json: &str, path: Option<&str>, says: &str) {
             let (at, detail) = detail::<Request>(json);
             assert_eq!(at.as_deref(), path, "{detail}");

@@ -2,7 +2,7 @@
 
 use crate::problem::{ProblemDocument, codes_of};
 use crate::{
-    again, download, exports, health, jobs, live, maps, orders, print, review, scripts, service, upload, view,
+    again, download, exports, health, jobs, live, maps, orders, print, review, scripts, upload, view,
 };
 use axum::extract::Extension;
 use axum::http::{StatusCode, header};
@@ -25,9 +25,7 @@ use utoipa::openapi::{RefOr, Response};
         maps::list_user_maps, maps::add_user_map, maps::user_map, maps::change_user_map, maps::delete_user_map,
         print::export, print::preview, maps::list_printable_maps, maps::printable_map, maps::preview,
         print::export_again, print::list, print::detail, print::download, print::retry, print::reprint, orders::order, orders::show, exports::fetch,
-        service::submit::submit, service::batch::submit, service::read::list, service::read::detail, service::remove::remove,
-        service::files::assets, service::read::logs, service::read::events, service::files::view, service::files::download,
-        service::files::by_link, scripts::read::types, scripts::submit::submit, scripts::submit::batch, scripts::read::list,
+        scripts::read::types, scripts::submit::submit, scripts::submit::batch, scripts::read::list,
         scripts::read::detail, scripts::read::events, scripts::logs::logs, scripts::artifacts::list, scripts::artifacts::fetch,
         scripts::act::cancel, scripts::act::stop, scripts::act::retry, scripts::act::reveal),
     components(schemas(ProblemDocument, view::JobView, live::JobEvent)),
@@ -35,7 +33,6 @@ use utoipa::openapi::{RefOr, Response};
     security((), ("session" = []), ("key" = [])),
     tags((name = "jobs", description = "Documents and what becomes of them"),
         (name = "maps", description = "Maps, and their way to a print"),
-        (name = "html", description = "PDFs into HTML, for programs with an API key"),
         (name = "scripts", description = "Long automations as jobs, for programs with an API key"),
         (name = "health", description = "Whether it can do its work"))
 )]

@@ -10,12 +10,11 @@ use crate::live::{self, Hub};
 use crate::problem::Problem;
 use crate::routes::Routes;
 use crate::scripts::Scripts;
-use crate::service::ServiceSettings;
 use crate::session::Signer;
 use crate::watch::Watcher;
 use crate::{
     again, caller, download, exports, form, health, jobs, maps, openapi, orders, pages, print, requests,
-    review, scripts, service, upload,
+    review, scripts, upload,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Extension, Request, State};
@@ -74,8 +73,6 @@ pub struct WebSettings {
     pub grace: Duration,
     /// Whoever checks and draws maps.
     pub maps: Option<Arc<dyn DrawMaps>>,
-    /// The html service.
-    pub service: ServiceSettings,
     /// Whoever knows scripts.
     pub scripts: Option<Arc<dyn Scripts>>,
     /// The key under which Printful signs its events; none are taken without.
@@ -100,10 +97,21 @@ impl Default for WebSettings {
             connections: 8192,
             grace: Duration::from_secs(30),
             maps: None,
-            service: ServiceSettings::default(),
             scripts: None,
             printful_hook_secret: None,
         }
+    }
+}
+
+/// Reads an origin as browsers send it: scheme, host, perhaps a port, and nothing after them.
+pub fn origin(text: &str) -> Result<String, String> {
+    let url = text.trim_end_matches('/');
+    let authority = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    match authority {
+        Some(authority) if !authority.is_empty() && !authority.contains(['/', '?', '#', '@', ' ']) => {
+            Ok(url.to_lowercase())
+        }
+        _ => Err("write it like https://ode.example, with nothing after the host".into()),
     }
 }
 
@@ -153,12 +161,7 @@ impl Site {
         let redis_url = settings.redis_url.clone();
         let watcher = Arc::new(Watcher::new(store.clone(), blobs.clone(), disk.clone(), redis_url));
         let previews = Previews::default();
-        let kinds = Kinds::new(
-            added
-                .iter()
-                .filter_map(|routes| routes.kind.clone())
-                .chain([service::kind(&settings.service), print::kind()]),
-        );
+        let kinds = Kinds::new(added.iter().filter_map(|routes| routes.kind.clone()).chain([print::kind()]));
         let app = App {
             store,
             blobs,
@@ -265,13 +268,11 @@ fn router(app: Arc<App>, added: Vec<Routes>) -> Router {
         .merge(printing())
         .merge(orders::routes())
         .merge(pages::routes())
-        .merge(service::pages())
         .merge(routes.known)
         // Files have a limit of their own, which is kept while they come.
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know));
-    let keyed = service::routes()
-        .merge(scripts::routes())
+    let keyed = scripts::routes()
         .merge(routes.keyed)
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know_key));
@@ -285,7 +286,6 @@ fn router(app: Arc<App>, added: Vec<Routes>) -> Router {
         .route("/api/docs", get(openapi::page))
         .merge(orders::hooks())
         .merge(pages::assets())
-        .merge(service::open_routes())
         .merge(routes.open)
         .layer(Extension(described));
     known

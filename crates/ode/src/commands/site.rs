@@ -2,8 +2,7 @@
 
 use crate::config::Settings;
 use clap::{Args, ValueEnum};
-use ode_html::{BadConfig, read_config};
-use ode_http::{ConfigFault, Dedupe, ServiceSettings, WebLimits, WebSettings, WebhookCheck};
+use ode_http::{Dedupe, WebLimits, WebSettings, origin};
 use std::time::Duration;
 
 /// How the web side behaves.
@@ -23,7 +22,7 @@ pub(crate) struct SiteArgs {
         value_parser = clap::value_parser!(u32).range(1..))]
     polls_a_minute: u32,
     /// Where people reach it, such as https://ode.example, if that is not the address it listens on
-    #[arg(long, env = "ODE_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
+    #[arg(long, env = "ODE_PUBLIC_URL", value_name = "URL", value_parser = origin)]
     public_url: Option<String>,
     /// Take the word of the proxy in front for visitors' addresses and for TLS (X-Forwarded-For and -Proto)
     #[arg(long, env = "ODE_BEHIND_PROXY")]
@@ -35,9 +34,8 @@ pub(crate) struct SiteArgs {
     #[arg(long, env = "ODE_LINK_MINUTES", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u64).range(..=10_080))]
     link_minutes: u64,
-    /// Where converted documents are shown, such as https://views.example, if they are to have an origin of their own
-    #[arg(long, env = "ODE_VIEW_ORIGIN", value_name = "URL", value_parser = public_url, hide_short_help = true)]
-    view_origin: Option<String>,
+    #[command(flatten)]
+    html: ode_html::SiteArgs,
     /// Minutes that a script which failed keeps its secrets, for somebody who tries it again; 0 shreds them at once
     #[arg(long, env = "ODE_SECRETS_MINUTES", value_name = "N", default_value_t = 60,
         value_parser = clap::value_parser!(u64).range(..=10_080), hide_short_help = true)]
@@ -85,24 +83,15 @@ impl SiteArgs {
             link_ttl: Duration::from_secs(self.link_minutes * 60),
             printful_hook_secret: hook_secret()?,
             grace,
-            service: self.service(settings)?,
             ..WebSettings::default()
         })
     }
 }
 
 impl SiteArgs {
-    fn service(&self, settings: &Settings) -> anyhow::Result<ServiceSettings> {
-        let guard = settings.webhook_guard()?;
-        Ok(ServiceSettings {
-            places: settings.places()?,
-            check_config: |config| {
-                let fault = |bad: BadConfig| ConfigFault { path: bad.path, why: bad.why };
-                read_config(config).map(drop).map_err(fault)
-            },
-            check_webhook: WebhookCheck::new(move |address| guard.check(address)),
-            view_origin: self.view_origin.clone(),
-        })
+    /// What the addresses of the html service share.
+    pub(super) fn html(&self, settings: &Settings) -> anyhow::Result<ode_html::Service> {
+        Ok(self.html.service(settings.places()?, settings.webhook_guard()?))
     }
 }
 
@@ -117,16 +106,4 @@ fn hook_secret() -> anyhow::Result<Option<Vec<u8>>> {
         })
     })
     .transpose()
-}
-
-/// An origin as browsers send it: scheme, host, perhaps a port, and nothing after them.
-fn public_url(text: &str) -> Result<String, String> {
-    let url = text.trim_end_matches('/');
-    let authority = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    match authority {
-        Some(authority) if !authority.is_empty() && !authority.contains(['/', '?', '#', '@', ' ']) => {
-            Ok(url.to_lowercase())
-        }
-        _ => Err("write it like https://ode.example, with nothing after the host".into()),
-    }
 }

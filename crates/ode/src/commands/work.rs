@@ -10,8 +10,6 @@ use crate::config::Settings;
 use crate::registry::{Handlers, registry};
 use anyhow::Context as _;
 use clap::Args;
-use ode_child::PoolOptions;
-use ode_html::HtmlHandler;
 use ode_job::{BreakerPolicy, RetryPolicy};
 use ode_print::ExportHandler;
 use ode_store::Store;
@@ -21,9 +19,6 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A job that has a slot waits for a processor; its attempt's own limit ends that.
-const TURN_MAX: Duration = Duration::from_secs(300);
 
 /// How jobs are worked on.
 #[derive(Debug, Args)]
@@ -35,9 +30,8 @@ pub(crate) struct Work {
     /// Maps that are drawn for print at a time
     #[arg(long, env = "ODE_MAPS_AT_ONCE", value_name = "N", default_value = "2")]
     maps_at_once: NonZeroUsize,
-    /// Documents that are converted into HTML at a time [default: as many as there are processors]
-    #[arg(long, env = "ODE_HTML_AT_ONCE", value_name = "N")]
-    html_at_once: Option<NonZeroUsize>,
+    #[command(flatten)]
+    html: ode_html::WorkArgs,
     /// Scripts that are run at a time
     #[arg(long, env = "ODE_SCRIPTS_AT_ONCE", value_name = "N", default_value = "2")]
     scripts_at_once: NonZeroUsize,
@@ -118,7 +112,7 @@ impl Work {
         };
         let limits = ClientLimits { total: self.gateway_timeout, ..ClientLimits::default() };
         let xml = XmlHandler::new(route, at_once).with_retry(retry).with_call_timeout(limits.total);
-        let html = self.html()?.with_retry(retry);
+        let html = self.html.handler(retry)?;
         let at_once = self.maps_at_once.get();
         let drawer = super::drawing::drawer(Some(at_once), self.conversions.sandbox())?;
         let export = ExportHandler::new(drawer, at_once, retry);
@@ -135,15 +129,6 @@ impl Work {
             files: self.script_files.clone(),
             allow_no_sandbox: self.browser_no_sandbox,
         }
-    }
-
-    fn html(&self) -> anyhow::Result<HtmlHandler> {
-        let options = PoolOptions { patience: TURN_MAX, ..ode_html::pool_options() };
-        let at_once = self.html_at_once.map_or(options.at_once, NonZeroUsize::get);
-        let converter = ode_html::Converter::new(PoolOptions { at_once, ..options })?;
-        // Twice as many as are converted: to have a document's files on disk for good takes about as long as a conversion, and
-        // meanwhile no processor is to be idle.
-        Ok(HtmlHandler::new(converter, at_once * 2))
     }
 
     /// What sends messages about jobs that ended.

@@ -1,57 +1,56 @@
 //! Input, configuration and result of a job. No other file knows the keys of their JSON.
 
-use ode_job::{Claimed, ErrorCode, Failure};
+use crate::machine::HTML;
+use ode_job::{Claimed, ErrorCode, Failure, SourceDocument};
 use ode_pdf_html::{ConversionConfig, Pages, ZOOMS};
 use ode_store::Publisher;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The kind of HTML, of which there is one.
-pub const KIND: &str = "html5";
+pub(super) const KIND: &str = "html5";
 
 /// Which document, and where its files go.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct HtmlInput {
+pub(super) struct HtmlInput {
     /// Digest of the request that the job was made of.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub request: Option<String>,
+    pub(super) request: Option<String>,
     /// Address of the document, if it was not stored with the job.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_s3_path: Option<String>,
+    pub(super) input_s3_path: Option<String>,
     /// SHA-256 that the document must have, in hexadecimal digits, if the caller named one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_sha256: Option<String>,
+    pub(super) input_sha256: Option<String>,
     /// Prefix below which the files are to appear as well.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_s3_prefix: Option<String>,
+    pub(super) output_s3_prefix: Option<String>,
     /// Address that a message goes to when the job ends.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub webhook_url: Option<String>,
+    pub(super) webhook_url: Option<String>,
     /// The configuration as it was sent: a database may write its own copy in another order.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub config_text: Option<String>,
+    pub(super) config_text: Option<String>,
     /// The document that was stored with the job.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub document: Option<Document>,
-}
-
-/// A document that was stored with its job.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Document {
-    /// File name.
-    pub name: String,
-    /// SHA-256 in hexadecimal digits.
-    pub sha256: String,
-    /// Size.
-    pub bytes: i64,
+    pub(super) document: Option<SourceDocument>,
 }
 
 impl HtmlInput {
     /// Reads the input of a job. One that was not made by this crate and does not fit reads as empty.
-    pub fn of(input: &Value) -> Self {
+    pub(super) fn of(input: &Value) -> Self {
         HtmlInput::deserialize(input).unwrap_or_default()
+    }
+
+    /// The input as a job stores it.
+    pub(super) fn to_json(&self) -> Value {
+        serde_json::to_value(self).expect("texts and numbers are always valid JSON")
+    }
+
+    /// The last part of the document's address.
+    pub(super) fn address_name(&self) -> Option<&str> {
+        self.input_s3_path.as_deref()?.rsplit('/').next()
     }
 }
 
@@ -75,8 +74,12 @@ pub(super) fn in_field(field: &str, why: &Failure) -> Failure {
 }
 
 /// The prefixes below which files of jobs appear beside our own storage.
-pub const PUBLISHER: Publisher =
-    Publisher { pipeline: crate::machine::HTML, prefix: |input| input[OUTPUT].as_str() };
+pub const PUBLISHER: Publisher = Publisher { pipeline: HTML, prefix: published_at };
+
+/// Prefix below which the files of a job appear beside our own storage, if it names one.
+pub(super) fn published_at(input: &Value) -> Option<&str> {
+    input[OUTPUT].as_str()
+}
 
 /// What a job that ended well returns.
 #[derive(Debug, Serialize)]
@@ -97,15 +100,15 @@ const CUSTOM: &str = "custom";
 /// A configuration that cannot be used, with the path of the key that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {why}")]
-pub struct BadConfig {
+pub(super) struct BadConfig {
     /// Where, such as `config.zoom`.
-    pub path: String,
+    pub(super) path: String,
     /// What to write there, in a sentence.
-    pub why: String,
+    pub(super) why: String,
 }
 
 /// Reads a configuration. Keys that the converter does not know are refused, but for `custom`.
-pub fn read_config(config: &Value) -> Result<ConversionConfig, BadConfig> {
+pub(super) fn read_config(config: &Value) -> Result<ConversionConfig, BadConfig> {
     let whole = |why: String| BadConfig { path: "config".into(), why };
     let keys = config.as_object();
     let keys = keys.ok_or_else(|| whole("write an object such as {\"zoom\": 1.5}.".into()))?;

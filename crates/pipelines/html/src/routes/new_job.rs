@@ -1,66 +1,63 @@
 //! A conversion as it is asked for, checked before it becomes a job.
 
-use super::ConfigFault;
-use crate::App;
-use crate::body;
-use crate::caller::Caller;
-use crate::problem::Problem;
-use ode_job::{Artifact, ErrorCode, Failure, JobRecord, NewJob, machines};
+use super::Service;
+use crate::machine::HTML;
+use crate::request::{BadConfig, HtmlInput, INPUT, KIND, OUTPUT, in_field, read_config};
+use ode_http::body;
+use ode_http::caller::Caller;
+use ode_http::problem::Problem;
+use ode_job::{Artifact, ErrorCode, Failure, JobRecord, NewJob, SourceDocument};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
-/// The kind of HTML, of which there is one.
-pub const KIND: &str = "html5";
 /// Kept to the last byte. A configuration that is larger is data, and belongs beside the document.
 const CONFIG_BYTES_MAX: usize = 50 << 10;
 
 /// A document that is to be converted.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = NewHtmlJob)]
-pub struct Request {
+pub(super) struct NewHtmlJob {
     /// Your own id for it, unique among your jobs. Sent again with the same content, it is answered with the same job.
     #[schema(example = "req_99283", min_length = 1, max_length = 255)]
-    pub external_id: String,
+    pub(super) external_id: String,
     /// Where the document lies: `s3://bucket/key`, or `file:///path`, below a place that the operator opened. Leave it
     /// out in a form that brings the document along.
     #[schema(example = "s3://inbox/doc.pdf")]
     #[serde(default)]
-    pub input_s3_path: Option<String>,
+    pub(super) input_s3_path: Option<String>,
     /// SHA-256 of the document in hexadecimal digits, if it is to be checked.
     #[serde(default)]
     #[schema(min_length = 64, max_length = 64)]
-    pub input_sha256: Option<String>,
+    pub(super) input_sha256: Option<String>,
     /// Where the files are to appear once all of them are there, beside being kept here.
     #[schema(example = "s3://outbox/req_99283")]
     #[serde(default)]
-    pub output_s3_prefix: Option<String>,
+    pub(super) output_s3_prefix: Option<String>,
     /// How to convert it: `zoom`, `embed_fonts`, `single_file`, `pages`, `format`, and `custom` for what is yours alone.
     /// Up to 50 KB, kept as it was sent.
     #[schema(value_type = Option<Object>)]
     #[serde(default)]
-    pub config: Option<Box<RawValue>>,
+    pub(super) config: Option<Box<RawValue>>,
     /// Higher goes first.
     #[serde(default)]
     #[schema(minimum = -1000, maximum = 1000)]
-    pub priority: i32,
+    pub(super) priority: i32,
     /// Where to tell that it has ended, signed as Standard Webhooks has it.
     #[serde(default)]
-    pub webhook_url: Option<String>,
+    pub(super) webhook_url: Option<String>,
 }
 
-impl Request {
+impl NewHtmlJob {
     /// The job, if everything about it is right. `document` is what came along, if something did.
     pub(super) fn job(
         &self,
-        app: &App,
+        service: &Service,
         caller: &Caller,
         document: Option<&Artifact>,
     ) -> Result<NewJob, Problem> {
-        let service = &app.settings.service;
         match (&self.input_s3_path, document) {
             (Some(_), Some(_)) => {
                 return Err(Problem::invalid("Send the document or name its input_s3_path, not both."));
@@ -69,30 +66,33 @@ impl Request {
                 return Err(Problem::invalid(
                     "input_s3_path is missing. Name where the document lies, or send it in a form as the field file.",
                 )
-                .at("input_s3_path"));
+                .at(INPUT));
             }
             (Some(address), None) => {
                 let checked = service.places.check_input(caller.owner, address);
-                checked.map_err(|why| not_open(why, "input_s3_path"))?;
+                checked.map_err(|why| not_open(&why, INPUT))?;
             }
             (None, Some(_)) => {}
         }
         if let Some(address) = &self.output_s3_prefix {
             let checked = service.places.check_output(caller.owner, address);
-            checked.map_err(|why| not_open(why, "output_s3_prefix"))?;
+            checked.map_err(|why| not_open(&why, OUTPUT))?;
         }
         if let Some(address) = &self.webhook_url {
-            service.check_webhook.check(address)?;
+            service
+                .webhooks
+                .check(address)
+                .map_err(|why| Problem::invalid(format!("webhook_url: {why}")).at("webhook_url"))?;
         }
-        let config = self.checked_config(app)?;
+        let config = self.checked_config()?;
         let input = self.input(&config, document)?;
-        let mut job = NewJob::new(machines::pipeline("html"), KIND, input).owned_by(caller.owner);
+        let mut job = NewJob::new(HTML, KIND, input.to_json()).owned_by(caller.owner);
         (job.config, job.priority, job.external_id) = (config, self.priority, Some(self.external_id.clone()));
         job.check().map_err(ode_store::Error::from)?;
         Ok(job)
     }
 
-    fn checked_config(&self, app: &App) -> Result<Value, Problem> {
+    fn checked_config(&self) -> Result<Value, Problem> {
         let Some(config) = &self.config else { return Ok(json!({})) };
         let bytes = config.get().len();
         if bytes > CONFIG_BYTES_MAX {
@@ -104,37 +104,33 @@ impl Request {
         }
         let config: Value = serde_json::from_str(config.get())
             .map_err(|error| body::not_json("config", &error).at("config"))?;
-        (app.settings.service.check_config)(&config)
-            .map_err(|ConfigFault { path, why }| Problem::invalid(format!("{path}: {why}")).at(path))?;
+        read_config(&config)
+            .map_err(|BadConfig { path, why }| Problem::invalid(format!("{path}: {why}")).at(path))?;
         Ok(config)
     }
 
-    /// What the job is to work on. The configuration stands here as it was sent: a database may write its own copy in
-    /// another order.
-    fn input(&self, config: &Value, document: Option<&Artifact>) -> Result<Value, Problem> {
+    /// Returns what the job is to work on.
+    fn input(&self, config: &Value, document: Option<&Artifact>) -> Result<HtmlInput, Problem> {
         let sha256 = self.input_sha256.as_deref().map(checked_sha256).transpose()?;
-        let mut input = json!({ "request": self.digest(config, document) });
-        let optional = [
-            ("input_s3_path", self.input_s3_path.as_deref()),
-            ("input_sha256", sha256),
-            ("output_s3_prefix", self.output_s3_prefix.as_deref()),
-            ("webhook_url", self.webhook_url.as_deref()),
-            ("config_text", self.config.as_ref().map(|config| config.get())),
-        ];
-        for (name, value) in optional {
-            if let Some(value) = value {
-                input[name] = value.into();
-            }
-        }
-        if let Some(Artifact { name, sha256, bytes, .. }) = document {
-            input["document"] = json!({ "name": name, "sha256": sha256, "bytes": bytes });
-        }
-        Ok(input)
+        Ok(HtmlInput {
+            request: Some(self.digest(config, document)),
+            input_s3_path: self.input_s3_path.clone(),
+            input_sha256: sha256.map(str::to_owned),
+            output_s3_prefix: self.output_s3_prefix.clone(),
+            webhook_url: self.webhook_url.clone(),
+            config_text: self.config.as_ref().map(|config| config.get().to_owned()),
+            document: document.map(|Artifact { name, sha256, bytes, .. }| SourceDocument {
+                name: Some(name.clone()),
+                sha256: Some(sha256.clone()),
+                bytes: Some(*bytes),
+                ..SourceDocument::default()
+            }),
+        })
     }
 
     /// What makes two requests the same.
     fn digest(&self, config: &Value, document: Option<&Artifact>) -> String {
-        let Request { input_s3_path, input_sha256, output_s3_prefix, priority, webhook_url, .. } = self;
+        let NewHtmlJob { input_s3_path, input_sha256, output_s3_prefix, priority, webhook_url, .. } = self;
         let document = document.map(|document| &document.sha256);
         let text = json!([
             input_s3_path,
@@ -171,9 +167,8 @@ fn checked_sha256(text: &str) -> Result<&str, Problem> {
 }
 
 /// An address that is none, or one of a place that is not open.
-fn not_open(why: Failure, field: &str) -> Problem {
-    let why = Failure::rejected(why.code, format!("{field}: {}", why.message));
-    let problem = Problem::from(why).at(field);
+fn not_open(why: &Failure, field: &str) -> Problem {
+    let problem = Problem::from(in_field(field, why)).at(field);
     match problem.code() {
         ErrorCode::Forbidden => problem.titled("This place isn't open to you. Ask the operator which are"),
         _ => problem,
@@ -182,5 +177,6 @@ fn not_open(why: Failure, field: &str) -> Problem {
 
 /// Whether this job came of such a request.
 pub(super) fn is_of(job: &JobRecord, request: &NewJob) -> bool {
-    job.input["request"].is_string() && job.input["request"] == request.input["request"]
+    let there = HtmlInput::of(&job.input).request;
+    there.is_some() && there == HtmlInput::of(&request.input).request
 }

@@ -1,17 +1,19 @@
 //! `POST /v1/jobs`: one document, by its address or in a form.
 
-use super::request::{self, Request};
-use crate::App;
-use crate::body;
-use crate::caller::Caller;
-use crate::form::{self, Form};
-use crate::intake::Received;
-use crate::problem::{Problem, ProblemDocument, Sending};
-use crate::upload;
+use super::new_job::{self, NewHtmlJob};
+use super::{Service, Shared};
+use crate::view::address;
 use axum::Json;
-use axum::extract::{Extension, Request as HttpRequest, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use ode_http::App;
+use ode_http::body;
+use ode_http::caller::Caller;
+use ode_http::form::{self, Form};
+use ode_http::intake::Received;
+use ode_http::problem::{Problem, ProblemDocument, Sending};
+use ode_http::upload;
 use ode_job::{JobId, JobRef, NewJob};
 use ode_store::{Enqueued, Error};
 use serde::Serialize;
@@ -28,7 +30,7 @@ const FORM: &str = "The form takes file, external_id, input_sha256, output_s3_pr
 
 /// A job that was taken.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Accepted {
+pub(super) struct Accepted {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     pub(super) job_id: JobId,
@@ -41,7 +43,7 @@ pub struct Accepted {
 
 /// Where a job is found.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct SelfLink {
+pub(super) struct SelfLink {
     /// The job.
     #[serde(rename = "self")]
     pub(super) itself: String,
@@ -49,7 +51,7 @@ pub struct SelfLink {
 
 /// A form with a document. Its other fields are those of the JSON request.
 #[derive(ToSchema)]
-pub struct HtmlForm {
+pub(super) struct HtmlForm {
     /// The PDF.
     #[expect(dead_code, reason = "only describes the form")]
     #[schema(value_type = String, format = Binary)]
@@ -70,7 +72,7 @@ pub struct HtmlForm {
 
 /// Asks for a document to be converted into HTML.
 #[utoipa::path(post, path = "/v1/jobs", tag = "html", security(("key" = [])),
-    request_body(content((Request = "application/json"), (HtmlForm = "multipart/form-data"))),
+    request_body(content((NewHtmlJob = "application/json"), (HtmlForm = "multipart/form-data"))),
     responses(
         (status = 202, body = Accepted, headers(("Location" = String, description = "The job"))),
         (status = 200, body = Accepted, description = "The same request was made before; this is its job"),
@@ -79,38 +81,44 @@ pub struct HtmlForm {
             description = "The place is not open to you"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json",
             description = "Another request has this external_id; `job_id` names its job")))]
-pub async fn submit(
+pub(super) async fn submit(
     State(app): State<Arc<App>>,
+    Extension(service): Shared,
     Extension(caller): Extension<Caller>,
-    request: HttpRequest,
+    request: Request,
 ) -> Result<Response, Problem> {
     if body::is_of_type(request.headers(), "multipart/form-data") {
-        return from_form(&app, &caller, request).await;
+        return from_form(&app, &service, &caller, request).await;
     }
     if !body::is_of_type(request.headers(), "application/json") {
         return Err(body::wrong_type("application/json, or multipart/form-data with the document in it"));
     }
     let body = body::whole(request.into_body(), REQUEST_BYTES_MAX).await?;
-    let request: Request = body::parse(&body)?;
-    let job = request.job(&app, &caller, None)?;
+    let request: NewHtmlJob = body::parse(&body)?;
+    let job = request.job(&service, &caller, None)?;
     let enqueued = app.store.enqueue(job.clone()).await;
     answer(&app, &caller, job, enqueued).await
 }
 
-async fn from_form(app: &App, caller: &Caller, request: HttpRequest) -> Result<Response, Problem> {
+async fn from_form(
+    app: &App,
+    service: &Service,
+    caller: &Caller,
+    request: Request,
+) -> Result<Response, Problem> {
     app.check_disk()?;
     let form = Form::of(request, form::UNBOUNDED);
     let form = form.ok_or_else(|| body::wrong_type("multipart/form-data with a boundary"))?;
     let (request, filename, received) = read_form(app, form).await?;
     let source = received.artifact("source", &filename, "application/pdf");
-    let job = request.job(app, caller, Some(&source))?;
+    let job = request.job(service, caller, Some(&source))?;
     let lent = received.lend();
     let enqueued = app.store.enqueue_file(job.clone(), source).await.map(|accepted| accepted.enqueued);
     lent.settle(enqueued.as_ref().copied());
     answer(app, caller, job, enqueued).await
 }
 
-async fn read_form(app: &App, mut form: Form) -> Result<(Request, String, Received), Problem> {
+async fn read_form(app: &App, mut form: Form) -> Result<(NewHtmlJob, String, Received), Problem> {
     let (mut file, mut fields) = (None, serde_json::Map::new());
     while let Some(mut field) = upload::patient(form.next_field()).await? {
         let name = field.name().to_owned();
@@ -144,7 +152,7 @@ async fn read_form(app: &App, mut form: Form) -> Result<(Request, String, Receiv
     let (filename, received) =
         file.ok_or_else(|| Problem::invalid("The form has no field named file, which holds a PDF."))?;
     let config = fields.shift_remove("config");
-    let mut request: Request = body::parse(serde_json::Value::Object(fields).to_string().as_bytes())?;
+    let mut request: NewHtmlJob = body::parse(serde_json::Value::Object(fields).to_string().as_bytes())?;
     request.config = config.as_ref().and_then(|config| config.as_str()).map(form_config).transpose()?;
     Ok((request, filename, received))
 }
@@ -171,7 +179,7 @@ async fn answer(
         }
         Ok(Enqueued::Existing(id)) | Err(Error::Duplicate { existing: id, .. }) => {
             let there = app.store.job_of(caller.owner, JobRef::Id(id)).await?;
-            if request::is_of(&there, &job) {
+            if new_job::is_of(&there, &job) {
                 return Ok(accepted(StatusCode::OK, id, there.state.as_str()));
             }
             Err(taken(job.external_id.as_deref().unwrap_or_default(), id))
@@ -190,9 +198,4 @@ fn accepted(status: StatusCode, job_id: JobId, state: &'static str) -> Response 
     let body = Accepted { job_id, status: state, links: SelfLink { itself: address(job_id) } };
     let location = HeaderValue::from_str(&body.links.itself).expect("an id in an address is a header");
     (status, [(header::LOCATION, location)], Json(body)).into_response()
-}
-
-/// Where a job is found.
-pub(super) fn address(id: JobId) -> String {
-    format!("/v1/jobs/{id}")
 }

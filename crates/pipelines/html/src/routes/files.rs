@@ -4,28 +4,25 @@
 //! relative to its own. Whatever is served like that runs in a sandbox without an origin: it cannot reach this site as
 //! its reader, and nothing outside it.
 
-use super::find;
-use super::zip;
-use crate::App;
-use crate::caller::Caller;
-use crate::download::encoded;
-use crate::download::{attachment, check_done};
-use crate::etag;
-use crate::problem::{Fetching, Problem, ProblemDocument, Reading};
+use super::{Service, Shared, find, zip};
+use crate::request::HtmlInput;
+use crate::view::{self, LINK, PAGE};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
+use ode_http::App;
+use ode_http::caller::Caller;
+use ode_http::download::{attachment, check_done};
+use ode_http::etag;
+use ode_http::problem::{Fetching, Problem, ProblemDocument, Reading};
 use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef};
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// The page of a result.
-pub(super) const PAGE: &str = "index.html";
 const ROLE: &str = "asset";
-const LINK: &str = "view";
 /// Nothing but what belongs to the page, in no origin at all.
 const POLICY: &str = "sandbox allow-popups; default-src 'none'; style-src 'self' 'unsafe-inline'; \
                       img-src 'self' data:; font-src 'self' data:; base-uri 'none'; form-action 'none'; \
@@ -33,7 +30,7 @@ const POLICY: &str = "sandbox allow-popups; default-src 'none'; style-src 'self'
 
 /// A file of a conversion.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Asset {
+pub(super) struct Asset {
     /// `html`, `css`, `js`, `svg`, `font` or `image`.
     #[schema(example = "html")]
     asset_type: &'static str,
@@ -49,13 +46,13 @@ pub struct Asset {
     url: String,
     /// Until when the link works.
     #[schema(value_type = String, format = "date-time")]
-    #[serde(serialize_with = "crate::view::moment")]
+    #[serde(serialize_with = "ode_http::view::moment")]
     expires_at: Timestamp,
 }
 
 /// The files of a conversion.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Assets {
+pub(super) struct Assets {
     /// The files.
     assets: Vec<Asset>,
 }
@@ -66,15 +63,17 @@ pub struct Assets {
     responses(
         (status = 200, body = Assets),
         Reading))]
-pub async fn assets(
+pub(super) async fn assets(
     State(app): State<Arc<App>>,
+    Extension(service): Shared,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Json<Assets>, Problem> {
     let job = find(&app, &caller, &id).await?;
-    let prefix = job.input["output_s3_prefix"].as_str().map(|prefix| prefix.trim_end_matches('/'));
+    let prefix = HtmlInput::of(&job.input).output_s3_prefix;
+    let prefix = prefix.as_deref().map(|prefix| prefix.trim_end_matches('/'));
     let asset = |file: Artifact| {
-        let (url, expires_at) = signed(&app, job.id, &file.name);
+        let (url, expires_at) = view::link(&app, &service, job.id, &file.name);
         Asset {
             asset_type: asset_type(&file.content_type),
             s3_path: prefix.map(|prefix| format!("{prefix}/{}", file.name)),
@@ -106,16 +105,6 @@ fn asset_type(content_type: &str) -> &'static str {
     }
 }
 
-/// A link to a file of a job that works without a key for a while.
-pub(super) fn signed(app: &App, job: JobId, name: &str) -> (String, Timestamp) {
-    let expires_at = Timestamp::now() + app.settings.link_ttl;
-    let expires = expires_at.as_second();
-    let signature = app.signer.sign(LINK, &format!("{job} {expires}"));
-    let settings = &app.settings;
-    let base = settings.service.view_origin.as_deref().or(settings.public_url.as_deref()).unwrap_or_default();
-    (format!("{base}/v1/view/{job}/{expires}-{signature}/{}", encoded(name)), expires_at)
-}
-
 /// The page of a conversion, for a browser: leads to a link that needs no key.
 #[utoipa::path(get, path = "/v1/jobs/{id}/view", tag = "html", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference")),
@@ -123,30 +112,33 @@ pub(super) fn signed(app: &App, job: JobId, name: &str) -> (String, Timestamp) {
         (status = 303, description = "The page", headers(("Location" = String, description = "The page"))),
         Fetching,
         (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet")))]
-pub async fn view(
+pub(super) async fn view(
     State(app): State<Arc<App>>,
+    Extension(service): Shared,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let job = find(&app, &caller, &id).await?;
-    let location = HeaderValue::from_str(&shown_at(&app, &job)?).map_err(|_| Problem::our_fault())?;
+    let location =
+        HeaderValue::from_str(&page_link(&app, &service, &job)?).map_err(|_| Problem::our_fault())?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response())
 }
 
 /// Leads to the page that a document became. It is shown behind bars, and elsewhere if the operator wants that.
 pub(super) async fn page(
     State(app): State<Arc<App>>,
+    Extension(service): Shared,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Redirect, Problem> {
     let job = find(&app, &caller, &id).await?;
-    shown_at(&app, &job).map(|address| Redirect::to(&address))
+    page_link(&app, &service, &job).map(|address| Redirect::to(&address))
 }
 
 /// A link to the page of a conversion that has ended well.
-pub fn shown_at(app: &App, job: &JobRecord) -> Result<String, Problem> {
+fn page_link(app: &App, service: &Service, job: &JobRecord) -> Result<String, Problem> {
     check_done(job)?;
-    Ok(signed(app, job.id, PAGE).0)
+    Ok(view::link(app, service, job.id, PAGE).0)
 }
 
 /// A file of a conversion, to whoever brings the link.
@@ -160,7 +152,7 @@ pub fn shown_at(app: &App, job: &JobRecord) -> Result<String, Problem> {
         Fetching,
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
             description = "The link is wrong or too old, or the file was removed")))]
-pub async fn by_link(
+pub(super) async fn by_link(
     State(app): State<Arc<App>>,
     Path((id, pass, name)): Path<(String, String, String)>,
     headers: HeaderMap,
@@ -209,17 +201,17 @@ fn check_pass(app: &App, id: &str, pass: &str) -> Result<JobId, Problem> {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
             description = "No such job of yours, or its files were removed (EXPIRED)"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet")))]
-pub async fn download(
+pub(super) async fn download(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let job = find(&app, &caller, &id).await?;
-    archive(&app, &job).await
+    send_archive(&app, &job).await
 }
 
-/// The same for a job that was found.
-pub async fn archive(app: &App, job: &JobRecord) -> Result<Response, Problem> {
+/// Sends the files of a job that was found.
+pub(crate) async fn send_archive(app: &App, job: &JobRecord) -> Result<Response, Problem> {
     check_done(job)?;
     let files = stored(app, job.id).await?;
     if files.is_empty() {

@@ -1,15 +1,15 @@
 //! `DELETE /v1/jobs/{id}`: a job that waits is called off, one that runs is stopped, and everything of it goes.
 
-use super::find;
-use super::read::HtmlJob;
-use crate::App;
-use crate::caller::Caller;
-use crate::jobs;
-use crate::problem::{Acting, Problem, ProblemDocument};
+use super::{Shared, find};
+use crate::view::HtmlJob;
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use ode_http::App;
+use ode_http::caller::Caller;
+use ode_http::jobs;
+use ode_http::problem::{Acting, Problem, ProblemDocument};
 use ode_job::{JobRecord, JobRef, Phase};
 use ode_store::Error;
 use std::sync::Arc;
@@ -28,15 +28,16 @@ const STOP_LOOK: Duration = Duration::from_millis(100);
         Acting,
         (status = 503, body = ProblemDocument, content_type = "application/problem+json",
             description = "The storage did not answer; nothing was removed")))]
-pub async fn remove(
+pub(super) async fn remove(
     State(app): State<Arc<App>>,
+    Extension(service): Shared,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let job = find(&app, &caller, &id).await?;
     let job = end(&app, job).await?;
     if !matches!(job.phase, Phase::Done | Phase::Failed | Phase::Cancelled) {
-        return Ok((StatusCode::ACCEPTED, Json(HtmlJob::new(&app, &job))).into_response());
+        return Ok((StatusCode::ACCEPTED, Json(HtmlJob::new(&app, &service, &job))).into_response());
     }
     jobs::remove(&app, &job).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

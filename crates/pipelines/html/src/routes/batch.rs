@@ -3,16 +3,17 @@
 //! Each is looked at by itself: those that are right become jobs in one transaction, those that were sent before are
 //! answered with their jobs, and those that are wrong with a problem. So a batch whose answer was lost can be sent again.
 
-use super::request::{self, Request};
+use super::new_job::{self, NewHtmlJob};
 use super::submit::taken;
-use crate::App;
-use crate::body;
-use crate::caller::Caller;
-use crate::problem::{Problem, ProblemDocument, Sending};
+use super::{Service, Shared};
 use axum::Json;
-use axum::extract::{Extension, Request as HttpRequest, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use ode_http::App;
+use ode_http::body;
+use ode_http::caller::Caller;
+use ode_http::problem::{Problem, ProblemDocument, Sending};
 use ode_job::{ErrorCode, JobId, NewJob};
 use ode_store::Error;
 use serde::{Deserialize, Serialize};
@@ -37,15 +38,15 @@ struct Batch {
 /// Documents that are to be converted.
 #[derive(ToSchema)]
 #[schema(as = NewHtmlJobs)]
-pub struct BatchForm {
+pub(super) struct BatchForm {
     /// The documents, each by its address.
     #[expect(dead_code, reason = "only describes the request")]
-    jobs: Vec<Request>,
+    jobs: Vec<NewHtmlJob>,
 }
 
 /// What became of a batch.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct BatchAnswer {
+pub(super) struct BatchAnswer {
     /// Jobs that are new.
     accepted: usize,
     /// Jobs that were there already, of the same requests.
@@ -58,7 +59,7 @@ pub struct BatchAnswer {
 
 /// What became of one request.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct BatchOutcome {
+pub(super) struct BatchOutcome {
     /// 202 for a new job, 200 for one that was there, or the status of the problem.
     status: u16,
     /// Its external id, as far as it could be read.
@@ -82,10 +83,11 @@ pub struct BatchOutcome {
         Sending,
         (status = 400, body = ProblemDocument, content_type = "application/problem+json",
             description = "None was taken; the problem is that of the first")))]
-pub async fn submit(
+pub(super) async fn submit(
     State(app): State<Arc<App>>,
+    Extension(service): Shared,
     Extension(caller): Extension<Caller>,
-    request: HttpRequest,
+    request: Request,
 ) -> Result<Response, Problem> {
     if !body::is_of_type(request.headers(), "application/json") {
         return Err(body::wrong_type("application/json"));
@@ -97,7 +99,7 @@ pub async fn submit(
             format!("jobs: a batch holds 1 to {JOBS_MAX} requests, and this one {}.", batch.jobs.len());
         return Err(Problem::new(ErrorCode::Invalid, detail));
     }
-    let checked = batch.jobs.iter().map(|json| check(&app, &caller, json)).collect();
+    let checked = batch.jobs.iter().map(|json| check(&service, &caller, json)).collect();
     let outcomes = settle(&app, &caller, checked).await?;
     app.lists.forget(caller.owner);
     answer(outcomes)
@@ -109,10 +111,10 @@ struct Checked {
     job: Result<NewJob, Problem>,
 }
 
-fn check(app: &App, caller: &Caller, json: &RawValue) -> Checked {
-    let request = body::parse::<Request>(json.get().as_bytes());
+fn check(service: &Service, caller: &Caller, json: &RawValue) -> Checked {
+    let request = body::parse::<NewHtmlJob>(json.get().as_bytes());
     let external_id = request.as_ref().ok().map(|request| request.external_id.clone());
-    Checked { external_id, job: request.and_then(|request| request.job(app, caller, None)) }
+    Checked { external_id, job: request.and_then(|request| request.job(service, caller, None)) }
 }
 
 /// What became of a request.
@@ -173,7 +175,7 @@ async fn outcomes(
         let outcome = match (one.job, existing) {
             (Err(problem), _) => Outcome::Refused(problem),
             (Ok(job), Some((name, id))) => match known.get(&id) {
-                Some(record) if request::is_of(record, &job) => Outcome::Existing(id),
+                Some(record) if new_job::is_of(record, &job) => Outcome::Existing(id),
                 _ => Outcome::Refused(taken(name, id)),
             },
             (Ok(_), None) => ids.next().map_or_else(|| Outcome::Refused(Problem::our_fault()), Outcome::New),
