@@ -153,6 +153,7 @@ impl Settings {
         config.redis_url.clone_from(&self.redis);
         actor.clone_into(&mut config.actor);
         config.silence_max = Duration::try_from_secs_f64(self.silence).unwrap_or(config.silence_max);
+        config.rules = crate::registry::rules();
         let store = Store::open(config).await?;
         match schema {
             Schema::Migrate => {
@@ -169,6 +170,16 @@ impl Settings {
     /// How often a worker says that it is alive: twice within what counts as silence, and once to spare.
     pub(crate) fn beat_every(&self) -> Duration {
         Duration::try_from_secs_f64(self.silence / 2.5).unwrap_or(Duration::from_secs(2))
+    }
+
+    /// Where scripts and their keys lie.
+    pub(crate) fn script_folders(&self) -> ode_script::Folders {
+        ode_script::Folders {
+            data: self.data.clone(),
+            scripts: self.scripts.clone(),
+            worker_key: self.worker_key.clone(),
+            web_key: self.web_key.clone(),
+        }
     }
 
     /// Where local files go; `None` if they go elsewhere.

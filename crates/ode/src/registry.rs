@@ -3,7 +3,8 @@
 use ode_html::{Html, HtmlHandler};
 use ode_print::ExportHandler;
 use ode_print::order::OrderHandler;
-use ode_script::ScriptHandler;
+use ode_script::Scripts;
+use ode_store::Rules;
 use ode_worker::Registry;
 use ode_xml::XmlHandler;
 use std::sync::Arc;
@@ -19,21 +20,23 @@ pub(crate) struct Handlers {
     pub(crate) html: HtmlHandler,
     /// Exported maps to orders, where there is a provider.
     pub(crate) order: Option<OrderHandler>,
-    /// Scripts, where there are keys for their secrets.
-    pub(crate) script: Option<ScriptHandler>,
+    /// Scripts.
+    pub(crate) scripts: Scripts,
 }
 
 /// Every handler that ships, by the lane it serves. Jobs of other lanes are accepted and wait.
 pub(crate) fn registry(handlers: Handlers) -> Registry {
     let html = Html { handler: Some(handlers.html), ..Html::default() };
-    let mut registry = ode_pipeline::registry(&[Arc::new(html)])
+    let mut registry = ode_pipeline::registry(&[Arc::new(html), Arc::new(handlers.scripts)])
         .with(ode_xml::machine::LANE, handlers.xml)
         .with(ode_print::machine::EXPORT, handlers.export);
     if let Some(order) = handlers.order {
         registry = registry.with(ode_print::machine::ORDER, order);
     }
-    if let Some(script) = handlers.script {
-        registry = registry.with(ode_script::machine::LANE, script);
-    }
     registry
+}
+
+/// What pipelines have a say in of the store.
+pub(crate) fn rules() -> Vec<&'static Rules> {
+    vec![&ode_script::RULES]
 }

@@ -1,9 +1,7 @@
 //! The API's own description: OpenAPI 3.1 made from the routes, and a page that shows it.
 
 use crate::problem::{ProblemDocument, codes_of};
-use crate::{
-    again, download, exports, health, jobs, live, maps, orders, print, review, scripts, upload, view,
-};
+use crate::{again, download, exports, health, jobs, live, maps, orders, print, review, upload, view};
 use axum::extract::Extension;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
@@ -24,16 +22,12 @@ use utoipa::openapi::{RefOr, Response};
         review::checks, review::revisions, review::revise, jobs::routes::retry, again::convert, jobs::routes::cancel, jobs::routes::stop, live::stream, health::healthz, health::live, health::ready,
         maps::list_user_maps, maps::add_user_map, maps::user_map, maps::change_user_map, maps::delete_user_map,
         print::export, print::preview, maps::list_printable_maps, maps::printable_map, maps::preview,
-        print::export_again, print::list, print::detail, print::download, print::retry, print::reprint, orders::order, orders::show, exports::fetch,
-        scripts::read::types, scripts::submit::submit, scripts::submit::batch, scripts::read::list,
-        scripts::read::detail, scripts::read::events, scripts::logs::logs, scripts::artifacts::list, scripts::artifacts::fetch,
-        scripts::act::cancel, scripts::act::stop, scripts::act::retry, scripts::act::reveal),
+        print::export_again, print::list, print::detail, print::download, print::retry, print::reprint, orders::order, orders::show, exports::fetch),
     components(schemas(ProblemDocument, view::JobView, live::JobEvent)),
     modifiers(&Credentials),
     security((), ("session" = []), ("key" = [])),
     tags((name = "jobs", description = "Documents and what becomes of them"),
         (name = "maps", description = "Maps, and their way to a print"),
-        (name = "scripts", description = "Long automations as jobs, for programs with an API key"),
         (name = "health", description = "Whether it can do its work"))
 )]
 struct Api;
@@ -66,6 +60,8 @@ impl Described {
     pub fn new(added: utoipa::openapi::OpenApi) -> Self {
         let mut api = Api::openapi();
         api.merge(added);
+        // What looks after all of them comes last.
+        api.tags.iter_mut().for_each(|tags| tags.sort_by_key(|tag| tag.name == "health"));
         let json = api.to_json().expect("the description is always valid JSON");
         Described { json, page: describe(&api) }
     }

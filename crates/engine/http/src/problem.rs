@@ -225,7 +225,7 @@ impl From<ode_store::Error> for Problem {
             | Error::Order(_)
             | Error::OrderExists(_)
             | Error::SecretKept(_)
-            | Error::SecretsGone(_) => Problem::new(error.code(), error.to_string()),
+            | Error::Conflict(_) => Problem::new(error.code(), error.to_string()),
             Error::Busy(_) => Problem::new(ErrorCode::Conflict, sentence(ErrorCode::Conflict.sentence())),
             Error::DiskFull(_) => {
                 tracing::error!(%error, "there is no space left");

@@ -9,12 +9,11 @@ use crate::lists::Lists;
 use crate::live::{self, Hub};
 use crate::problem::Problem;
 use crate::routes::Routes;
-use crate::scripts::Scripts;
 use crate::session::Signer;
 use crate::watch::Watcher;
 use crate::{
     again, caller, download, exports, form, health, jobs, maps, openapi, orders, pages, print, requests,
-    review, scripts, upload,
+    review, upload,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Extension, Request, State};
@@ -73,8 +72,6 @@ pub struct WebSettings {
     pub grace: Duration,
     /// Whoever checks and draws maps.
     pub maps: Option<Arc<dyn DrawMaps>>,
-    /// Whoever knows scripts.
-    pub scripts: Option<Arc<dyn Scripts>>,
     /// The key under which Printful signs its events; none are taken without.
     pub printful_hook_secret: Option<Vec<u8>>,
 }
@@ -97,7 +94,6 @@ impl Default for WebSettings {
             connections: 8192,
             grace: Duration::from_secs(30),
             maps: None,
-            scripts: None,
             printful_hook_secret: None,
         }
     }
@@ -272,8 +268,8 @@ fn router(app: Arc<App>, added: Vec<Routes>) -> Router {
         // Files have a limit of their own, which is kept while they come.
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know));
-    let keyed = scripts::routes()
-        .merge(routes.keyed)
+    let keyed = routes
+        .keyed
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know_key));
     let open = Router::new()

@@ -19,7 +19,6 @@ pub mod product;
 pub mod record;
 mod repeated;
 pub mod retry;
-pub mod script;
 pub mod settle;
 pub mod state;
 
@@ -36,6 +35,5 @@ pub use order::{Effects, Order, OrderStep};
 pub use record::{Artifact, EventRecord, JobRecord, LogLevel, LogLine, NewLogLine, Progress, WorkerRecord};
 pub use repeated::repeated_name;
 pub use retry::RetryPolicy;
-pub use script::{ScriptRecord, Sealed, SecretPart};
 pub use settle::{Attempt, Ended, Settled, Step, Verdict, settle};
 pub use state::{Event, Phase, State};

@@ -73,12 +73,9 @@ pub enum Error {
          then; or end both at once with `--keep-hours 0`, after which only the new one counts."
     )]
     SecretKept(Timestamp),
-    /// The secrets that were sent with a job are gone.
-    #[error(
-        "The secrets of job {0} are gone. Send all of them with the request to try it again, as `secrets`, by the names \
-         that its input has under $secret."
-    )]
-    SecretsGone(JobId),
+    /// A pipeline refuses what is asked of its job as it stands, in a sentence for people.
+    #[error("{0}")]
+    Conflict(String),
     /// The database has another schema version than this program.
     #[error("{0}")]
     Schema(String),
@@ -137,7 +134,7 @@ impl Error {
             | Error::MapChanged(_)
             | Error::OrderExists(_)
             | Error::SecretKept(_)
-            | Error::SecretsGone(_)
+            | Error::Conflict(_)
             | Error::Busy(_)
             | Error::LeaseLost(_) => ErrorCode::Conflict,
             Error::Invalid(_) | Error::Order(_) | Error::Config(_) | Error::KeyReused => ErrorCode::Invalid,

@@ -4,6 +4,7 @@
 //! is asked of `ode-job` and then written under a guard that names the fence and the state it was decided on.
 //! A write whose guard no longer holds changes nothing and says so.
 
+mod archive;
 mod beside;
 mod blobs;
 mod bulk;
@@ -45,7 +46,7 @@ mod plans;
 mod read;
 mod retention;
 mod revisions;
-mod scripts;
+mod rules;
 pub mod sql;
 mod sweep;
 mod turns;
@@ -80,9 +81,7 @@ pub use places::{Destination, MANIFEST, Places, PlacesConfig, Published, Publish
 pub use read::{ListFilter, Page};
 pub use retention::{Cleaned, Retention};
 pub use revisions::{Revised, Revision, TrainingSample};
-pub use scripts::{
-    Need, NewScript, OrderedScripts, ScriptFacts, ScriptFilter, ScriptOrder, ScriptType, SealKey, SealSide,
-};
+pub use rules::{Gate, Gates, Rules, Ruling};
 pub(crate) use sql::micros;
 pub use twins::Twin;
 pub use wake::{Wake, Wakes};
@@ -108,6 +107,8 @@ pub struct Config {
     pub actor: String,
     /// How long a worker may be silent before its jobs go to others.
     pub silence_max: Duration,
+    /// The rules of the pipelines whose jobs are kept here.
+    pub rules: Vec<&'static Rules>,
 }
 
 impl Config {
@@ -119,6 +120,7 @@ impl Config {
             redis_url: None,
             actor: "ode".into(),
             silence_max: Duration::from_secs(5),
+            rules: Vec::new(),
         }
     }
 }
@@ -137,6 +139,7 @@ struct Inner {
     mint: Mint,
     actor: String,
     silence_max: Duration,
+    rules: Vec<&'static Rules>,
     url: String,
     wake: wake::Hub,
     hints: hints::Hints,
@@ -168,6 +171,7 @@ impl Store {
             mint: Mint::new(),
             actor: config.actor,
             silence_max: config.silence_max,
+            rules: config.rules,
             url: config.database_url,
             group,
             speeds: estimate::Speeds::default(),

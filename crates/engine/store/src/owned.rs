@@ -82,15 +82,19 @@ pub struct OwnedPage {
 }
 
 /// One statement for each kind of owner: with the three in one, a prepared plan could use the index of none.
-pub(crate) struct ByOwner<S> {
-    pub(crate) session: S,
-    pub(crate) user: S,
-    pub(crate) organisation: S,
+#[derive(Debug, Clone, Copy)]
+pub struct ByOwner<S> {
+    /// For those of a session.
+    pub session: S,
+    /// For those of a user.
+    pub user: S,
+    /// For those of an organisation.
+    pub organisation: S,
 }
 
 impl<S: Copy> ByOwner<S> {
     /// The one for this owner. The operator owns nothing, which any of them finds.
-    pub(crate) fn of(&self, owner: Owner) -> S {
+    pub fn of(&self, owner: Owner) -> S {
         match owner {
             Owner::Session(_) | Owner::Operator => self.session,
             Owner::User(_) => self.user,
@@ -100,16 +104,17 @@ impl<S: Copy> ByOwner<S> {
 }
 
 /// What a macro makes of the column that names each kind of owner.
+#[macro_export]
 macro_rules! by_owner {
     ($statement:ident) => {
-        $crate::owned::ByOwner {
+        $crate::sql::ByOwner {
             session: $statement!("session_id"),
             user: $statement!("user_id"),
             organisation: $statement!("organisation_id"),
         }
     };
 }
-pub(crate) use by_owner;
+pub use crate::by_owner;
 
 macro_rules! list_and_count {
     ($column:literal) => {

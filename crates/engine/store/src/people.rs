@@ -3,17 +3,16 @@
 //! Each reads the job, asks the machine, and writes under the fence and state it read. If a worker was quicker,
 //! the write changes nothing and the question is asked again, of the job as it is now.
 
-use crate::db::{Param, params};
+use crate::db::{Param, Tx, params};
 use crate::error::Error;
 use crate::finish::{Change, Standing};
 use crate::mint::unless_taken;
-use crate::scripts::gate::{Gate, Wait};
-use crate::scripts::secrets;
+use crate::rules::Gate;
 use crate::{Store, micros, orders};
 use jiff::Timestamp;
 use ode_job::settle::Spent;
 use ode_job::{
-    ErrorCode, Event, Failure, JobId, Lane, Phase, Pipeline, Refused, Sealed, Settled, State, Step, Verdict,
+    ErrorCode, Event, Failure, JobId, Lane, Phase, Pipeline, Refused, Settled, State, Step, Verdict,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -42,20 +41,30 @@ const ARRIVED: &str = "UPDATE print_orders SET shipped_at = coalesce(shipped_at,
 impl Store {
     /// Tries an ended job again, with its tries counted anew. Errors and lease are cleared.
     pub async fn retry(&self, id: JobId) -> Result<State, Error> {
-        self.retry_with(id, None).await
+        self.retry_beside(id, async |tx| Ok(tx)).await
     }
 
-    /// The same with secrets that replace those which were sent with the job, and how long they are kept should it fail.
-    pub async fn retry_with(&self, id: JobId, secret: Option<(Sealed, Duration)>) -> Result<State, Error> {
-        unless_taken(|| self.reopen(id, secret.as_ref())).await
+    /// The same together with what `keep` stores for the job, all or nothing. `keep` gets the transaction and returns it; it may be
+    /// called again, for another one.
+    pub async fn retry_beside<F>(&self, id: JobId, keep: impl Fn(Tx) -> F) -> Result<State, Error>
+    where
+        F: Future<Output = Result<Tx, Error>>,
+    {
+        unless_taken(|| self.reopen(id, &keep)).await
     }
 
-    async fn reopen(&self, id: JobId, secret: Option<&(Sealed, Duration)>) -> Result<State, Error> {
+    async fn reopen<F>(&self, id: JobId, keep: impl Fn(Tx) -> F) -> Result<State, Error>
+    where
+        F: Future<Output = Result<Tx, Error>>,
+    {
         let standing = self.standing(id).await?;
         let retried = standing.step(Event::Retried)?;
-        let is_script = standing.pipeline.as_str() == "script";
-        let may_wait = is_script && self.waits(&[id]).await?.contains_key(&id);
-        // A person who retries means now: a script that waits for nobody does not wait for the next look at what is due.
+        let rules = self.rules(standing.pipeline);
+        let may_wait = match rules {
+            Some(rules) => (rules.may_wait)(self.sql(), id).await?,
+            None => false,
+        };
+        // A person who retries means now: a job that waits for nobody does not wait for the next look at what is due.
         let path = standing.pipeline.path_to_ready().into_iter();
         let path = path.filter(|edge| edge.from == retried.to && !may_wait);
         let path = path.map(|edge| Step { event: edge.event, from: edge.from, to: edge.to });
@@ -75,8 +84,9 @@ impl Store {
         if may_wait {
             tx.run(COME_DUE, params![id]).await?;
         }
-        if is_script {
-            secrets::renew(&mut tx, id, secret).await?;
+        tx = keep(tx).await?;
+        if let Some(rules) = rules {
+            (rules.renew)(&mut tx, id).await?;
         }
         if standing.pipeline.as_str() == "print" {
             orders::renew(&mut tx, id).await?;
@@ -105,7 +115,7 @@ impl Store {
             .await
     }
 
-    /// Calls off a script that waits for one that can no longer complete.
+    /// Calls off a job that waits for one that can no longer complete.
     async fn call_off(&self, id: JobId, needs: JobId, why: &str) -> Result<(), Error> {
         let standing = self.standing(id).await?;
         let step = standing.step(Event::Cancelled)?;
@@ -207,11 +217,13 @@ impl Store {
     pub async fn promote_due(&self) -> Result<usize, Error> {
         let rows = self.db().read(DUE, params![DUE_MAX]).await?;
         let ids = rows.iter().map(|row| row.job("id")).collect::<Result<Vec<_>, _>>()?;
-        let waits = self.waits(&ids).await?;
+        let pipelines = rows.iter().map(|row| row.name("pipeline")).collect::<Result<Vec<_>, _>>()?;
+        let due: Vec<(JobId, Pipeline)> = ids.iter().copied().zip(pipelines).collect();
+        let mut gates = self.gates(&due).await?;
         let (mut changes, mut kept) = (Vec::with_capacity(rows.len()), 0);
         for (row, id) in rows.iter().zip(ids) {
-            if let Some(wait) = waits.get(&id)
-                && !self.is_let_through(id, wait).await?
+            if let Some(gate) = gates.remove(&id)
+                && !self.is_let_through(id, gate).await?
             {
                 kept += 1;
                 continue;
@@ -228,9 +240,9 @@ impl Store {
         Ok(self.apply(changes).await.all()?.len() + kept)
     }
 
-    /// Whether nothing is in the way of a script; one whose way is closed for good is called off.
-    async fn is_let_through(&self, id: JobId, wait: &Wait) -> Result<bool, Error> {
-        match self.pass_gate(id, wait).await? {
+    /// Whether nothing is in the way of a job; one whose way is closed for good is called off.
+    async fn is_let_through(&self, id: JobId, gate: Gate) -> Result<bool, Error> {
+        match gate {
             Gate::Open => Ok(true),
             Gate::Closed => Ok(false),
             Gate::Broken { needs, why } => match self.call_off(id, needs, &why).await {

@@ -28,7 +28,7 @@ pub struct ListFilter {
 }
 
 /// A list may ask for this many at most.
-pub(crate) const LIST_MAX: usize = 1000;
+pub const LIST_MAX: usize = 1000;
 
 /// A part of a list, newest first.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -41,7 +41,7 @@ pub struct Page {
 
 impl Page {
     /// What was found by a statement that asked for one more than `limit`, to see whether there is a next part.
-    pub(crate) fn of(rows: &[Row], limit: usize) -> Result<Self, Error> {
+    pub fn of(rows: &[Row], limit: usize) -> Result<Self, Error> {
         let jobs = rows.iter().take(limit).map(record).collect::<Result<Vec<_>, _>>()?;
         let next_cursor = jobs.last().map(|job| job.id).filter(|_| rows.len() > limit);
         Ok(Page { jobs, next_cursor })
@@ -190,7 +190,7 @@ fn shown(name: JobRef) -> String {
     }
 }
 
-pub(crate) fn record(row: &Row) -> Result<JobRecord, Error> {
+pub fn record(row: &Row) -> Result<JobRecord, Error> {
     let count = |column| row.int(column).map(|count| u32::try_from(count).unwrap_or_default());
     let id = row.job("id")?;
     Ok(JobRecord {

@@ -33,7 +33,7 @@ pub struct Retention {
     pub results: Duration,
     /// The history of jobs; older entries are in the archive.
     pub events: Duration,
-    /// Scripts that ended, from when they were made on; then they are in the archive.
+    /// Jobs that ended of pipelines that have them archived (scripts), from when they were made on; then they are in the archive.
     pub scripts: Duration,
     /// Whether a result goes with its first download.
     pub delete_on_download: bool,
@@ -65,7 +65,7 @@ pub struct Cleaned {
     pub files_removed: u64,
     /// Entries of the history put into the archive.
     pub events_archived: u64,
-    /// Scripts put into the archive and removed.
+    /// Jobs put into the archive and removed.
     pub scripts_archived: u64,
     /// Files in the storage that belonged to nothing.
     pub orphans: u64,
@@ -143,7 +143,7 @@ impl Store {
         let mut cleaned = Cleaned::default();
         self.expire(&retention, &mut cleaned).await?;
         cleaned.files_removed += self.empty_trash(blobs).await?;
-        cleaned.scripts_archived += self.expire_scripts(blobs, retention.scripts).await?;
+        cleaned.scripts_archived += self.archive_jobs(blobs, retention.scripts).await?;
         cleaned.events_archived += self.archive_events(blobs, retention.events).await?;
         self.forget_deliveries(retention.events).await?;
         self.sweep(blobs, &mut cleaned).await?;
@@ -168,7 +168,7 @@ impl Store {
         let before = seq_at(ago(retention.events));
         let rows = self.db().read(EVENTS_COUNT, params![before]).await?;
         cleaned.events_archived = rows.first().map_or(Ok(0), |row| row.int("events"))?.unsigned_abs();
-        cleaned.scripts_archived = self.scripts_due(retention.scripts).await?;
+        cleaned.scripts_archived = self.archive_due(retention.scripts).await?;
         self.look_over(blobs, &mut cleaned).await?;
         Ok(cleaned)
     }

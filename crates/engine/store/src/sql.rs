@@ -3,15 +3,22 @@
 
 pub use crate::db::{Param, Row, Tx, blank_nuls, params, without_nul};
 pub use crate::dialect::names::Named;
+pub use crate::owned::{ByOwner, by_owner};
+pub use crate::read::{LIST_MAX, record};
 
 use crate::db::Db;
 use crate::{Dialect, Error, Store};
-use ode_job::{JobId, Lease};
+use ode_job::{JobId, Lease, Owner};
 use std::time::Duration;
 
 /// A duration as the microseconds that statements take.
 pub fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// The owner of a job, from the three columns that may name one.
+pub fn owner(row: &Row) -> Result<Owner, Error> {
+    crate::claim::owner(row)
 }
 
 /// The database of a store.

@@ -51,22 +51,12 @@ pub(crate) async fn run(shared: Arc<Shared>, blobs: Blobs, chores: Chores) {
             }
         }
         let relieved = relieve(&shared, &blobs, &watermark).await;
-        let shredded = shred(&shared).await;
         let withdrawn = withdraw(&shared, LEFTOVERS_EVERY).await;
         let cleaned = cleanup(&shared, &blobs, chores.cleanup_every).await;
-        if let Err(error) = relieved.and(shredded).and(withdrawn).and(cleaned) {
+        if let Err(error) = relieved.and(withdrawn).and(cleaned) {
             tracing::warn!(%error, "cleaning up was cut short; it goes on with the next look");
         }
     }
-}
-
-/// Shreds secrets that are due. Every worker does: it is one look along an index.
-async fn shred(shared: &Shared) -> Result<(), Error> {
-    let count = shared.store.shred_due().await?;
-    if count > 0 {
-        tracing::info!(count, "shredded the secrets of {count} jobs that ended");
-    }
-    Ok(())
 }
 
 /// Takes away what jobs that failed left at places of callers, unless that was done a moment ago.

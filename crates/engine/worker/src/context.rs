@@ -5,15 +5,10 @@ use crate::log::Log;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ode_job::order::{Effects, Order, OrderStep};
-use ode_job::script::Run;
-use ode_job::{
-    Artifact, Check, ErrorCode, Event, Failure, File, Lease, LogLevel, Owner, Progress, ScriptRecord, Sealed,
-    Source,
-};
+use ode_job::{Artifact, Check, ErrorCode, Event, Failure, File, Lease, LogLevel, Owner, Progress, Source};
 use ode_store::sql::Held;
-use ode_store::{Blobs, Destination, Places, SealSide, Store, Stored, crash};
+use ode_store::{Blobs, Destination, Places, Store, Stored, crash};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -218,43 +213,6 @@ impl Context<'_> {
     /// The record of what the job does to the outside world that must happen once.
     pub fn effects(&self) -> &dyn Effects {
         self
-    }
-
-    /// What a script is given and records.
-    pub fn script(&self) -> &dyn ScriptRecord {
-        self
-    }
-}
-
-/// How long secrets that came of a script wait for somebody to look at them.
-const RESULT_SECRET_KEPT: Duration = Duration::from_hours(7 * 24);
-
-#[async_trait]
-impl ScriptRecord for Context<'_> {
-    async fn sealed(&self) -> Result<Option<Sealed>, Failure> {
-        self.store.held_secret(self.lease).await.map_err(|error| unreached(&error))
-    }
-
-    async fn web_key(&self) -> Result<Option<(String, Vec<u8>)>, Failure> {
-        let key = self.store.seal_key(SealSide::Web).await.map_err(|error| unreached(&error))?;
-        Ok(key.map(|key| (key.id, key.public)))
-    }
-
-    async fn keep_sealed(&self, sealed: Sealed) -> Result<(), Failure> {
-        let kept = self.store.keep_result_secret(self.lease, &sealed, RESULT_SECRET_KEPT).await;
-        kept.map_err(|error| unreached(&error))
-    }
-
-    async fn checkpoints(&self) -> Result<BTreeMap<String, Value>, Failure> {
-        self.store.checkpoints(self.lease).await.map_err(|error| unreached(&error))
-    }
-
-    async fn checkpoint(&self, key: &str, data: Value) -> Result<(), Failure> {
-        self.store.checkpoint(self.lease, key, data).await.map_err(|error| unreached(&error))
-    }
-
-    async fn record(&self, run: &Run) -> Result<(), Failure> {
-        self.store.record_run(self.lease, run).await.map_err(|error| unreached(&error))
     }
 }
 

@@ -1,11 +1,11 @@
 //! `ode seal`: the keys that secrets of scripts are sealed to.
 
-use super::scripting::key_file;
 use crate::config::{Schema, Settings};
 use crate::output::{self, Table};
 use clap::{Args, Subcommand, ValueEnum};
+use ode_script::sql::{self, SealKey, SealSide};
 use ode_script::{Bond, Error, Keyring};
-use ode_store::{SealKey, SealSide, Store};
+use ode_store::Store;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -66,10 +66,14 @@ pub(crate) async fn run(settings: &Settings, command: Seal) -> anyhow::Result<Ex
 
 async fn list(settings: &Settings, args: &List) -> anyhow::Result<ExitCode> {
     let store = settings.store("cli", Schema::Check).await?;
-    let keys = store.seal_keys().await?;
+    let keys = sql::seal_keys(store.sql()).await?;
     let mut here = Vec::new();
     for side in [SealSide::Worker, SealSide::Web] {
-        here.extend(Keyring::read(&key_file(settings, side))?.map(|keys| keys.ids()).unwrap_or_default());
+        here.extend(
+            Keyring::read(&settings.script_folders().key_file(side))?
+                .map(|keys| keys.ids())
+                .unwrap_or_default(),
+        );
     }
     if args.json {
         let each = keys.iter().map(|key| {
@@ -108,17 +112,20 @@ fn state(key: &SealKey) -> String {
 
 async fn rotate(settings: &Settings, side: SealSide) -> anyhow::Result<ExitCode> {
     let store = settings.store("cli", Schema::Check).await?;
-    let path = key_file(settings, side);
+    let path = settings.script_folders().key_file(side);
     let keys = match Keyring::read(&path)? {
         Some(keys) => keys.with_new_key()?,
         None => Keyring::make(&path)?,
     };
     let newest = keys.newest();
     // In the file before anybody seals to it.
-    store.publish_seal_key(side, &newest.id(), newest.bytes()).await?;
+    sql::publish_seal_key(store.sql(), side, &newest.id(), newest.bytes()).await?;
     let turned = turn(&store, &keys, side).await?;
-    let left: Vec<SealKey> =
-        store.seal_keys().await?.into_iter().filter(|key| key.side == side && key.in_use > 0).collect();
+    let left: Vec<SealKey> = sql::seal_keys(store.sql())
+        .await?
+        .into_iter()
+        .filter(|key| key.side == side && key.in_use > 0)
+        .collect();
     keys.without_old_keys(|id| left.iter().any(|key| key.id == id))?;
     output::line(newest.id())?;
     output::tell(format!(
@@ -140,11 +147,11 @@ async fn rotate(settings: &Settings, side: SealSide) -> anyhow::Result<ExitCode>
 async fn turn(store: &Store, keys: &Keyring, side: SealSide) -> anyhow::Result<usize> {
     let newest = keys.newest();
     let mut count = 0;
-    for key in store.seal_keys().await? {
+    for key in sql::seal_keys(store.sql()).await? {
         if key.side != side || key.id == newest.id() {
             continue;
         }
-        let turned = store.turn_secrets(&key.id, |owner, part, sealed| {
+        let turned = sql::turn_secrets(store.sql(), &key.id, |owner, part, sealed| {
             match keys.turn(Bond { owner, part }, sealed, &newest) {
                 Ok(turned) => Ok(Some(turned)),
                 // What nobody can open here stays as it is, for somebody who can.

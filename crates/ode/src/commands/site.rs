@@ -36,10 +36,8 @@ pub(crate) struct SiteArgs {
     link_minutes: u64,
     #[command(flatten)]
     html: ode_html::SiteArgs,
-    /// Minutes that a script which failed keeps its secrets, for somebody who tries it again; 0 shreds them at once
-    #[arg(long, env = "ODE_SECRETS_MINUTES", value_name = "N", default_value_t = 60,
-        value_parser = clap::value_parser!(u64).range(..=10_080), hide_short_help = true)]
-    secrets_minutes: u64,
+    #[command(flatten)]
+    pub(super) scripts: ode_script::SiteArgs,
     /// Mapping of documents for which none is named
     #[arg(long, env = "ODE_MAPPING", value_name = "NAME", default_value = "pt_simon_invoice_v1")]
     mapping: String,
@@ -57,11 +55,6 @@ impl SiteArgs {
     /// The mapping of documents for which none is named.
     pub(super) fn mapping(&self) -> &str {
         &self.mapping
-    }
-
-    /// How long a script that failed keeps its secrets.
-    pub(super) fn secrets_kept(&self) -> Duration {
-        Duration::from_secs(self.secrets_minutes * 60)
     }
 
     pub(super) fn settings(&self, settings: &Settings, grace: Duration) -> anyhow::Result<WebSettings> {

@@ -5,18 +5,18 @@ use super::gateway;
 use super::keep::Keep;
 use super::opinions::Opinions;
 use super::orders::OrderArgs;
-use super::scripting::Running;
 use crate::config::Settings;
 use crate::registry::{Handlers, registry};
 use anyhow::Context as _;
 use clap::Args;
 use ode_job::{BreakerPolicy, RetryPolicy};
+use ode_pipeline::Pipeline as _;
 use ode_print::ExportHandler;
+use ode_script::Scripts;
 use ode_store::Store;
 use ode_worker::{Chore, Registry};
 use ode_xml::{ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,18 +32,8 @@ pub(crate) struct Work {
     maps_at_once: NonZeroUsize,
     #[command(flatten)]
     html: ode_html::WorkArgs,
-    /// Scripts that are run at a time
-    #[arg(long, env = "ODE_SCRIPTS_AT_ONCE", value_name = "N", default_value = "2")]
-    scripts_at_once: NonZeroUsize,
-    /// Site that scripts work on where what is sent to them names none
-    #[arg(long, env = "ODE_SCRIPT_SITE", value_name = "URL", hide_short_help = true)]
-    script_site: Option<String>,
-    /// Directory with the files that payloads of scripts name, such as menus to import
-    #[arg(long, env = "ODE_SCRIPT_FILES", value_name = "DIR", hide_short_help = true)]
-    script_files: Option<PathBuf>,
-    /// Let browsers of scripts run without their own sandbox, which they cannot have as root
-    #[arg(long, env = "ODE_BROWSER_NO_SANDBOX", hide_short_help = true)]
-    browser_no_sandbox: bool,
+    #[command(flatten)]
+    scripts: ode_script::WorkArgs,
     /// Convert at the gateway with this address rather than here, such as http://gateway:8000
     #[arg(long, env = "ODE_GATEWAY_URL", value_name = "URL", hide_env_values = true)]
     gateway_url: Option<String>,
@@ -116,19 +106,10 @@ impl Work {
         let at_once = self.maps_at_once.get();
         let drawer = super::drawing::drawer(Some(at_once), self.conversions.sandbox())?;
         let export = ExportHandler::new(drawer, at_once, retry);
-        let (order, chores) = self.orders.start(store, retry, self.breaker()).await?.unzip();
-        let script = self.scripts(settings).handler(store).await?;
-        Ok((registry(Handlers { xml, html, export, order, script }), chores.unwrap_or_default()))
-    }
-
-    fn scripts<'a>(&self, settings: &'a Settings) -> Running<'a> {
-        Running {
-            settings,
-            at_once: self.scripts_at_once.get(),
-            site: self.script_site.clone(),
-            files: self.script_files.clone(),
-            allow_no_sandbox: self.browser_no_sandbox,
-        }
+        let (order, following) = self.orders.start(store, retry, self.breaker()).await?.unzip();
+        let scripts = Scripts::worker(&self.scripts, &settings.script_folders(), store).await?;
+        let chores = following.into_iter().flatten().chain(scripts.chores()).collect();
+        Ok((registry(Handlers { xml, html, export, order, scripts }), chores))
     }
 
     /// What sends messages about jobs that ended.

@@ -1,15 +1,15 @@
 //! What the script pipeline does with a claimed job: its secrets opened, its script run, what it made kept.
 
-use super::reporter::Told;
+use super::reporter::ScriptReporter;
+use crate::record::{Run, SCRIPT_CODE, SecretPart};
 use crate::{
     Bond, Catalog, Done, Error, Failed, Keyring, Order, Outcome, Report, Runner, Script, SealTo, Secrets,
-    in_words,
+    in_words, sql,
 };
 use async_trait::async_trait;
-use ode_job::script::{Run, SCRIPT_CODE, ScriptStep, StepState};
-use ode_job::{Claimed, ErrorCode, Failure, LogLevel, RetryPolicy, ScriptRecord, SecretPart};
+use ode_job::{Claimed, ErrorCode, Failure, LogLevel, RetryPolicy};
 use ode_job::{File, SHOWS_WHY};
-use ode_worker::{Context, Handler, Limits};
+use ode_worker::{Context, Handler, Limits, unreached};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,6 +20,9 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(300);
 const END_WITHIN: Duration = Duration::from_secs(30);
 /// How long a job waits for somebody to bring the key that opens its secrets.
 const KEY_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long secrets that came of a script wait for somebody to look at them.
+const RESULT_SECRET_KEPT: Duration = Duration::from_hours(7 * 24);
 
 /// The site that scripts work on unless their payload names another.
 pub type Site = Option<String>;
@@ -49,8 +52,9 @@ impl ScriptHandler {
     }
 
     /// The secrets that were sent with a job. Keys may have been added since we last read them.
-    async fn secrets(&self, job: &Claimed, record: &dyn ScriptRecord) -> Result<Secrets, Failure> {
-        let Some(sealed) = record.sealed().await? else { return Ok(Secrets::default()) };
+    async fn secrets(&self, job: &Claimed, context: &Context<'_>) -> Result<Secrets, Failure> {
+        let sealed = sql::held_secret(context.held()).await.map_err(|error| unreached(&error))?;
+        let Some(sealed) = sealed else { return Ok(Secrets::default()) };
         let bond = Bond { owner: job.owner.key(), part: SecretPart::Input };
         let opened = self.keys().open(bond, &sealed);
         let opened = match opened {
@@ -74,17 +78,17 @@ impl ScriptHandler {
         &self,
         job: &Claimed,
         script: Arc<Script>,
-        record: &dyn ScriptRecord,
+        context: &Context<'_>,
     ) -> Result<Order, Failure> {
         // One that was made in SQL may have its secrets where they were sent; from here on they are hidden all the same.
         let (input, mut secrets) = script.split(job.input.clone());
-        let sealed = self.secrets(job, record).await?;
+        let sealed = self.secrets(job, context).await?;
         for name in sealed.names() {
             secrets.insert(name, sealed.get(name).cloned().unwrap_or_default());
         }
         let mut order = Order::new(job.lease.job().reference(), script, input, secrets);
         order.attempt = job.attempt;
-        order.checkpoints = record.checkpoints().await?;
+        order.checkpoints = sql::checkpoints(context.held()).await.map_err(|error| unreached(&error))?;
         order.timeout = job.timeout;
         order.site.clone_from(&self.site);
         Ok(order)
@@ -102,13 +106,12 @@ impl Handler for ScriptHandler {
     }
 
     async fn run(&self, job: &Claimed, context: &Context<'_>) -> Result<Value, Failure> {
-        let record = context.script();
         let script = self.catalog.get(&job.kind).ok_or_else(|| unknown(&job.kind))?;
-        let order = self.order(job, script.clone(), record).await?;
+        let order = self.order(job, script.clone(), context).await?;
         context.note("script_version", script.manifest.version.into());
-        let told = Told::new(context, started(&script));
-        let run = self.runner.run(order, |news| told.hear(news), context.asked_to_end());
-        let report = told.during(record, run).await.map_err(|error| unstarted(&error))?;
+        let reporter = ScriptReporter::new(context, started(&script));
+        let run = self.runner.run(order, |news| reporter.receive(news), context.asked_to_end());
+        let report = reporter.during(run).await.map_err(|error| unstarted(&error))?;
         finish(job, &script, context, report).await
     }
 }
@@ -116,15 +119,10 @@ impl Handler for ScriptHandler {
 /// What is recorded of an attempt before its first word.
 fn started(script: &Script) -> Run {
     let manifest = &script.manifest;
-    let step = |step: &crate::Step| ScriptStep {
-        id: step.id.clone(),
-        title: step.title.clone(),
-        state: StepState::Waiting,
-    };
     Run {
         version: manifest.version.to_string(),
         digest: script.digest.clone(),
-        steps: manifest.steps.iter().map(step).collect(),
+        steps: manifest.steps.iter().cloned().map(Into::into).collect(),
         ..Run::default()
     }
 }
@@ -169,12 +167,12 @@ async fn result(
     duration: Duration,
 ) -> Result<Value, Failure> {
     if !done.secrets.is_empty() {
-        let record = context.script();
-        let key = record.web_key().await?;
-        let to = key.and_then(|(_, public)| SealTo::new(&public)).ok_or_else(no_web_key)?;
+        let key = sql::web_key(context.held()).await.map_err(|error| unreached(&error))?;
+        let to = key.and_then(|key| SealTo::new(&key.public)).ok_or_else(no_web_key)?;
         let bond = Bond { owner: job.owner.key(), part: SecretPart::Result };
         let sealed = to.seal(bond, &done.secrets).map_err(unopened)?;
-        record.keep_sealed(sealed).await?;
+        let kept = sql::keep_result_secret(context.held(), &sealed, RESULT_SECRET_KEPT).await;
+        kept.map_err(|error| unreached(&error))?;
     }
     let mut result = Map::from_iter([
         ("success".to_owned(), Value::Bool(true)),

@@ -1,4 +1,4 @@
-//! Scripts: programs in any language that do long work on other sites, as jobs. It knows no store and no web.
+//! Scripts: programs in any language that do long work on other sites, as jobs.
 //!
 //! A script is a folder with a manifest ([`Manifest`]), found by a [`Catalog`] among those that came with ODE and the
 //! operator's own. Its payload is checked against a JSON Schema and its secrets are taken out ([`Script::check`],
@@ -31,28 +31,37 @@ mod archive;
 mod artifacts;
 mod browser;
 mod catalog;
+mod chores;
 mod codes;
 mod concurrency;
 mod handler;
+mod intake;
 pub mod machine;
 mod manifest;
 mod order;
 mod outcome;
 mod payload;
+mod record;
 mod reporter;
+mod request;
+mod routes;
 mod run;
 mod schema;
 mod scratch;
 mod script;
 mod seal;
+mod setup;
 mod shipped;
 mod spare;
+pub mod sql;
 mod teller;
+mod view;
 
 pub use browser::{Browser, find as find_browser};
 pub use catalog::Catalog;
 pub use codes::{CODES, KnownCode};
 pub use handler::{ScriptHandler, Site};
+pub use intake::Intake;
 pub use manifest::{Manifest, ManifestError, Pool, Trace};
 pub use ode_child::{HIDDEN, Redactor, SECRET_CHARS_MIN, Step, StepState};
 pub use order::{
@@ -60,13 +69,69 @@ pub use order::{
     in_words,
 };
 pub use payload::{Secrets, join, secret_names};
+pub use record::{RecordedState, RecordedStep, Run, Sealed, SecretPart};
 pub use run::{Runner, Settings};
 pub use schema::{INVALID_MAX, Invalid, Schema, SchemaError};
 pub use script::{MANIFEST, Origin, Script};
 pub use seal::{Bond, Keyring, SealTo};
+pub use setup::{Folders, SiteArgs, WorkArgs};
 pub use shipped::{unpack, unpacked};
 
+use machine::SCRIPT as PIPELINE;
+use ode_http::Routes;
+use ode_job::Lane;
+use ode_pipeline::Pipeline;
+use ode_store::{Rules, Store};
+use ode_worker::{Chore, Handler};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What scripts have a say in of the store: they wait for turns and for each other, keep their secrets for another try, and go to
+/// the archive.
+pub static RULES: Rules = Rules {
+    pipeline: PIPELINE,
+    look: |sql, ids| Box::pin(sql::gate::look(sql, ids)),
+    may_wait: |sql, id| Box::pin(sql::gate::may_wait(sql, id)),
+    renew: |tx, id| Box::pin(sql::secrets::renew(tx, id)),
+    archive: Some("archive/scripts"),
+};
+
+/// The script pipeline, ready for what this process does.
+#[derive(Clone, Default)]
+pub struct Scripts {
+    handler: Option<ScriptHandler>,
+    intake: Option<Arc<Intake>>,
+    chores: Vec<Arc<dyn Chore>>,
+}
+
+impl Scripts {
+    /// The pipeline of a worker.
+    pub async fn worker(args: &WorkArgs, folders: &Folders, store: &Store) -> Result<Self, Error> {
+        let handler = args.handler(folders, store).await?;
+        Ok(Scripts { handler, chores: vec![Arc::new(chores::ShredSecrets)], intake: None })
+    }
+
+    /// The pipeline of a site.
+    pub async fn site(args: &SiteArgs, folders: &Folders, store: &Store) -> Result<Self, Error> {
+        let intake = args.intake(folders, store).await?;
+        Ok(Scripts { intake: Some(Arc::new(intake)), ..Scripts::default() })
+    }
+}
+
+impl Pipeline for Scripts {
+    fn lanes(&self) -> Vec<(Lane, Arc<dyn Handler>)> {
+        let lane = |handler| (machine::LANE, Arc::new(handler) as Arc<dyn Handler>);
+        self.handler.clone().map(lane).into_iter().collect()
+    }
+
+    fn chores(&self) -> Vec<Arc<dyn Chore>> {
+        self.chores.clone()
+    }
+
+    fn routes(&self) -> Routes {
+        self.intake.clone().map(routes::routes).unwrap_or_default()
+    }
+}
 
 /// Why scripts cannot be read or started. How a run ends is not an error but an [`Outcome`].
 #[derive(Debug, thiserror::Error)]
@@ -122,6 +187,9 @@ pub enum Error {
     /// A process could not be started or fed.
     #[error(transparent)]
     Child(#[from] ode_child::Error),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] ode_store::Error),
 }
 
 impl Error {

@@ -1,10 +1,10 @@
-//! What a script tells while it runs, on its way to the job: lines and progress at once, steps and checkpoints in the
-//! order they came, without the script waiting for them to be written.
+//! Reports what a script says while it runs to its job: lines and progress at once, steps and checkpoints in the order they
+//! came, without the script waiting for them to be written.
 
-use crate::{Error, Level, News, Outcome, Report};
-use ode_job::script::{Process, Run, ScriptStep, StepState};
-use ode_job::{LogLevel, Progress, ScriptRecord};
-use ode_worker::Context;
+use crate::record::{RecordedState, Run};
+use crate::{Error, Level, News, Outcome, Report, sql};
+use ode_job::{LogLevel, Progress};
+use ode_worker::{Context, unreached};
 use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -12,15 +12,16 @@ use tokio::sync::Notify;
 /// A script that has done more than this for good counts its work too finely; further ones are left out.
 const CHECKPOINTS_MAX: usize = 1000;
 
-/// What an attempt has told.
-pub(super) struct Told<'a> {
+/// Reports one attempt.
+pub(super) struct ScriptReporter<'a> {
     context: &'a Context<'a>,
-    inside: Mutex<Inside>,
+    pending: Mutex<Pending>,
     news: Notify,
 }
 
+/// What is known of the attempt, and what of it is not written yet.
 #[derive(Default)]
-struct Inside {
+struct Pending {
     run: Run,
     /// Whether it changed since it was last written.
     is_changed: bool,
@@ -29,18 +30,18 @@ struct Inside {
     checkpoint_count: usize,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ScriptReporter<'a> {
     pub(super) fn new(context: &'a Context<'a>, run: Run) -> Self {
-        let inside = Inside { run, is_changed: true, ..Inside::default() };
-        Told { context, inside: Mutex::new(inside), news: Notify::new() }
+        let pending = Pending { run, is_changed: true, ..Pending::default() };
+        ScriptReporter { context, pending: Mutex::new(pending), news: Notify::new() }
     }
 
-    fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a piece of news in.
-    pub(super) fn hear(&self, news: News) {
+    /// Receives a piece of news.
+    pub(super) fn receive(&self, news: News) {
         match news {
             News::Log(line) => return self.context.log(level(line.level), &line.text),
             News::Progress(progress) => {
@@ -50,54 +51,56 @@ impl<'a> Told<'a> {
                     step: progress.step,
                     steps: progress.steps,
                 };
-                self.inside().run.progress = progress.clone();
+                self.pending().run.progress = progress.clone();
                 return self.context.progress(progress);
             }
-            news => self.inside().take_in(news),
+            news => self.pending().add(news),
         }
         self.news.notify_one();
     }
 
-    /// Writes down what is told while something runs, and at its end what was not yet.
+    /// Writes down news while something runs, and at its end what was not written yet.
     pub(super) async fn during(
         &self,
-        record: &dyn ScriptRecord,
         run: impl Future<Output = Result<Report, Error>>,
     ) -> Result<Report, Error> {
         let mut run = std::pin::pin!(run);
         let ended = loop {
             tokio::select! {
                 ended = &mut run => break ended,
-                () = self.news.notified() => self.write(record).await,
+                () = self.news.notified() => self.write().await,
             }
         };
-        self.inside().end(&ended);
-        self.write(record).await;
+        self.pending().end(&ended);
+        self.write().await;
         ended
     }
 
-    async fn write(&self, record: &dyn ScriptRecord) {
+    async fn write(&self) {
         let (run, checkpoints) = {
-            let mut inside = self.inside();
-            let run = std::mem::take(&mut inside.is_changed).then(|| inside.run.clone());
-            (run, std::mem::take(&mut inside.checkpoints))
+            let mut pending = self.pending();
+            let run = std::mem::take(&mut pending.is_changed).then(|| pending.run.clone());
+            (run, std::mem::take(&mut pending.checkpoints))
         };
-        let mut written = match &run {
-            Some(run) => record.record(run).await,
-            None => Ok(()),
-        };
-        for (key, data) in checkpoints {
-            written = written.and(record.checkpoint(&key, data).await);
+        if let Some(run) = &run {
+            self.check_written(sql::record_run(self.context.held(), run).await);
         }
-        if let Err(failure) = written {
-            // Work that is done again for want of a checkpoint is better than none that is done.
+        for (key, data) in checkpoints {
+            self.check_written(sql::checkpoint(self.context.held(), &key, data).await);
+        }
+    }
+
+    /// Logs what could not be written: work that is done again for want of a checkpoint is better than none that is done.
+    fn check_written(&self, written: Result<(), ode_store::Error>) {
+        if let Err(error) = written {
+            let failure = unreached(&error);
             let line = format!("How far the script is could not be recorded: {}", failure.message);
             self.context.log(LogLevel::Warn, &line);
         }
     }
 }
 
-impl Inside {
+impl Pending {
     fn end(&mut self, ended: &Result<Report, Error>) {
         self.is_changed = true;
         if let Ok(Report { outcome: Outcome::Failed(failed), .. }) = ended {
@@ -105,24 +108,14 @@ impl Inside {
         }
     }
 
-    fn take_in(&mut self, news: News) {
+    fn add(&mut self, news: News) {
         self.is_changed = true;
         match news {
-            News::Started(record) => {
-                let pid = u32::try_from(record.pid).unwrap_or_default();
-                self.run.process = Some(Process { pid, start_ticks: record.started, boot_id: record.boot });
-            }
-            News::Plan(steps) => {
-                let step = |step: crate::Step| ScriptStep {
-                    id: step.id,
-                    title: step.title,
-                    state: StepState::Waiting,
-                };
-                self.run.steps = steps.into_iter().map(step).collect();
-            }
+            News::Started(record) => self.run.process = Some(record),
+            News::Plan(steps) => self.run.steps = steps.into_iter().map(Into::into).collect(),
             News::Step { id, state } => {
                 if let Some(step) = self.run.steps.iter_mut().find(|step| step.id == id) {
-                    step.state = step_state(state);
+                    step.state = RecordedState::Reached(state);
                 }
             }
             News::Checkpoint { key, data } => {
@@ -133,15 +126,6 @@ impl Inside {
             }
             News::Progress(_) | News::Log(_) => {}
         }
-    }
-}
-
-fn step_state(state: crate::StepState) -> StepState {
-    match state {
-        crate::StepState::Started => StepState::Started,
-        crate::StepState::Done => StepState::Done,
-        crate::StepState::Skipped => StepState::Skipped,
-        crate::StepState::Failed => StepState::Failed,
     }
 }
 

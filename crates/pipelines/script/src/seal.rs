@@ -7,10 +7,10 @@
 
 use crate::Error;
 use crate::payload::Secrets;
+use crate::record::{Sealed, SecretPart};
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
-use ode_job::{Sealed, SecretPart};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::fs;

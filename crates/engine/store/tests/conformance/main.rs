@@ -20,7 +20,6 @@ mod reading;
 mod requests;
 mod retention;
 mod schema;
-mod scripts;
 mod service;
 mod web;
 mod workers;

@@ -4,7 +4,6 @@ mod make;
 mod run;
 mod validate;
 
-use super::scripting::catalog;
 use crate::config::Settings;
 use crate::output::{self, Table, WrongUse};
 use anyhow::{Context as _, bail};
@@ -62,7 +61,7 @@ pub(crate) async fn run(settings: &Settings, command: Scripts) -> anyhow::Result
 }
 
 fn list(settings: &Settings, args: &List) -> anyhow::Result<ExitCode> {
-    let catalog = catalog(settings)?;
+    let catalog = settings.script_folders().catalog()?;
     if args.json {
         let about = |script: &Arc<Script>| {
             serde_json::json!({

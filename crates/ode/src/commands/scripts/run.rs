@@ -2,7 +2,6 @@
 
 use super::{chosen, one};
 use crate::commands::jobs::add::read_document;
-use crate::commands::scripting::catalog;
 use crate::config::Settings;
 use crate::output::{self, WrongUse};
 use anyhow::{Context as _, bail};
@@ -61,7 +60,7 @@ struct Browser {
 }
 
 pub(crate) async fn run(settings: &Settings, args: Run) -> anyhow::Result<ExitCode> {
-    let catalog = catalog(settings)?;
+    let catalog = settings.script_folders().catalog()?;
     let script = one(&catalog, &args.name)?;
     let payload = payload(&script, args.input.as_deref())?;
     let mut order = order(&script, payload)?;
@@ -84,7 +83,7 @@ pub(crate) async fn run(settings: &Settings, args: Run) -> anyhow::Result<ExitCo
 }
 
 pub(crate) async fn test(settings: &Settings, args: Test) -> anyhow::Result<ExitCode> {
-    let catalog = catalog(settings)?;
+    let catalog = settings.script_folders().catalog()?;
     let runner = runner(settings, &args.browser)?;
     let (mut is_right, mut count) = (true, 0);
     for script in chosen(&catalog, &args.types)? {

@@ -1,7 +1,6 @@
 //! `ode scripts validate`: everything about scripts that can be known without running them.
 
 use super::chosen;
-use crate::commands::scripting::catalog;
 use crate::config::Settings;
 use crate::output;
 use clap::Args;
@@ -17,7 +16,7 @@ pub(crate) struct Validate {
 
 pub(crate) fn run(settings: &Settings, args: &Validate) -> anyhow::Result<ExitCode> {
     // A manifest or a schema that is wrong ends here, with its file, line and column.
-    let catalog = catalog(settings)?;
+    let catalog = settings.script_folders().catalog()?;
     let mut is_right = true;
     for script in chosen(&catalog, &args.types)? {
         let wrong = wrong_with(&script);

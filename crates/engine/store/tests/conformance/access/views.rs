@@ -4,8 +4,7 @@ use super::guest::{enqueue, furnish, number, owner, rows, run};
 use crate::harness::{claim_one, finish, job, organisation, postgres_database, record, worker};
 use crate::machines::{lane, pipeline};
 use jiff::Timestamp;
-use ode_job::script::{Process, Run};
-use ode_job::{Ended, ErrorCode, Failure, Owner, Progress, WorkerId};
+use ode_job::{Ended, ErrorCode, Failure, Owner, WorkerId};
 use sqlx::{Column as _, Row as _};
 use uuid::Uuid;
 
@@ -114,13 +113,11 @@ async fn an_ended_script_shows_what_it_ran_as_and_how_far_it_came() {
     let id = store.enqueue(job(pipeline::SCRIPT)).await.unwrap().id();
     let WorkerId(worker) = worker(&store).await;
     let claimed = claim_one(&store, lane::SCRIPT, WorkerId(worker)).await;
-    let run = Run {
-        process: Some(Process { pid: 4711, start_ticks: 1, boot_id: "b".into() }),
-        progress: Progress { percent: 40, message: Some("Row 4".into()), step: 2, steps: 5 },
-        code: Some("login_rejected".into()),
-        ..Run::default()
-    };
-    store.record_run(&claimed.lease, &run).await.unwrap();
+    let ran = "INSERT INTO script_run (job_id, attempt, worker, host, version, digest, pid, start_ticks, boot_id, timeout_at,
+            steps, progress_percent, progress_message, current_step, total_steps, error_code)
+        SELECT id, attempts, worker, 'test', '1', 'd', 4711, 1, 'b', timeout_at, '[]', 40, 'Row 4', 2, 5, 'login_rejected'
+        FROM job_live WHERE id = $1";
+    run(owner(&mut database), ran, &[id.0]).await.unwrap();
     finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::ScriptFailed))).await;
     let shown = "SELECT count(*) FROM script_jobs WHERE id = $1 AND status = 'failed' AND worker_id = $2::text
         AND process_pid = 4711 AND progress_percent = 40 AND progress_message = 'Row 4' AND current_step = 2

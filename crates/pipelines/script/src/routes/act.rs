@@ -2,16 +2,20 @@
 
 use super::find;
 use super::read::shown;
-use super::view::ScriptJob;
-use crate::App;
-use crate::body;
-use crate::caller::Caller;
-use crate::jobs::forget;
-use crate::problem::{Acting, Problem, ProblemDocument};
+use crate::intake::Intake;
+use crate::sql;
+use crate::view::ScriptJob;
+use crate::{record::SecretPart, sql::secrets};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
+use ode_http::App;
+use ode_http::body;
+use ode_http::caller::Caller;
+use ode_http::jobs::forget;
+use ode_http::problem::{Acting, Problem, ProblemDocument};
 use ode_job::{ErrorCode, JobRecord, JobRef, Phase};
+use ode_store::sql::Tx;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -24,7 +28,7 @@ const SECRETS_BYTES_MAX: usize = 64 << 10;
 #[utoipa::path(post, path = "/v1/scripts/jobs/{id}/cancel", tag = "scripts", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = ScriptJob), Acting))]
-pub async fn cancel(
+pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -38,7 +42,7 @@ pub async fn cancel(
 #[utoipa::path(post, path = "/v1/scripts/jobs/{id}/stop", tag = "scripts", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = ScriptJob, description = "It was asked; the job ends a moment later"), Acting))]
-pub async fn stop(
+pub(crate) async fn stop(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -51,7 +55,7 @@ pub async fn stop(
 /// How to try again.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RetryRequest {
+pub(crate) struct RetryRequest {
     /// The secrets by name, in place of those that were sent with the job. Needed once those are gone: an hour after it
     /// failed, unless the operator set another time.
     #[serde(default)]
@@ -69,9 +73,10 @@ pub struct RetryRequest {
         (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json"),
         Acting))]
-pub async fn retry(
+pub(crate) async fn retry(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Extension(intake): Extension<Arc<Intake>>,
     Path(id): Path<String>,
     sent: Body,
 ) -> Result<Json<ScriptJob>, Problem> {
@@ -80,17 +85,24 @@ pub async fn retry(
     let job = find(&app, &caller, &id).await?;
     let again = match request.and_then(|request| request.secrets) {
         Some(secrets) if job.phase == Phase::Failed => {
-            Some(app.scripts()?.reseal(&job, caller.owner.key(), secrets).await?)
+            Some(intake.reseal(&app.store, &job, caller.owner.key(), secrets).await?)
         }
         _ => None,
     };
-    app.store.retry_with(job.id, again).await?;
+    let (again, id) = (&again, job.id);
+    let keep = async |mut tx: Tx| {
+        if let Some((sealed, keep_for)) = again {
+            secrets::keep(&mut tx, id, SecretPart::Input, sealed, *keep_for).await?;
+        }
+        Ok(tx)
+    };
+    app.store.retry_beside(id, keep).await?;
     changed(&app, &caller, job).await
 }
 
 /// Secrets that came of a script.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Revealed {
+pub(crate) struct Revealed {
     /// The secrets by name, as the result names them.
     #[schema(value_type = Object)]
     secrets: Value,
@@ -103,9 +115,10 @@ pub struct Revealed {
         (status = 200, body = Revealed),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json"),
         Acting))]
-pub async fn reveal(
+pub(crate) async fn reveal(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Extension(intake): Extension<Arc<Intake>>,
     Path(id): Path<String>,
 ) -> Result<Json<Revealed>, Problem> {
     let job = find(&app, &caller, &id).await?;
@@ -113,10 +126,10 @@ pub async fn reveal(
         let detail = format!("This script is {}. Ask again when it has completed.", job.state.as_str());
         return Err(Problem::new(ErrorCode::NotReady, detail).titled("The script has not ended yet"));
     }
-    let sealed = app.store.result_secret(job.id).await?.ok_or_else(no_secrets)?;
+    let sealed = sql::result_secret(app.store.sql(), job.id).await?.ok_or_else(no_secrets)?;
     // Opened first: what cannot be opened here is not taken from somebody who can.
-    let secrets = app.scripts()?.open(caller.owner.key(), &sealed)?;
-    if !app.store.take_result_secret(job.id, sealed.id).await? {
+    let secrets = intake.open(caller.owner.key(), &sealed)?;
+    if !sql::take_result_secret(app.store.sql(), job.id, sealed.id).await? {
         return Err(no_secrets());
     }
     tracing::info!(job.id = %job.id, "the secrets of job {} were shown and shredded", job.id);

@@ -1,7 +1,7 @@
 //! Which jobs of a batch need which: each only earlier ones, so that one of them can always go on.
 
-use super::request::BatchRequest;
-use crate::problem::Problem;
+use crate::request::BatchRequest;
+use ode_http::problem::Problem;
 use std::collections::{HashMap, HashSet};
 
 /// The jobs of a batch by their names.

@@ -1,13 +1,10 @@
 //! What owners read of their scripts.
 
-use crate::Store;
-use crate::db::{Param, Row, params};
-use crate::error::Error;
-use crate::owned::{ByOwner, OwnedFilter, by_owner};
-use crate::read::{LIST_MAX, Page};
+use crate::record::RecordedStep;
 use jiff::Timestamp;
-use ode_job::script::ScriptStep;
 use ode_job::{JobId, JobRecord, Phase, State};
+use ode_store::sql::{ByOwner, LIST_MAX, Param, Row, Sql, by_owner, params};
+use ode_store::{Error, OwnedFilter, Page};
 use serde_json::json;
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -43,7 +40,7 @@ pub struct ScriptFacts {
     /// As which process.
     pub process_pid: Option<i64>,
     /// Its steps, as far as its last attempt came.
-    pub steps: Vec<ScriptStep>,
+    pub steps: Vec<RecordedStep>,
     /// How far that was.
     pub percent: u8,
     /// What it last said.
@@ -87,53 +84,51 @@ const RUNS: &str =
 const REASONS: &str = "SELECT p.id, e.details -> r.name AS meta FROM {rows $1: id uuid, name text}
     JOIN job_past p ON p.id = r.id AND p.state = 'cancelled' JOIN job_journal e ON e.seq = {last p.history}";
 
-impl Store {
-    /// Lists an owner's scripts, newest first.
-    pub async fn scripts(&self, filter: &ScriptFilter) -> Result<Page, Error> {
-        let owned = &filter.owned;
-        let limit = owned.limit.clamp(1, LIST_MAX);
-        let params = params![
-            owned.owner.key(),
-            owned.kind.as_deref(),
-            owned.state.map(State::as_str),
-            filter.restaurant.map(|id| id.to_string()),
-            filter.created_by,
-            owned.since,
-            owned.before.map(|id| id.0),
-            filter.batch,
-            i64::try_from(limit + 1).unwrap_or(i64::MAX),
-            owned.phase.map(Phase::as_str),
-        ];
-        Page::of(&self.db().read(LIST.of(owned.owner), params).await?, limit)
-    }
+/// Lists an owner's scripts, newest first.
+pub async fn scripts(sql: Sql<'_>, filter: &ScriptFilter) -> Result<Page, Error> {
+    let owned = &filter.owned;
+    let limit = owned.limit.clamp(1, LIST_MAX);
+    let params = params![
+        owned.owner.key(),
+        owned.kind.as_deref(),
+        owned.state.map(State::as_str),
+        filter.restaurant.map(|id| id.to_string()),
+        filter.created_by,
+        owned.since,
+        owned.before.map(|id| id.0),
+        filter.batch,
+        i64::try_from(limit + 1).unwrap_or(i64::MAX),
+        owned.phase.map(Phase::as_str),
+    ];
+    Page::of(&sql.read(LIST.of(owned.owner), params).await?, limit)
+}
 
-    /// What is known of these scripts beside their jobs.
-    pub async fn script_facts(&self, jobs: &[JobRecord]) -> Result<HashMap<JobId, ScriptFacts>, Error> {
-        let mut facts: HashMap<JobId, ScriptFacts> =
-            jobs.iter().map(|job| (job.id, ScriptFacts::default())).collect();
-        if jobs.is_empty() {
-            return Ok(facts);
-        }
-        let ids = || {
-            let row = |job: &JobRecord| json!({ "id": job.id, "attempt": job.attempt_count, "name": job.id.to_string() });
-            [Param::rows(jobs.iter().map(row))]
-        };
-        let readers: [(&'static str, &str, Reader); 5] = [
-            (ORDERS, "job_id", ScriptFacts::read_order),
-            (NEEDS, "job_id", ScriptFacts::read_need),
-            (SECRETS, "job_id", ScriptFacts::read_secret),
-            (RUNS, "job_id", ScriptFacts::read_run),
-            (REASONS, "id", ScriptFacts::read_reason),
-        ];
-        for (sql, id, read) in readers {
-            for row in self.db().read(sql, &ids()).await? {
-                if let Some(facts) = facts.get_mut(&row.job(id)?) {
-                    read(facts, &row)?;
-                }
+/// What is known of these scripts beside their jobs.
+pub async fn script_facts(sql: Sql<'_>, jobs: &[JobRecord]) -> Result<HashMap<JobId, ScriptFacts>, Error> {
+    let mut facts: HashMap<JobId, ScriptFacts> =
+        jobs.iter().map(|job| (job.id, ScriptFacts::default())).collect();
+    if jobs.is_empty() {
+        return Ok(facts);
+    }
+    let ids = || {
+        let row = |job: &JobRecord| json!({ "id": job.id, "attempt": job.attempt_count, "name": job.id.to_string() });
+        [Param::rows(jobs.iter().map(row))]
+    };
+    let readers: [(&'static str, &str, Reader); 5] = [
+        (ORDERS, "job_id", ScriptFacts::read_order),
+        (NEEDS, "job_id", ScriptFacts::read_need),
+        (SECRETS, "job_id", ScriptFacts::read_secret),
+        (RUNS, "job_id", ScriptFacts::read_run),
+        (REASONS, "id", ScriptFacts::read_reason),
+    ];
+    for (statement, id, read) in readers {
+        for row in sql.read(statement, &ids()).await? {
+            if let Some(facts) = facts.get_mut(&row.job(id)?) {
+                read(facts, &row)?;
             }
         }
-        Ok(facts)
     }
+    Ok(facts)
 }
 
 type Reader = fn(&mut ScriptFacts, &Row) -> Result<(), Error>;

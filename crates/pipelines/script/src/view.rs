@@ -1,12 +1,14 @@
 //! Scripts as the API shows them.
 
-use super::address;
-use super::request::restaurant;
-use crate::view::{ErrorView, error, moment, moments};
+use crate::machine::{CANCELLED, FAILED, PENDING};
+use crate::record::{RecordedState, RecordedStep};
+use crate::request::restaurant;
+use crate::routes::address;
+use crate::sql::ScriptFacts;
 use jiff::Timestamp;
-use ode_job::script::{ScriptStep, StepState};
+use ode_child::StepState;
+use ode_http::view::{ErrorView, error, moment, moments};
 use ode_job::{JobId, JobRecord, Phase};
-use ode_store::ScriptFacts;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -14,7 +16,7 @@ use uuid::Uuid;
 
 /// A script as its owner sees it.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ScriptJob {
+pub(crate) struct ScriptJob {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     id: JobId,
@@ -118,7 +120,7 @@ pub struct ScriptJob {
 
 /// Why a script failed.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ScriptError {
+pub(crate) struct ScriptError {
     /// The stable code: `SCRIPT_FAILED` for whatever the script says itself. `ode explain CODE` says more.
     #[schema(example = "SCRIPT_FAILED")]
     code: String,
@@ -137,7 +139,9 @@ pub struct ScriptError {
 impl ScriptError {
     fn of(job: &JobRecord, facts: &ScriptFacts) -> Option<Self> {
         let ErrorView { code, message } = error(job)?;
-        let is_under_way = |step: &&ScriptStep| matches!(step.state, StepState::Failed | StepState::Started);
+        let is_under_way = |step: &&RecordedStep| {
+            matches!(step.state, RecordedState::Reached(StepState::Failed | StepState::Started))
+        };
         // What other failures have as their detail is the operator's.
         let stack = job.error_detail.clone().filter(|detail| facts.code.is_some() && !detail.is_empty());
         Some(ScriptError {
@@ -153,19 +157,19 @@ impl ScriptError {
 /// A step of a script.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ScriptStep)]
-pub struct StepView {
+pub(crate) struct StepView {
     /// Its name within the script.
     id: String,
     /// What it does.
     title: String,
     /// `waiting`, `started`, `done`, `skipped` or `failed`.
     #[schema(value_type = String, example = "done")]
-    state: StepState,
+    state: RecordedState,
 }
 
 /// Addresses that belong to a script.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ScriptLinks {
+pub(crate) struct ScriptLinks {
     /// The job.
     #[serde(rename = "self")]
     itself: String,
@@ -190,14 +194,14 @@ pub struct ScriptLinks {
 }
 
 impl ScriptJob {
-    pub(super) fn new(job: JobRecord, facts: ScriptFacts) -> Self {
+    pub(crate) fn new(job: JobRecord, facts: ScriptFacts) -> Self {
         let has_ended = job.finished_at.is_some();
         let progress = if has_ended {
-            let of_steps = |is_meant: fn(&ScriptStep) -> bool| {
+            let of_steps = |is_meant: fn(&RecordedStep) -> bool| {
                 u32::try_from(facts.steps.iter().filter(|step| is_meant(step)).count()).unwrap_or(u32::MAX)
             };
             let percent = if job.phase == Phase::Done { 100 } else { facts.percent };
-            let begun = of_steps(|step| step.state != ode_job::script::StepState::Waiting);
+            let begun = of_steps(|step| step.state != RecordedState::Waiting);
             (percent, facts.message.clone(), begun, of_steps(|_| true))
         } else {
             let now = &job.progress;
@@ -218,7 +222,7 @@ impl ScriptJob {
             attempt_count: job.attempt_count,
             retry_count: job.retry_count,
             max_retries: job.max_retries,
-            next_retry_at: job.run_at.filter(|_| job.state.as_str() == "pending" && job.retry_count > 0),
+            next_retry_at: job.run_at.filter(|_| job.state == PENDING && job.retry_count > 0),
             run_at: facts.run_at.or(job.run_at.filter(|_| waits_for == Some(SCHEDULE))),
             restaurant_id: restaurant(&job.metadata),
             organisation_id: job.organisation_id,
@@ -226,7 +230,7 @@ impl ScriptJob {
             created_at: job.created_at,
             started_at: job.started_at,
             completed_at: job.finished_at,
-            cancelled_at: job.finished_at.filter(|_| job.state.as_str() == "cancelled"),
+            cancelled_at: job.finished_at.filter(|_| job.state == CANCELLED),
             timeout_at: job.timeout_at,
             updated_at: job.updated_at,
             links: links(&job, &facts),
@@ -244,8 +248,8 @@ impl ScriptJob {
     }
 }
 
-impl From<ScriptStep> for StepView {
-    fn from(step: ScriptStep) -> Self {
+impl From<RecordedStep> for StepView {
+    fn from(step: RecordedStep) -> Self {
         StepView { id: step.id, title: step.title, state: step.state }
     }
 }
@@ -254,7 +258,7 @@ const SCHEDULE: &str = "schedule";
 
 /// What keeps a pending job from getting in line.
 fn waits_for(job: &JobRecord, facts: &ScriptFacts) -> Option<&'static str> {
-    if job.state.as_str() != "pending" {
+    if job.state != PENDING {
         return None;
     }
     let is_later = job.run_at.is_some_and(|at| at > Timestamp::now());
@@ -276,7 +280,7 @@ fn links(job: &JobRecord, facts: &ScriptFacts) -> ScriptLinks {
         events: format!("{itself}/events"),
         cancel: when(matches!(job.phase, Phase::Held | Phase::Ready), "cancel"),
         stop: when(job.phase == Phase::Running, "stop"),
-        retry: when(job.state.as_str() == "failed", "retry"),
+        retry: when(job.state == FAILED, "retry"),
         secrets: when(job.phase == Phase::Done && facts.has_result_secret, "secrets"),
         itself,
     }

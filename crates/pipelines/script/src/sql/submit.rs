@@ -1,24 +1,14 @@
 //! Scripts as they are asked for: alone or as a batch in which later ones need earlier ones, with their secrets under
 //! seal, and with a turn that one job at a time has.
 
-mod expire;
-pub(crate) mod gate;
-mod list;
-mod runs;
-pub(crate) mod secrets;
-
-pub use list::{ScriptFacts, ScriptFilter};
-pub use runs::ScriptType;
-pub use secrets::{SealKey, SealSide};
-
-use crate::beside::{EnqueuedTogether, NewJobs};
-use crate::db::{Param, Tx, params};
-use crate::enqueue::fingerprint;
-use crate::error::Error;
-use crate::{Store, micros};
+use super::secrets;
+use crate::record::{Sealed, SecretPart};
 use jiff::Timestamp;
-use ode_job::{JobId, NewJob, Owner, Sealed, SecretPart, State};
+use ode_job::{JobId, NewJob, Owner, State};
+use ode_store::sql::{Sql, Tx, params};
+use ode_store::{EnqueuedTogether, Error, NewJobs, Store, fingerprint};
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -48,7 +38,7 @@ pub enum Need {
 
 /// Scripts that are asked for together: all become jobs, or none.
 #[derive(Debug, Clone)]
-pub struct ScriptOrder {
+pub struct NewScripts {
     /// Whose they are.
     pub owner: Owner,
     /// A second request with the same key is answered with the first one's jobs.
@@ -61,7 +51,7 @@ pub struct ScriptOrder {
 
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OrderedScripts {
+pub struct AcceptedScripts {
     /// The jobs, in the order asked for.
     pub ids: Vec<JobId>,
     /// Where each of them stands.
@@ -72,7 +62,7 @@ pub struct OrderedScripts {
     pub is_known: bool,
 }
 
-const TAKE_TURN: &str = "INSERT INTO script_turn (owner, turn, holder) VALUES ($1, $2, $3)
+pub(crate) const TAKE_TURN: &str = "INSERT INTO script_turn (owner, turn, holder) VALUES ($1, $2, $3)
     ON CONFLICT DO NOTHING RETURNING holder";
 const ADD_ORDER: &str =
     "INSERT INTO script_order (job_id, owner, turn, batch, place, run_at) VALUES ($1, $2, $3, $4, $5, $6)";
@@ -83,57 +73,55 @@ pub(crate) const OF_BATCH: &str = "SELECT o.job_id, o.batch, o.place, j.state
     WHERE k.job_id = $1 ORDER BY o.place";
 const ALONE: &str = "SELECT id AS job_id, state FROM jobs WHERE id = $1";
 
-impl Store {
-    /// Accepts scripts, all or none. When this returns, they are durable.
-    pub async fn enqueue_scripts(&self, order: &ScriptOrder) -> Result<OrderedScripts, Error> {
-        let mut jobs: Vec<NewJob> = order.scripts.iter().map(|script| script.job.clone()).collect();
-        if let Some(first) = jobs.first_mut() {
-            first.idempotency_key = order.idempotency_key.clone();
-        }
-        let keep = |new| self.keep_scripts(order, new);
-        match self.enqueue_beside(&jobs, &order.fingerprint(), keep).await? {
-            EnqueuedTogether::New(jobs) => {
-                let (ids, states) = jobs.into_iter().unzip();
-                Ok(OrderedScripts { ids, states, batch: order.batch, is_known: false })
-            }
-            EnqueuedTogether::Existing(first) => self.known_scripts(first).await,
-        }
+/// Accepts scripts, all or none. When this returns, they are durable.
+pub async fn submit(store: &Store, scripts: &NewScripts) -> Result<AcceptedScripts, Error> {
+    let mut jobs: Vec<NewJob> = scripts.scripts.iter().map(|script| script.job.clone()).collect();
+    if let Some(first) = jobs.first_mut() {
+        first.idempotency_key = scripts.idempotency_key.clone();
     }
-
-    /// Stores what belongs to new jobs beside their rows, and decides which of them are held.
-    async fn keep_scripts(&self, order: &ScriptOrder, mut new: NewJobs) -> Result<NewJobs, Error> {
-        let ids = new.ids();
-        for (place, script) in order.scripts.iter().enumerate() {
-            if script.waits(new.tx(), order.owner.key(), ids[place]).await? {
-                new.hold(place);
-            }
+    let keep = |new| keep_scripts(scripts, new);
+    match store.enqueue_beside(&jobs, &scripts.fingerprint(), keep).await? {
+        EnqueuedTogether::New(jobs) => {
+            let (ids, states) = jobs.into_iter().unzip();
+            Ok(AcceptedScripts { ids, states, batch: scripts.batch, is_known: false })
         }
-        new.insert().await?;
-        for (place, script) in order.scripts.iter().enumerate() {
-            script.keep(new.tx(), order, &ids, place).await?;
-        }
-        Ok(new)
-    }
-
-    /// The jobs that a request under the same key made, of which this is the first.
-    async fn known_scripts(&self, first: JobId) -> Result<OrderedScripts, Error> {
-        let mut rows = self.db().read(OF_BATCH, params![first]).await?;
-        let batch = rows.first().map_or(Ok(None), |row| row.opt_uuid("batch"))?;
-        if rows.is_empty() {
-            rows = self.db().read(ALONE, params![first]).await?;
-        }
-        let ids = rows.iter().map(|row| row.job("job_id")).collect::<Result<_, _>>()?;
-        let states = rows.iter().map(|row| row.name("state")).collect::<Result<_, _>>()?;
-        Ok(OrderedScripts { ids, states, batch, is_known: true })
+        EnqueuedTogether::Existing(first) => known_scripts(store.sql(), first).await,
     }
 }
 
-impl ScriptOrder {
+/// Stores what belongs to new jobs beside their rows, and decides which of them are held.
+async fn keep_scripts(scripts: &NewScripts, mut new: NewJobs) -> Result<NewJobs, Error> {
+    let ids = new.ids();
+    for (place, script) in scripts.scripts.iter().enumerate() {
+        if script.waits(new.tx(), scripts.owner.key(), ids[place]).await? {
+            new.hold(place);
+        }
+    }
+    new.insert().await?;
+    for (place, script) in scripts.scripts.iter().enumerate() {
+        script.keep(new.tx(), scripts, &ids, place).await?;
+    }
+    Ok(new)
+}
+
+/// The jobs that a request under the same key made, of which this is the first.
+async fn known_scripts(sql: Sql<'_>, first: JobId) -> Result<AcceptedScripts, Error> {
+    let mut rows = sql.read(OF_BATCH, params![first]).await?;
+    let batch = rows.first().map_or(Ok(None), |row| row.opt_uuid("batch"))?;
+    if rows.is_empty() {
+        rows = sql.read(ALONE, params![first]).await?;
+    }
+    let ids = rows.iter().map(|row| row.job("job_id")).collect::<Result<_, _>>()?;
+    let states = rows.iter().map(|row| row.name("state")).collect::<Result<_, _>>()?;
+    Ok(AcceptedScripts { ids, states, batch, is_known: true })
+}
+
+impl NewScripts {
     /// What makes two requests the same. Secrets do not count: nothing that would tell them apart is kept.
     fn fingerprint(&self) -> String {
         let each = |script: &NewScript| json!([fingerprint(&script.job), script.turn, script.needs]);
         let text = json!([self.batch.is_some(), self.scripts.iter().map(each).collect::<Vec<_>>()]);
-        crate::blobs::sha256_hex(text.to_string().as_bytes())
+        hex::encode(Sha256::digest(text.to_string()))
     }
 }
 
@@ -149,13 +137,20 @@ impl NewScript {
     }
 
     /// Keeps what belongs to the job beside its row.
-    async fn keep(&self, tx: &mut Tx, order: &ScriptOrder, ids: &[JobId], place: usize) -> Result<(), Error> {
+    async fn keep(
+        &self,
+        tx: &mut Tx,
+        scripts: &NewScripts,
+        ids: &[JobId],
+        place: usize,
+    ) -> Result<(), Error> {
         let id = ids[place];
         let run_at = self.job.run_at;
-        if self.turn.is_some() || order.batch.is_some() || run_at.is_some() || !self.needs.is_empty() {
+        if self.turn.is_some() || scripts.batch.is_some() || run_at.is_some() || !self.needs.is_empty() {
             let number = i64::try_from(place).unwrap_or(i64::MAX);
-            let owner = order.owner.key();
-            tx.run(ADD_ORDER, params![id, owner, self.turn.as_deref(), order.batch, number, run_at]).await?;
+            let owner = scripts.owner.key();
+            tx.run(ADD_ORDER, params![id, owner, self.turn.as_deref(), scripts.batch, number, run_at])
+                .await?;
         }
         for need in &self.needs {
             let needed = match need {
@@ -169,17 +164,4 @@ impl NewScript {
         }
         Ok(())
     }
-}
-
-/// A seal as parameters, in the order of the columns.
-fn sealed_params(job: JobId, part: SecretPart, sealed: &Sealed, keep: Duration) -> [Param; 7] {
-    [
-        job.into(),
-        part.as_str().into(),
-        sealed.id.into(),
-        sealed.key_id.as_str().into(),
-        Param::Bytes(sealed.wrapped.clone()),
-        Param::Bytes(sealed.content.clone()),
-        micros(keep).into(),
-    ]
 }

@@ -1,11 +1,6 @@
 //! The log of a script: read in parts, from its end, or as it is written.
 
 use super::find;
-use crate::App;
-use crate::caller::Caller;
-use crate::logs::{Log, LogView};
-use crate::problem::{Problem, Reading};
-use crate::query::{PART_MAX, after, limit, query};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
@@ -13,6 +8,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
+use ode_http::App;
+use ode_http::caller::Caller;
+use ode_http::logs::{Log, LogView};
+use ode_http::problem::{Problem, Reading};
+use ode_http::query::{PART_MAX, after, limit, query};
 use ode_job::{JobId, JobRef, LogLine, Phase};
 use serde::Deserialize;
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ const LINES_MAX: usize = 500;
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct ScriptLogQuery {
+pub(crate) struct ScriptLogQuery {
     /// Only lines after this one, by its `id`.
     #[param(value_type = Option<i64>)]
     after: Option<String>,
@@ -54,7 +54,7 @@ pub struct ScriptLogQuery {
     responses(
         (status = 200, content((Log = "application/json"), (String = "text/event-stream"))),
         Reading))]
-pub async fn logs(
+pub(crate) async fn logs(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,

@@ -1,14 +1,15 @@
 //! A script as it is asked for, checked before it becomes a job.
 
-use crate::App;
-use crate::body;
-use crate::caller::Caller;
-use crate::problem::Problem;
-use crate::scripts::AcceptedScript;
+use crate::PIPELINE;
+use crate::intake::{AcceptedPayload, Intake};
+use crate::sql::{Need, NewScript};
 use jiff::Timestamp;
+use ode_http::App;
+use ode_http::body;
+use ode_http::caller::Caller;
+use ode_http::problem::Problem;
 use ode_job::new::{PRIORITY, RETRIES_MAX};
-use ode_job::{ErrorCode, JobId, JobRef, NewJob, machines};
-use ode_store::{Need, NewScript};
+use ode_job::{ErrorCode, JobId, JobRef, NewJob};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -27,46 +28,46 @@ const NEEDS_MAX: usize = 50;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewScriptJob)]
-pub struct Request {
+pub(crate) struct Request {
     /// What the script is to do, as its type has it. What is marked there as secret is sealed and never shown again.
     #[schema(value_type = Object)]
-    pub input: Map<String, Value>,
+    pub(crate) input: Map<String, Value>,
     /// Higher goes first.
     #[serde(default)]
     #[schema(minimum = -1000, maximum = 1000)]
-    pub priority: i32,
+    pub(crate) priority: i32,
     /// Not before then.
     #[serde(default, deserialize_with = "moment")]
     #[schema(value_type = Option<String>, format = "date-time")]
-    pub run_at: Option<Timestamp>,
+    pub(crate) run_at: Option<Timestamp>,
     /// Labels of yours, up to 64 KB.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub metadata: Option<Map<String, Value>>,
+    pub(crate) metadata: Option<Map<String, Value>>,
     /// The restaurant it is about, to list by.
     #[serde(default, deserialize_with = "id")]
     #[schema(value_type = Option<String>, format = "uuid")]
-    pub restaurant_id: Option<Uuid>,
+    pub(crate) restaurant_id: Option<Uuid>,
     /// The person who asks for it, to list by.
     #[serde(default, deserialize_with = "id")]
     #[schema(value_type = Option<String>, format = "uuid")]
-    pub created_by: Option<Uuid>,
+    pub(crate) created_by: Option<Uuid>,
     /// Jobs of yours with the same key do not run at once; the type's own key where there is none.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
-    pub concurrency_key: Option<String>,
+    pub(crate) concurrency_key: Option<String>,
     /// How often it is tried again after something failed that may pass; as often as its type says where absent.
     #[serde(default)]
     #[schema(maximum = 100)]
-    pub max_retries: Option<u32>,
+    pub(crate) max_retries: Option<u32>,
     /// Milliseconds that one attempt may take, up to what its type says; that where absent.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 604_800_000)]
-    pub timeout_ms: Option<u64>,
+    pub(crate) timeout_ms: Option<u64>,
     /// Jobs that must have completed before it starts: ids or references, in a batch also names of earlier jobs.
     #[serde(default)]
     #[schema(max_items = 50)]
-    pub depends_on: Vec<String>,
+    pub(crate) depends_on: Vec<String>,
 }
 
 fn moment<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Timestamp>, D::Error> {
@@ -79,7 +80,7 @@ fn id<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Uuid>, D::Error> {
 
 /// How a script of a batch is described: a [`Request`] with two fields more. Two schemas of which each refuses what it
 /// does not know would refuse each other's.
-pub struct BatchJobForm;
+pub(crate) struct BatchJobForm;
 
 impl PartialSchema for BatchJobForm {
     fn schema() -> RefOr<Schema> {
@@ -102,14 +103,14 @@ impl ToSchema for BatchJobForm {
 }
 
 /// A script of a batch: which, what others call it, and the rest.
-pub(super) struct BatchRequest {
-    pub(super) kind: String,
-    pub(super) name: Option<String>,
-    pub(super) request: Request,
+pub(crate) struct BatchRequest {
+    pub(crate) kind: String,
+    pub(crate) name: Option<String>,
+    pub(crate) request: Request,
 }
 
 impl BatchRequest {
-    pub(super) fn read(mut fields: Map<String, Value>) -> Result<Self, Problem> {
+    pub(crate) fn read(mut fields: Map<String, Value>) -> Result<Self, Problem> {
         let mut text = |name: &str| match fields.shift_remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -129,9 +130,9 @@ impl BatchRequest {
 
 impl Request {
     /// The script, if everything about it is right. `earlier` are the names of jobs of the batch that it may need.
-    pub(super) async fn script(
+    pub(crate) async fn script(
         self,
-        app: &App,
+        (app, intake): (&App, &Intake),
         caller: &Caller,
         kind: &str,
         earlier: &HashMap<String, usize>,
@@ -140,13 +141,14 @@ impl Request {
         self.check()?;
         let needs = needs(app, caller, &self.depends_on, earlier).await?;
         let input = Value::Object(self.input);
-        let accepted = app.scripts()?.accept(kind, caller.owner.key(), input).await?;
-        let AcceptedScript { input, secret, keep_secret, timeout, retries_max, turn } = accepted;
-        let mut job = NewJob::new(machines::pipeline("script"), kind, input).owned_by(caller.owner);
+        let accepted = intake.accept(&app.store, kind, caller.owner.key(), input).await?;
+        let AcceptedPayload { script, input, secret, keep_secret, turn } = accepted;
+        let manifest = &script.manifest;
+        let mut job = NewJob::new(PIPELINE, kind, input).owned_by(caller.owner);
         (job.priority, job.run_at, job.created_by) = (self.priority, self.run_at, self.created_by);
         job.metadata = Value::Object(metadata);
-        job.retries_max = Some(self.max_retries.unwrap_or(retries_max));
-        job.timeout = Some(shorter(self.timeout_ms.map(Duration::from_millis), timeout)?);
+        job.retries_max = Some(self.max_retries.unwrap_or(manifest.max_retries));
+        job.timeout = Some(shorter(self.timeout_ms.map(Duration::from_millis), manifest.timeout)?);
         job.check().map_err(ode_store::Error::from)?;
         // A caller's own key is told from a type's by its beginning, whatever it says.
         let turn = self.concurrency_key.map(|key| format!("key:{key}")).or(turn);
@@ -206,7 +208,7 @@ fn wrong(field: &str, why: impl std::fmt::Display) -> Problem {
 }
 
 /// The restaurant that a job's labels name.
-pub(super) fn restaurant(metadata: &Value) -> Option<Uuid> {
+pub(crate) fn restaurant(metadata: &Value) -> Option<Uuid> {
     metadata[RESTAURANT].as_str()?.parse().ok()
 }
 
@@ -234,7 +236,7 @@ async fn needs(
 
 /// A job of the caller's, if there is one by that name.
 async fn of_caller(app: &App, caller: &Caller, name: &str) -> Result<Option<JobId>, Problem> {
-    match super::find(app, caller, name).await {
+    match crate::routes::find(app, caller, name).await {
         Ok(job) => Ok(Some(job.id)),
         Err(problem) if problem.code() == ErrorCode::NotFound => Ok(None),
         Err(problem) => Err(problem),

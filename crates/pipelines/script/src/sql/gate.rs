@@ -4,34 +4,17 @@
 //! `job_past`), and whoever promotes due jobs looks here. Looking takes the turn first and the job's row second, as the
 //! trigger does: what happens meanwhile comes after it, and gives the job another moment.
 
-use super::TAKE_TURN;
-use crate::Store;
-use crate::db::{Param, Row, params};
-use crate::error::Error;
+use super::submit::TAKE_TURN;
 use ode_job::JobId;
+use ode_store::sql::{Param, Row, Sql, params};
+use ode_store::{Error, Gate, Gates};
 use serde_json::json;
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// What is in the way of a script whose moment has come.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Gate {
-    /// Nothing.
-    Open,
-    /// Something that will pass; or somebody else was here before us.
-    Closed,
-    /// A job that it needs can no longer complete.
-    Broken {
-        /// That job.
-        needs: JobId,
-        /// What became of it.
-        why: String,
-    },
-}
-
 /// What a script may wait for.
 #[derive(Debug)]
-pub(crate) struct Wait {
+struct Wait {
     owner: Uuid,
     turn: Option<String>,
 }
@@ -51,46 +34,61 @@ const HOLDER: &str = "SELECT holder FROM script_turn WHERE owner = $1 AND turn =
 const LEAVE_TURN: &str = "DELETE FROM script_turn WHERE holder = $1";
 const WAIT: &str = "UPDATE job_live SET run_at = NULL, updated_at = {now} WHERE id = $1";
 
-impl Store {
-    /// Those of these jobs that may wait for more than their moment.
-    pub(crate) async fn waits(&self, ids: &[JobId]) -> Result<HashMap<JobId, Wait>, Error> {
-        if ids.is_empty() {
-            return Ok(HashMap::new());
+/// The gates of those of these scripts that may wait for more than their moment, which has come.
+pub(crate) async fn look(sql: Sql<'_>, ids: &[JobId]) -> Result<Gates, Error> {
+    let mut gates = Gates::new();
+    let waits = waits(sql, ids).await?;
+    // In the order in which they came due: the first takes a turn that is free.
+    for id in ids {
+        if let Some(wait) = waits.get(id) {
+            gates.insert(*id, pass(sql, *id, wait).await?);
         }
-        let rows = Param::rows(ids.iter().map(|id| json!({ "id": id })));
-        let wait = |row: &Row| {
-            Ok((row.job("job_id")?, Wait { owner: row.uuid("owner")?, turn: row.opt_text("turn")? }))
-        };
-        self.db().read(WAITS, &[rows]).await?.iter().map(wait).collect()
     }
+    Ok(gates)
+}
 
-    /// Looks what is in the way of a script. Where nothing is, it has its turn from now on.
-    pub(crate) async fn pass_gate(&self, id: JobId, wait: &Wait) -> Result<Gate, Error> {
-        let mut tx = self.db().begin().await?;
-        if let Some(turn) = &wait.turn {
-            tx.run(TAKE_TURN, params![wait.owner, turn.as_str(), id]).await?;
-        }
-        if tx.run(LOCK, params![id]).await?.is_empty() {
-            return Ok(Gate::Closed);
-        }
-        let mut is_closed = false;
-        for need in tx.run(NEEDS, params![id]).await? {
-            if let Some(why) = broken(&need)? {
-                return Ok(Gate::Broken { needs: need.job("needs")?, why });
-            }
-            is_closed |= need.int("live")? == 1;
-        }
-        if let Some(turn) = &wait.turn {
-            let holder = tx.run(HOLDER, params![wait.owner, turn.as_str()]).await?;
-            is_closed |= holder.first().map(|row| row.job("holder")).transpose()? != Some(id);
-        }
-        if is_closed {
-            tx.run(LEAVE_TURN, params![id]).await?;
-            tx.run(WAIT, params![id]).await?;
-        }
-        tx.commit().await?;
-        Ok(if is_closed { Gate::Closed } else { Gate::Open })
+/// Whether a script may wait for more than its moment.
+pub(crate) async fn may_wait(sql: Sql<'_>, id: JobId) -> Result<bool, Error> {
+    Ok(!waits(sql, &[id]).await?.is_empty())
+}
+
+/// Those of these jobs that may wait for more than their moment.
+async fn waits(sql: Sql<'_>, ids: &[JobId]) -> Result<HashMap<JobId, Wait>, Error> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
     }
+    let rows = Param::rows(ids.iter().map(|id| json!({ "id": id })));
+    let wait =
+        |row: &Row| Ok((row.job("job_id")?, Wait { owner: row.uuid("owner")?, turn: row.opt_text("turn")? }));
+    sql.read(WAITS, &[rows]).await?.iter().map(wait).collect()
+}
+
+/// Looks what is in the way of a script. Where nothing is, it has its turn from now on.
+async fn pass(sql: Sql<'_>, id: JobId, wait: &Wait) -> Result<Gate, Error> {
+    let mut tx = sql.begin().await?;
+    if let Some(turn) = &wait.turn {
+        tx.run(TAKE_TURN, params![wait.owner, turn.as_str(), id]).await?;
+    }
+    if tx.run(LOCK, params![id]).await?.is_empty() {
+        return Ok(Gate::Closed);
+    }
+    let mut is_closed = false;
+    for need in tx.run(NEEDS, params![id]).await? {
+        if let Some(why) = broken(&need)? {
+            return Ok(Gate::Broken { needs: need.job("needs")?, why });
+        }
+        is_closed |= need.int("live")? == 1;
+    }
+    if let Some(turn) = &wait.turn {
+        let holder = tx.run(HOLDER, params![wait.owner, turn.as_str()]).await?;
+        is_closed |= holder.first().map(|row| row.job("holder")).transpose()? != Some(id);
+    }
+    if is_closed {
+        tx.run(LEAVE_TURN, params![id]).await?;
+        tx.run(WAIT, params![id]).await?;
+    }
+    tx.commit().await?;
+    Ok(if is_closed { Gate::Closed } else { Gate::Open })
 }
 
 /// Why a needed job cannot complete any more, unless it can or has.

@@ -1,19 +1,20 @@
 //! `POST /v1/scripts/{type}` and `/v1/scripts/batch`: one script, or a sequence of them.
 
 use super::address;
-use super::request::{BatchJobForm, BatchRequest, Request};
 use super::sequence::Sequence;
-use crate::App;
-use crate::body;
-use crate::caller::Caller;
-use crate::print::idempotency_key;
-use crate::problem::{Problem, ProblemDocument, Sending};
+use crate::intake::Intake;
+use crate::request::{BatchJobForm, BatchRequest, Request};
+use crate::sql::{self, AcceptedScripts, Need, NewScript, NewScripts};
 use axum::Json;
 use axum::extract::{Extension, Path, Request as HttpRequest, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use ode_http::App;
+use ode_http::body;
+use ode_http::caller::Caller;
+use ode_http::print::idempotency_key;
+use ode_http::problem::{Problem, ProblemDocument, Sending};
 use ode_job::{JobId, State as JobState};
-use ode_store::{Need, NewScript, OrderedScripts, ScriptOrder};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -29,7 +30,7 @@ const BATCH_BYTES_MAX: usize = 10 << 20;
 
 /// A script that was taken.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct AcceptedScriptJob {
+pub(crate) struct AcceptedScriptJob {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     id: JobId,
@@ -48,7 +49,7 @@ pub struct AcceptedScriptJob {
 
 /// Where a script is found.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ScriptLink {
+pub(crate) struct ScriptLink {
     /// The job.
     #[serde(rename = "self")]
     itself: String,
@@ -58,7 +59,7 @@ pub struct ScriptLink {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewScriptBatch)]
-pub struct Batch {
+pub(crate) struct Batch {
     /// Whether each needs the one before it, beside what it says itself.
     #[serde(default)]
     in_order: bool,
@@ -69,7 +70,7 @@ pub struct Batch {
 
 /// A batch that was taken.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct AcceptedBatch {
+pub(crate) struct AcceptedBatch {
     /// The batch, to list by.
     #[schema(value_type = String, format = "uuid")]
     batch_id: Uuid,
@@ -88,19 +89,20 @@ pub struct AcceptedBatch {
         (status = 200, body = AcceptedScriptJob, description = "The same request was made before; this is its job"),
         (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
         Sending))]
-pub async fn submit(
+pub(crate) async fn submit(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Extension(intake): Extension<Arc<Intake>>,
     Path(kind): Path<String>,
     request: HttpRequest,
 ) -> Result<Response, Problem> {
     let idempotency_key = idempotency_key(request.headers())?;
     let request: Request = read(request, REQUEST_BYTES_MAX).await?;
-    let script = request.script(&app, &caller, &kind, &HashMap::new()).await?;
-    let order = ScriptOrder { owner: caller.owner, idempotency_key, batch: None, scripts: vec![script] };
-    let ordered = app.store.enqueue_scripts(&order).await?;
-    let status = accepted_status(&app, &caller, &ordered);
-    let job = answers(&order, &ordered).pop().ok_or_else(Problem::our_fault)?;
+    let script = request.script((&app, &intake), &caller, &kind, &HashMap::new()).await?;
+    let scripts = NewScripts { owner: caller.owner, idempotency_key, batch: None, scripts: vec![script] };
+    let accepted = sql::submit(&app.store, &scripts).await?;
+    let status = accepted_status(&app, &caller, &accepted);
+    let job = answers(&scripts, &accepted).pop().ok_or_else(Problem::our_fault)?;
     let location = HeaderValue::from_str(&job.links.itself).map_err(|_| Problem::our_fault())?;
     Ok((status, [(header::LOCATION, location)], Json(job)).into_response())
 }
@@ -118,21 +120,22 @@ pub async fn submit(
         (status = 200, body = AcceptedBatch, description = "The same request was made before; these are its jobs"),
         (status = 415, body = ProblemDocument, content_type = "application/problem+json"),
         Sending))]
-pub async fn batch(
+pub(crate) async fn batch(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Extension(intake): Extension<Arc<Intake>>,
     request: HttpRequest,
 ) -> Result<Response, Problem> {
     let idempotency_key = idempotency_key(request.headers())?;
     let batch: Batch = read(request, BATCH_BYTES_MAX).await?;
-    let scripts = scripts(&app, &caller, batch).await?;
+    let scripts = scripts(&app, &intake, &caller, batch).await?;
     let batch = Some(Uuid::now_v7());
-    let order = ScriptOrder { owner: caller.owner, idempotency_key, batch, scripts };
-    let ordered = app.store.enqueue_scripts(&order).await?;
-    let status = accepted_status(&app, &caller, &ordered);
-    let jobs = answers(&order, &ordered);
+    let scripts = NewScripts { owner: caller.owner, idempotency_key, batch, scripts };
+    let accepted = sql::submit(&app.store, &scripts).await?;
+    let status = accepted_status(&app, &caller, &accepted);
+    let jobs = answers(&scripts, &accepted);
     // A key under which a single script was asked for was refused as another request before.
-    let batch_id = ordered.batch.ok_or_else(Problem::our_fault)?;
+    let batch_id = accepted.batch.ok_or_else(Problem::our_fault)?;
     Ok((status, Json(AcceptedBatch { batch_id, jobs })).into_response())
 }
 
@@ -144,7 +147,12 @@ async fn read<T: serde::de::DeserializeOwned>(request: HttpRequest, bytes_max: u
 }
 
 /// The scripts of a batch, each with what it needs.
-async fn scripts(app: &App, caller: &Caller, batch: Batch) -> Result<Vec<NewScript>, Problem> {
+async fn scripts(
+    app: &App,
+    intake: &Intake,
+    caller: &Caller,
+    batch: Batch,
+) -> Result<Vec<NewScript>, Problem> {
     if batch.jobs.is_empty() || batch.jobs.len() > BATCH_MAX {
         let detail = format!("jobs has 1 to {BATCH_MAX} scripts. Send more in another batch.");
         return Err(Problem::invalid(detail).at("jobs"));
@@ -155,7 +163,7 @@ async fn scripts(app: &App, caller: &Caller, batch: Batch) -> Result<Vec<NewScri
     let sequence = Sequence::read(&requests, batch.in_order)?;
     let mut scripts = Vec::with_capacity(requests.len());
     for (place, BatchRequest { kind, request, .. }) in requests.into_iter().enumerate() {
-        let script = request.script(app, caller, &kind, &sequence.names).await;
+        let script = request.script((app, intake), caller, &kind, &sequence.names).await;
         let mut script: NewScript = script.map_err(within(place))?;
         if let Some(before) = place.checked_sub(1).filter(|_| batch.in_order) {
             script.needs.push(Need::Earlier(before));
@@ -165,20 +173,20 @@ async fn scripts(app: &App, caller: &Caller, batch: Batch) -> Result<Vec<NewScri
     Ok(scripts)
 }
 
-fn accepted_status(app: &App, caller: &Caller, ordered: &OrderedScripts) -> StatusCode {
-    if ordered.is_known {
+fn accepted_status(app: &App, caller: &Caller, accepted: &AcceptedScripts) -> StatusCode {
+    if accepted.is_known {
         return StatusCode::OK;
     }
     app.lists.forget(caller.owner);
-    for id in &ordered.ids {
+    for id in &accepted.ids {
         tracing::info!(job.id = %id, job.pipeline = "script", "accepted job {id}");
     }
     StatusCode::ACCEPTED
 }
 
 /// What is said of the jobs of a request. Whether a new one has started meanwhile is told where it is looked for.
-fn answers(order: &ScriptOrder, ordered: &OrderedScripts) -> Vec<AcceptedScriptJob> {
-    let jobs = ordered.ids.iter().zip(&ordered.states).zip(&order.scripts);
+fn answers(scripts: &NewScripts, accepted: &AcceptedScripts) -> Vec<AcceptedScriptJob> {
+    let jobs = accepted.ids.iter().zip(&accepted.states).zip(&scripts.scripts);
     let answer = |((id, state), script): ((&JobId, &JobState), &NewScript)| AcceptedScriptJob {
         id: *id,
         job_id: id.reference(),

@@ -1,17 +1,21 @@
 //! Reading scripts: which there are, and where jobs stand.
 
 use super::find;
-use super::view::ScriptJob;
-use crate::App;
-use crate::caller::Caller;
-use crate::jobs::History;
-use crate::problem::{Problem, Reading};
-use crate::query::{PART_MAX, cursor, limit, query, since};
+use crate::PIPELINE;
+use crate::intake::Intake;
+use crate::script::Script;
+use crate::sql::{self, ScriptFilter};
+use crate::view::ScriptJob;
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
-use ode_job::{JobRecord, State as JobState, machines};
-use ode_store::{OwnedFilter, ScriptFilter};
+use ode_http::App;
+use ode_http::caller::Caller;
+use ode_http::jobs::History;
+use ode_http::problem::{Problem, Reading};
+use ode_http::query::{PART_MAX, cursor, limit, query, since};
+use ode_job::{JobRecord, State as JobState};
+use ode_store::OwnedFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -20,7 +24,7 @@ use uuid::Uuid;
 
 /// Scripts that can be asked for.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ScriptTypes {
+pub(crate) struct ScriptTypes {
     /// The types.
     types: Vec<ScriptTypeView>,
 }
@@ -28,7 +32,7 @@ pub struct ScriptTypes {
 /// A type of script.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ScriptType)]
-pub struct ScriptTypeView {
+pub(crate) struct ScriptTypeView {
     /// Its name.
     #[serde(rename = "type")]
     #[schema(example = "add-item-tags")]
@@ -47,22 +51,29 @@ pub struct ScriptTypeView {
 /// Which scripts there are.
 #[utoipa::path(get, path = "/v1/scripts", tag = "scripts", security(("key" = [])),
     responses((status = 200, body = ScriptTypes), Reading))]
-pub async fn types(State(app): State<Arc<App>>) -> Result<Json<ScriptTypes>, Problem> {
-    let view = |script: super::ScriptInfo| ScriptTypeView {
-        kind: script.name,
-        title: script.title,
-        version: script.version,
-        input_schema: script.payload,
-        steps: script.steps.into_iter().map(|(_, title)| title).collect(),
-    };
-    Ok(Json(ScriptTypes { types: app.scripts()?.types().into_iter().map(view).collect() }))
+pub(crate) async fn types(Extension(intake): Extension<Arc<Intake>>) -> Json<ScriptTypes> {
+    let types = intake.catalog.iter().map(|script| ScriptTypeView::new(script)).collect();
+    Json(ScriptTypes { types })
+}
+
+impl ScriptTypeView {
+    fn new(script: &Script) -> Self {
+        let manifest = &script.manifest;
+        ScriptTypeView {
+            kind: manifest.name.clone(),
+            title: manifest.title.clone(),
+            version: manifest.version,
+            input_schema: script.payload.document().clone(),
+            steps: manifest.steps.iter().map(|step| step.title.clone()).collect(),
+        }
+    }
 }
 
 /// One script.
 #[utoipa::path(get, path = "/v1/scripts/jobs/{id}", tag = "scripts", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = ScriptJob), Reading))]
-pub async fn detail(
+pub(crate) async fn detail(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -77,7 +88,7 @@ pub(super) async fn shown(app: &App, job: JobRecord) -> Result<ScriptJob, Proble
 }
 
 async fn views(app: &App, jobs: Vec<JobRecord>) -> Result<Vec<ScriptJob>, Problem> {
-    let mut facts = app.store.script_facts(&jobs).await?;
+    let mut facts = sql::script_facts(app.store.sql(), &jobs).await?;
     let view = |job: JobRecord| {
         let facts = facts.remove(&job.id).unwrap_or_default();
         ScriptJob::new(job, facts)
@@ -89,7 +100,7 @@ async fn views(app: &App, jobs: Vec<JobRecord>) -> Result<Vec<ScriptJob>, Proble
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct ScriptListQuery {
+pub(crate) struct ScriptListQuery {
     /// Only of this type.
     #[serde(rename = "type")]
     #[param(example = "add-item-tags")]
@@ -120,7 +131,7 @@ impl ScriptListQuery {
     fn filter(self, caller: &Caller) -> Result<ScriptFilter, Problem> {
         let state = match self.status.as_deref().map(str::parse::<JobState>) {
             None => None,
-            Some(Ok(state)) if machines::pipeline("script").phase(state).is_some() => Some(state),
+            Some(Ok(state)) if PIPELINE.phase(state).is_some() => Some(state),
             Some(_) => {
                 let detail =
                     "status is pending, queued, in_progress, completed, failed, cancelled or timed_out.";
@@ -152,7 +163,7 @@ fn id(name: &str, text: Option<&str>) -> Result<Option<Uuid>, Problem> {
 
 /// A part of a list, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ScriptJobs {
+pub(crate) struct ScriptJobs {
     /// The jobs.
     jobs: Vec<ScriptJob>,
     /// Where the next part begins, if there is one.
@@ -162,14 +173,14 @@ pub struct ScriptJobs {
 /// Your scripts, newest first.
 #[utoipa::path(get, path = "/v1/scripts/jobs", tag = "scripts", security(("key" = [])), params(ScriptListQuery),
     responses((status = 200, body = ScriptJobs), Reading))]
-pub async fn list(
+pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
 ) -> Result<Json<ScriptJobs>, Problem> {
     let form = "type, status, restaurant_id, created_by, batch_id, since, cursor and limit";
     let query: ScriptListQuery = query(&uri, form)?;
-    let page = app.store.scripts(&query.filter(&caller)?).await?;
+    let page = sql::scripts(app.store.sql(), &query.filter(&caller)?).await?;
     let next_cursor = page.next_cursor.map(|id| id.to_string());
     Ok(Json(ScriptJobs { jobs: views(&app, page.jobs).await?, next_cursor }))
 }
@@ -178,7 +189,7 @@ pub async fn list(
 #[utoipa::path(get, path = "/v1/scripts/jobs/{id}/events", tag = "scripts", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = History), Reading))]
-pub async fn events(
+pub(crate) async fn events(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,

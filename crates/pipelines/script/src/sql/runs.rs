@@ -1,14 +1,10 @@
 //! What attempts at scripts record while they run: the process, the steps, what is done for good; and the types that
 //! workers know. Every word of an attempt names its lease.
 
-use crate::Store;
-use crate::db::blank_nuls;
-use crate::db::{Param, params, without_nul};
-use crate::error::Error;
-use crate::micros;
-use crate::sql::Held;
-use ode_job::Lease;
-use ode_job::script::Run;
+use crate::record::Run;
+use crate::script::Script;
+use ode_store::Error;
+use ode_store::sql::{Held, Param, Sql, blank_nuls, micros, params, without_nul};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,6 +26,21 @@ pub struct ScriptType {
     pub retries_max: u32,
     /// How long before the first of these.
     pub retry_delay: Duration,
+}
+
+impl From<&Script> for ScriptType {
+    fn from(script: &Script) -> Self {
+        let manifest = &script.manifest;
+        ScriptType {
+            name: manifest.name.clone(),
+            title: manifest.title.clone(),
+            version: manifest.version.to_string(),
+            digest: script.digest.clone(),
+            timeout: manifest.timeout,
+            retries_max: manifest.max_retries,
+            retry_delay: manifest.retry_delay,
+        }
+    }
 }
 
 const RECORD: &str = "INSERT INTO script_run (job_id, attempt, worker, host, version, digest, pid, start_ticks, boot_id,
@@ -57,57 +68,55 @@ const PUBLISH: &str = "INSERT INTO script_type (name, title, version, digest, ti
         timeout_ms = excluded.timeout_ms, retries_max = excluded.retries_max,
         retry_delay_ms = excluded.retry_delay_ms, published_at = {now}";
 
-impl Store {
-    /// Says which types of scripts there are; one of the same name is replaced.
-    pub async fn publish_scripts(&self, types: &[ScriptType]) -> Result<(), Error> {
-        let row = |script: &ScriptType| {
-            json!({
-                "name": script.name, "title": script.title, "version": script.version, "digest": script.digest,
-                "timeout_ms": micros(script.timeout) / 1000, "retries_max": script.retries_max,
-                "retry_delay_ms": micros(script.retry_delay) / 1000,
-            })
-        };
-        self.db().write(PUBLISH, &[Param::rows(types.iter().map(row))]).await.map(drop)
-    }
+/// Says which types of scripts there are; one of the same name is replaced.
+pub async fn publish_types(sql: Sql<'_>, types: &[ScriptType]) -> Result<(), Error> {
+    let row = |script: &ScriptType| {
+        json!({
+            "name": script.name, "title": script.title, "version": script.version, "digest": script.digest,
+            "timeout_ms": micros(script.timeout) / 1000, "retries_max": script.retries_max,
+            "retry_delay_ms": micros(script.retry_delay) / 1000,
+        })
+    };
+    sql.write(PUBLISH, &[Param::rows(types.iter().map(row))]).await.map(drop)
+}
 
-    /// Records what an attempt runs and how far it is.
-    pub async fn record_run(&self, lease: &Lease, run: &Run) -> Result<(), Error> {
-        let process = run.process.as_ref();
-        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let progress = &run.progress;
-        let params = params![
-            lease.job(),
-            run.version.as_str(),
-            run.digest.as_str(),
-            process.map(|process| i64::from(process.pid)),
-            process.map(|process| number(process.start_ticks)),
-            process.map(|process| process.boot_id.as_str()),
-            without_nul(&json!(run.steps).to_string()),
-            i64::from(progress.percent.min(100)),
-            progress.message.as_deref().map(without_nul),
-            i64::from(progress.step),
-            i64::from(progress.steps),
-            run.code.as_deref().map(without_nul),
-        ];
-        let mut tx = Held::new(self, lease).begin().await?;
-        tx.run(RECORD, params).await?;
-        if let Some(process) = process {
-            tx.run(RUNS_AS, params![lease.job(), i64::from(process.pid)]).await?;
-        }
-        tx.commit().await
+/// Records what an attempt runs and how far it is.
+pub async fn record_run(held: Held<'_>, run: &Run) -> Result<(), Error> {
+    let process = run.process.as_ref();
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let progress = &run.progress;
+    let params = params![
+        held.job(),
+        run.version.as_str(),
+        run.digest.as_str(),
+        process.map(|process| i64::from(process.pid)),
+        process.map(|process| number(process.started)),
+        process.map(|process| process.boot.as_str()),
+        without_nul(&json!(run.steps).to_string()),
+        i64::from(progress.percent.min(100)),
+        progress.message.as_deref().map(without_nul),
+        i64::from(progress.step),
+        i64::from(progress.steps),
+        run.code.as_deref().map(without_nul),
+    ];
+    let mut tx = held.begin().await?;
+    tx.run(RECORD, params).await?;
+    if let Some(process) = process {
+        tx.run(RUNS_AS, params![held.job(), i64::from(process.pid)]).await?;
     }
+    tx.commit().await
+}
 
-    /// What earlier attempts have done for good, for the worker that holds the job.
-    pub async fn checkpoints(&self, lease: &Lease) -> Result<BTreeMap<String, Value>, Error> {
-        let rows = self.db().read(CHECKPOINTS, params![lease.job(), lease.fence(), lease.worker()]).await?;
-        rows.iter().map(|row| Ok((row.text("key")?, row.json("data")?))).collect()
-    }
+/// What earlier attempts have done for good, for the worker that holds the job.
+pub async fn checkpoints(held: Held<'_>) -> Result<BTreeMap<String, Value>, Error> {
+    let rows = held.read(CHECKPOINTS, &held.params()).await?;
+    rows.iter().map(|row| Ok((row.text("key")?, row.json("data")?))).collect()
+}
 
-    /// Records that something is done for good, if the lease still holds.
-    pub async fn checkpoint(&self, lease: &Lease, key: &str, mut data: Value) -> Result<(), Error> {
-        blank_nuls(&mut data);
-        let mut tx = Held::new(self, lease).begin().await?;
-        tx.run(CHECKPOINT, params![lease.job(), without_nul(key), data]).await?;
-        tx.commit().await
-    }
+/// Records that something is done for good, if the lease still holds.
+pub async fn checkpoint(held: Held<'_>, key: &str, mut data: Value) -> Result<(), Error> {
+    blank_nuls(&mut data);
+    let mut tx = held.begin().await?;
+    tx.run(CHECKPOINT, params![held.job(), without_nul(key), data]).await?;
+    tx.commit().await
 }

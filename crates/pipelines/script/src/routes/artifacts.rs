@@ -1,15 +1,15 @@
 //! The files of a script: screenshots of failures, and what it made.
 
 use super::{address, find};
-use crate::App;
-use crate::caller::Caller;
-use crate::download::attachment;
-use crate::download::encoded;
-use crate::problem::{Problem, Reading};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use ode_http::App;
+use ode_http::caller::Caller;
+use ode_http::download::attachment;
+use ode_http::download::encoded;
+use ode_http::problem::{Problem, Reading};
 use ode_job::{Artifact, ErrorCode};
 use serde::Serialize;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 /// A file of a script.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ScriptArtifact {
+pub(crate) struct ScriptArtifact {
     /// Its name: the attempt that made it, and what the script calls it.
     #[schema(example = "1/failure.png")]
     name: String,
@@ -36,7 +36,7 @@ pub struct ScriptArtifact {
 
 /// The files of a script.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ScriptArtifacts {
+pub(crate) struct ScriptArtifacts {
     /// The files.
     artifacts: Vec<ScriptArtifact>,
 }
@@ -45,7 +45,7 @@ pub struct ScriptArtifacts {
 #[utoipa::path(get, path = "/v1/scripts/jobs/{id}/artifacts", tag = "scripts", security(("key" = [])),
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = ScriptArtifacts), Reading))]
-pub async fn list(
+pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -70,7 +70,7 @@ pub async fn list(
     responses(
         (status = 200, description = "The file", content_type = "application/octet-stream", body = Vec<u8>),
         Reading))]
-pub async fn fetch(
+pub(crate) async fn fetch(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path((id, name)): Path<(String, String)>,
