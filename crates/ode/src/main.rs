@@ -7,7 +7,6 @@ mod files;
 mod help;
 mod log_lines;
 mod names;
-mod output;
 mod registry;
 mod telemetry;
 mod wire;
@@ -15,7 +14,11 @@ mod wire;
 use anyhow::Context as _;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use commands::child::{CHILD, Child};
-use config::Settings;
+use config::{Schema, Settings};
+use ode_cli as output;
+use ode_script::commands::{
+    SCRIPTS_EXAMPLES, SEAL_EXAMPLES, ScriptsCommand, SealCommand, run_scripts, run_seal,
+};
 use std::process::ExitCode;
 
 /// Turns documents into data, pages, prints and web actions, and never loses or repeats one.
@@ -78,11 +81,11 @@ enum Command {
     #[command(subcommand, after_long_help = commands::keys::EXAMPLES)]
     Keys(commands::keys::Keys),
     /// Look at scripts, make new ones, and run them here and now
-    #[command(subcommand, after_long_help = commands::scripts::EXAMPLES)]
-    Scripts(commands::scripts::Scripts),
+    #[command(subcommand, after_long_help = SCRIPTS_EXAMPLES)]
+    Scripts(ScriptsCommand),
     /// See to the keys that secrets of scripts are sealed to
-    #[command(subcommand, after_long_help = commands::seal::EXAMPLES)]
-    Seal(commands::seal::Seal),
+    #[command(subcommand, after_long_help = SEAL_EXAMPLES)]
+    Seal(SealCommand),
     /// Tell others when jobs end, and see what became of that
     #[command(subcommand, after_long_help = commands::webhooks::EXAMPLES)]
     Webhooks(commands::webhooks::Webhooks),
@@ -178,8 +181,11 @@ async fn run(Cli { settings, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::JobStatus(args) => commands::jobs::job_status(&settings, &args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
         Command::Keys(command) => commands::keys::run(&settings, command).await,
-        Command::Scripts(command) => commands::scripts::run(&settings, command).await,
-        Command::Seal(command) => commands::seal::run(&settings, command).await,
+        Command::Scripts(command) => run_scripts(&settings.script_folders(), command).await,
+        Command::Seal(command) => {
+            let store = settings.store("cli", Schema::Check).await?;
+            run_seal(&settings.script_folders(), &store, command).await
+        }
         Command::Webhooks(command) => commands::webhooks::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
         Command::Cleanup(args) => commands::cleanup::run(&settings, &args).await,

@@ -23,8 +23,6 @@ pub(crate) mod opinions;
 mod orders;
 pub(crate) mod print;
 pub(crate) mod printful_sim;
-pub(crate) mod scripts;
-pub(crate) mod seal;
 pub(crate) mod serve;
 mod site;
 mod watch;

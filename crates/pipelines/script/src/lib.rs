@@ -33,6 +33,7 @@ mod browser;
 mod catalog;
 mod chores;
 mod codes;
+pub mod commands;
 mod concurrency;
 mod handler;
 mod intake;
@@ -188,7 +189,7 @@ pub enum Error {
     #[error(transparent)]
     Child(#[from] ode_child::Error),
     /// The store failed.
-    #[error(transparent)]
+    #[error("{0}")]
     Store(#[from] ode_store::Error),
 }
 

@@ -2,13 +2,12 @@
 
 use crate::names::named;
 use crate::output::{self, WrongUse};
-use anyhow::{Context as _, bail};
+use ode_cli::document;
 use clap::Args;
-use ode_job::{Invalid, JobRef, NewJob, Pipeline, repeated_name};
+use ode_job::{JobRef, NewJob, Pipeline};
 use ode_store::Store;
 use serde_json::Value;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// A new job.
@@ -58,11 +57,11 @@ pub(crate) async fn add(store: &Store, args: Add) -> anyhow::Result<ExitCode> {
 impl Add {
     fn into_job(self) -> anyhow::Result<NewJob> {
         let input = match &self.input_file {
-            Some(path) => read_document(path)?,
-            None => parse("--input", &self.input)?,
+            Some(path) => document::read(path)?,
+            None => document::parse("--input", &self.input)?,
         };
         let mut job = NewJob::new(self.pipeline, self.kind, input);
-        job.config = parse("--config", &self.config)?;
+        job.config = document::parse("--config", &self.config)?;
         job.external_id = self.external_id;
         job.priority = self.priority;
         job.run_at = self.run_at.as_deref().map(parse_moment).transpose()?;
@@ -71,42 +70,8 @@ impl Add {
 }
 
 /// The text itself is not repeated: it may be long, and hold what is nobody's business.
-fn parse(name: &str, text: &str) -> anyhow::Result<Value> {
-    if let Some(path) = repeated_name(text.as_bytes(), "") {
-        bail!(WrongUse(format!("{name} has {path} more than once. Keep one of them.")));
-    }
-    serde_json::from_str(text)
-        .map_err(|error| WrongUse(format!("{name} is not JSON: {error}. Correct it and try again.")).into())
-}
-
 fn parse_moment(text: &str) -> anyhow::Result<jiff::Timestamp> {
     text.parse().map_err(|_| {
         WrongUse(format!("--run-at \"{text}\" is not a moment. Write it like 2026-12-24T18:00:00Z.")).into()
     })
-}
-
-/// A document may be spread over many more bytes than it has when it is stored; past this it is not read on.
-const FILE_BYTES_MAX: usize = 8 * ode_job::new::INPUT_BYTES_MAX;
-
-/// A JSON document from a file, or from standard input for `-`.
-pub(in crate::commands) fn read_document(path: &Path) -> anyhow::Result<Value> {
-    let name = path.display();
-    let mut source: Box<dyn Read> = match path.to_str() {
-        Some("-") => Box::new(std::io::stdin()),
-        _ => Box::new(std::fs::File::open(path).map_err(|error| {
-            WrongUse(format!(
-                "{name} cannot be opened: {error}. Give a file that is there, or - for standard input."
-            ))
-        })?),
-    };
-    let mut bytes = Vec::new();
-    let limit = FILE_BYTES_MAX as u64 + 1;
-    source.by_ref().take(limit).read_to_end(&mut bytes).with_context(|| format!("{name} cannot be read"))?;
-    if bytes.len() > FILE_BYTES_MAX {
-        let (field, bytes, max) = ("input", bytes.len(), ode_job::new::INPUT_BYTES_MAX);
-        return Err(ode_store::Error::from(Invalid::TooLarge { field, bytes, max }).into());
-    }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| WrongUse(format!("{name} is not text in UTF-8. Give a JSON document.")))?;
-    parse(&name.to_string(), &text)
 }

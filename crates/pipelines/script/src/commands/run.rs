@@ -1,14 +1,13 @@
 //! `ode scripts run` and `ode scripts test`: scripts here and now, in the same runner that jobs have.
 
-use super::{chosen, one};
-use crate::commands::jobs::add::read_document;
-use crate::config::Settings;
-use crate::output::{self, WrongUse};
+use super::scripts::{chosen, one};
+use crate::Folders;
+use ode_cli::{self as output, WrongUse};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use ode_child::Program;
 use ode_demo_site::{Options, Site};
-use ode_script::{Done, Failed, Level, News, Order, Outcome, Report, Runner, Script, in_words, join};
+use crate::{Done, Failed, Level, News, Order, Outcome, Report, Runner, Script, in_words, join};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,7 +17,7 @@ use tokio::net::TcpListener;
 
 /// What to run, and with what.
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub struct Run {
     /// The script's type
     name: String,
     /// File with the payload as JSON; - reads standard input [default: the first example of the schema]
@@ -45,7 +44,7 @@ pub(crate) struct Run {
 
 /// What to test.
 #[derive(Debug, Args)]
-pub(crate) struct Test {
+pub struct Test {
     /// Types to test [default: all that have examples]
     types: Vec<String>,
     #[command(flatten)]
@@ -59,8 +58,8 @@ struct Browser {
     browser_no_sandbox: bool,
 }
 
-pub(crate) async fn run(settings: &Settings, args: Run) -> anyhow::Result<ExitCode> {
-    let catalog = settings.script_folders().catalog()?;
+pub(crate) async fn run(folders: &Folders, args: Run) -> anyhow::Result<ExitCode> {
+    let catalog = folders.catalog()?;
     let script = one(&catalog, &args.name)?;
     let payload = payload(&script, args.input.as_deref())?;
     let mut order = order(&script, payload)?;
@@ -68,7 +67,7 @@ pub(crate) async fn run(settings: &Settings, args: Run) -> anyhow::Result<ExitCo
     order.dry_run = args.dry_run;
     order.timeout = args.timeout.map(Duration::from_secs);
     let limit = order.time();
-    let runner = runner(settings, &args.browser)?;
+    let runner = runner(folders, &args.browser)?;
     let stop = async {
         // Without a handler for ctrl-C, it ends this process, and the keeper ends the script.
         if tokio::signal::ctrl_c().await.is_err() {
@@ -82,9 +81,9 @@ pub(crate) async fn run(settings: &Settings, args: Run) -> anyhow::Result<ExitCo
     finish(report, limit, args.show_secrets)
 }
 
-pub(crate) async fn test(settings: &Settings, args: Test) -> anyhow::Result<ExitCode> {
-    let catalog = settings.script_folders().catalog()?;
-    let runner = runner(settings, &args.browser)?;
+pub(crate) async fn test(folders: &Folders, args: Test) -> anyhow::Result<ExitCode> {
+    let catalog = folders.catalog()?;
+    let runner = runner(folders, &args.browser)?;
     let (mut is_right, mut count) = (true, 0);
     for script in chosen(&catalog, &args.types)? {
         for (number, example) in script.examples().iter().enumerate() {
@@ -145,8 +144,8 @@ fn done(outcome: Outcome, limit: Duration) -> Result<Done, Failed> {
     }
 }
 
-fn runner(settings: &Settings, browser: &Browser) -> anyhow::Result<Runner> {
-    let mut how = ode_script::Settings::new(&settings.data, Program::this_binary(["child", "keep"])?);
+fn runner(folders: &Folders, browser: &Browser) -> anyhow::Result<Runner> {
+    let mut how = crate::Settings::new(&folders.data, Program::this_binary(["child", "keep"])?);
     how.allow_no_sandbox = browser.browser_no_sandbox;
     how.spares = 0;
     Ok(Runner::new(how)?)
@@ -158,7 +157,7 @@ fn payload(script: &Script, file: Option<&Path>) -> anyhow::Result<Value> {
             || WrongUse(format!("{} has no examples. Name a file with a payload by --input.", script.name()));
         return Ok(script.examples().first().cloned().ok_or_else(none)?);
     };
-    read_document(file)
+    ode_cli::document::read(file)
 }
 
 fn order(script: &Arc<Script>, payload: Value) -> anyhow::Result<Order> {

@@ -1,5 +1,7 @@
-//! What people read: tables, dates, colours where they help, and errors that say what to do next.
-//! Data goes to standard output, talk to standard error.
+//! What commands share: tables, dates, colours where they help, errors that say what to do next, and JSON documents.
+//! Data goes to standard output, messages to standard error.
+
+pub mod document;
 
 use jiff::Timestamp;
 use ode_job::Phase;
@@ -9,12 +11,12 @@ use std::process::ExitCode;
 
 /// Writes data. A reader that left early, as in `ode jobs list | head -1`, has had enough: that is no error,
 /// and the command ends as it would have.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+pub fn print(text: &str) -> anyhow::Result<()> {
     print_bytes(text.as_bytes())
 }
 
 /// The same for what may be no text.
-pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
+pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -25,17 +27,17 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 /// Writes one line of data.
-pub(crate) fn line(text: impl std::fmt::Display) -> anyhow::Result<()> {
+pub fn line(text: impl std::fmt::Display) -> anyhow::Result<()> {
     print(&format!("{text}\n"))
 }
 
 /// Prints a value as JSON.
-pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+pub fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     line(serde_json::to_string_pretty(value)?)
 }
 
 /// Says something to whoever is there.
-pub(crate) fn tell(text: impl std::fmt::Display) {
+pub fn tell(text: impl std::fmt::Display) {
     // Nobody may be: then there is nobody to tell that either.
     let _ = writeln!(std::io::stderr(), "{text}");
 }
@@ -43,7 +45,7 @@ pub(crate) fn tell(text: impl std::fmt::Display) {
 /// What was asked for cannot be, however often it is tried: the command line has to be changed. Told like any error;
 /// the command ends with the code that it has for any mistake on the command line.
 #[derive(Debug)]
-pub(crate) struct WrongUse(pub(crate) String);
+pub struct WrongUse(pub String);
 
 impl std::error::Error for WrongUse {}
 
@@ -54,7 +56,7 @@ impl std::fmt::Display for WrongUse {
 }
 
 /// How a command ends that an error ended.
-pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     // What a new job may not be is a mistake on the command line as well, wherever it is noticed.
     let cause = error.downcast_ref::<ode_store::Error>();
     let is_invalid = matches!(cause, Some(ode_store::Error::Invalid(_)));
@@ -62,7 +64,7 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
 }
 
 /// Says what went wrong, and where to read more.
-pub(crate) fn error(error: &anyhow::Error) {
+pub fn error(error: &anyhow::Error) {
     let message = sentence(error);
     let cause = error.chain().find_map(|cause| cause.downcast_ref::<ode_store::Error>());
     match cause.map(ode_store::Error::code) {
@@ -72,7 +74,7 @@ pub(crate) fn error(error: &anyhow::Error) {
 }
 
 /// An error and its causes as one line.
-pub(crate) fn sentence(error: &anyhow::Error) -> String {
+pub fn sentence(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain().map(|cause| plain(&cause.to_string())) {
         if message.is_empty() {
@@ -99,12 +101,12 @@ fn plain(text: &str) -> String {
 }
 
 /// Names and messages come from outside; a control character must not steer somebody's terminal.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Whether colours are wanted there.
-pub(crate) fn is_coloured(stream: &impl IsTerminal) -> bool {
+pub fn is_coloured(stream: &impl IsTerminal) -> bool {
     let set = |name: &str| std::env::var_os(name);
     wants_colour(set("NO_COLOR").as_deref(), set("CLICOLOR_FORCE").as_deref(), stream.is_terminal())
 }
@@ -117,13 +119,13 @@ fn wants_colour(no_color: Option<&OsStr>, force: Option<&OsStr>, is_terminal: bo
 
 /// A table with aligned columns, without lines: it can be read, grepped and cut.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
 /// One field, and how it is shown.
 #[derive(Debug, Clone)]
-pub(crate) struct Cell {
+pub struct Cell {
     text: String,
     colour: Option<&'static str>,
 }
@@ -136,7 +138,7 @@ impl<T: AsRef<str>> From<T> for Cell {
 
 impl Cell {
     /// The start of a text that may be long.
-    pub(crate) fn start(text: &str, chars_max: usize) -> Self {
+    pub fn start(text: &str, chars_max: usize) -> Self {
         match text.char_indices().nth(chars_max) {
             Some(_) => Cell::from(text.chars().take(chars_max - 1).chain(['…']).collect::<String>()),
             None => Cell::from(text),
@@ -144,7 +146,7 @@ impl Cell {
     }
 
     /// A state, coloured by what it means.
-    pub(crate) fn state(text: &str, phase: Phase) -> Self {
+    pub fn state(text: &str, phase: Phase) -> Self {
         let colour = match phase {
             Phase::Done => Some("32"),
             Phase::Failed => Some("31"),
@@ -156,24 +158,24 @@ impl Cell {
     }
 
     /// Good or bad news.
-    pub(crate) fn news(text: &str, is_good: bool) -> Self {
+    pub fn news(text: &str, is_good: bool) -> Self {
         Cell { text: printable(text), colour: Some(if is_good { "32" } else { "31" }) }
     }
 }
 
 impl Table {
     /// A table with these headings.
-    pub(crate) fn new<const N: usize>(headings: [&str; N]) -> Self {
+    pub fn new<const N: usize>(headings: [&str; N]) -> Self {
         Table { rows: vec![headings.into_iter().map(Cell::from).collect()] }
     }
 
     /// Adds a row.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+    pub fn row<const N: usize>(&mut self, cells: [Cell; N]) {
         self.rows.push(cells.into());
     }
 
     /// Prints it.
-    pub(crate) fn print(&self) -> anyhow::Result<()> {
+    pub fn print(&self) -> anyhow::Result<()> {
         print(&self.text(is_coloured(&std::io::stdout())))
     }
 
@@ -200,12 +202,12 @@ impl Table {
 }
 
 /// A moment, to the second, in UTC.
-pub(crate) fn moment(at: Timestamp) -> String {
+pub fn moment(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
 /// How long ago a moment is, roughly.
-pub(crate) fn ago(at: Timestamp) -> String {
+pub fn ago(at: Timestamp) -> String {
     let seconds = Timestamp::now().as_second() - at.as_second();
     match seconds {
         ..0 => format!("in {}", span(-seconds)),

@@ -1,20 +1,17 @@
 //! `ode scripts`: look at scripts, make new ones, and run them here and now, without a server or a job.
 
-mod make;
-mod run;
-mod validate;
-
-use crate::config::Settings;
-use crate::output::{self, Table, WrongUse};
+use crate::Folders;
+use ode_cli::{self as output, Table, WrongUse};
 use anyhow::{Context as _, bail};
+use super::{make, run, validate};
 use clap::{Args, Subcommand};
-use ode_script::{Catalog, Origin, Script};
+use crate::{Catalog, Origin, Script};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 /// What to do with scripts.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Scripts {
+pub enum ScriptsCommand {
     /// List the scripts that jobs may ask for
     List(List),
     /// Make a new script that runs, to be changed into one's own
@@ -30,7 +27,7 @@ pub(crate) enum Scripts {
 }
 
 /// Shown after the long help.
-pub(crate) const EXAMPLES: &str = "\
+pub const SCRIPTS_EXAMPLES: &str = "\
 Examples:
   ode scripts list                                    which there are, and whose
   ode scripts setup                                   once, for those that drive a browser
@@ -43,25 +40,26 @@ docs/scripts.md takes you from nothing to a script of your own.";
 
 /// How to show them.
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub struct List {
     /// Print JSON, for programs
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) async fn run(settings: &Settings, command: Scripts) -> anyhow::Result<ExitCode> {
+/// Carries it out.
+pub async fn run_scripts(folders: &Folders, command: ScriptsCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Scripts::List(args) => list(settings, &args),
-        Scripts::New(args) => make::run(settings, &args),
-        Scripts::Validate(args) => validate::run(settings, &args),
-        Scripts::Run(args) => run::run(settings, args).await,
-        Scripts::Test(args) => run::test(settings, args).await,
-        Scripts::Setup => setup(settings),
+        ScriptsCommand::List(args) => list(folders, &args),
+        ScriptsCommand::New(args) => make::run(folders, &args),
+        ScriptsCommand::Validate(args) => validate::run(folders, &args),
+        ScriptsCommand::Run(args) => run::run(folders, args).await,
+        ScriptsCommand::Test(args) => run::test(folders, args).await,
+        ScriptsCommand::Setup => setup(folders),
     }
 }
 
-fn list(settings: &Settings, args: &List) -> anyhow::Result<ExitCode> {
-    let catalog = settings.script_folders().catalog()?;
+fn list(folders: &Folders, args: &List) -> anyhow::Result<ExitCode> {
+    let catalog = folders.catalog()?;
     if args.json {
         let about = |script: &Arc<Script>| {
             serde_json::json!({
@@ -94,14 +92,14 @@ fn list(settings: &Settings, args: &List) -> anyhow::Result<ExitCode> {
 }
 
 /// Which scripts are meant: those that are named, or all.
-fn chosen(catalog: &Catalog, names: &[String]) -> anyhow::Result<Vec<Arc<Script>>> {
+pub(super) fn chosen(catalog: &Catalog, names: &[String]) -> anyhow::Result<Vec<Arc<Script>>> {
     if names.is_empty() {
         return Ok(catalog.iter().cloned().collect());
     }
     names.iter().map(|name| one(catalog, name)).collect()
 }
 
-fn one(catalog: &Catalog, name: &str) -> anyhow::Result<Arc<Script>> {
+pub(super) fn one(catalog: &Catalog, name: &str) -> anyhow::Result<Arc<Script>> {
     let Some(script) = catalog.get(name) else {
         let known: Vec<_> = catalog.iter().map(|script| script.name()).collect();
         bail!(WrongUse(format!("There is no script {name}. There are {}.", known.join(", "))));
@@ -110,8 +108,8 @@ fn one(catalog: &Catalog, name: &str) -> anyhow::Result<Arc<Script>> {
 }
 
 /// Packages are put beside the scripts, where node looks for them.
-fn setup(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let folder = ode_script::unpack(&settings.data)?;
+fn setup(folders: &Folders) -> anyhow::Result<ExitCode> {
+    let folder = crate::unpack(&folders.data)?;
     let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
     let npm = std::process::Command::new("npm").args(arguments).current_dir(&folder).status();
     let status = npm.context("npm could not be started. Install node and npm, then try again")?;

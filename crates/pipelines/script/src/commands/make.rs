@@ -1,7 +1,7 @@
 //! `ode scripts new`: a script that runs as it is, in the language one likes.
 
-use crate::config::Settings;
-use crate::output::{self, WrongUse};
+use crate::Folders;
+use ode_cli::{self as output, WrongUse};
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// Which script to make.
 #[derive(Debug, Args)]
-pub(crate) struct New {
+pub struct New {
     /// The type that jobs will ask for, such as send-menu
     name: String,
     /// What it is written in
@@ -36,14 +36,14 @@ impl Language {
     }
 }
 
-pub(crate) fn run(settings: &Settings, args: &New) -> anyhow::Result<ExitCode> {
-    let root = settings.scripts.clone().unwrap_or_else(|| PathBuf::from("scripts"));
+pub(crate) fn run(folders: &Folders, args: &New) -> anyhow::Result<ExitCode> {
+    let root = folders.scripts.clone().unwrap_or_else(|| PathBuf::from("scripts"));
     let folder = root.join(&args.name);
     let (file, program, text) = args.language.template();
     let manifest = include_str!("templates/script.toml");
     let manifest = manifest.replace("TYPE", &args.name).replace("PROGRAM", program).replace("FILE", file);
     // Refused before anything is written.
-    if let Err(error) = ode_script::Manifest::read(&manifest) {
+    if let Err(error) = crate::Manifest::read(&manifest) {
         bail!(WrongUse(format!("{} cannot be the name of a script: {}.", args.name, error.message)));
     }
     if folder.exists() {

@@ -1,24 +1,25 @@
 //! `ode seal`: the keys that secrets of scripts are sealed to.
 
-use crate::config::{Schema, Settings};
-use crate::output::{self, Table};
+use crate::Folders;
+use ode_cli::{self as output, Table};
 use clap::{Args, Subcommand, ValueEnum};
-use ode_script::sql::{self, SealKey, SealSide};
-use ode_script::{Bond, Error, Keyring};
+use crate::sql::{self, SealKey, SealSide};
+use crate::{Bond, Error, Keyring};
 use ode_store::Store;
 use serde_json::json;
 use std::process::ExitCode;
 
 /// What to do with keys.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Seal {
+pub enum SealCommand {
     /// List the keys there are and were, and which of them are on this machine
     List(List),
     /// Make a new key, turn everything to it, and give up the old one
     Rotate(Rotate),
 }
 
-pub(crate) const EXAMPLES: &str = "\
+/// Shown after the long help.
+pub const SEAL_EXAMPLES: &str = "\
 Examples:
   ode seal list
   ode seal rotate              a new key for what is sent to scripts
@@ -26,7 +27,7 @@ Examples:
 
 /// How to list.
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub struct List {
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -34,7 +35,7 @@ pub(crate) struct List {
 
 /// Which key to replace.
 #[derive(Debug, Args)]
-pub(crate) struct Rotate {
+pub struct Rotate {
     /// Whose key
     #[arg(long, value_enum, default_value_t = Side::Worker)]
     side: Side,
@@ -57,20 +58,20 @@ impl From<Side> for SealSide {
     }
 }
 
-pub(crate) async fn run(settings: &Settings, command: Seal) -> anyhow::Result<ExitCode> {
+/// Carries it out.
+pub async fn run_seal(folders: &Folders, store: &Store, command: SealCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Seal::List(args) => list(settings, &args).await,
-        Seal::Rotate(args) => rotate(settings, args.side.into()).await,
+        SealCommand::List(args) => list(folders, store, &args).await,
+        SealCommand::Rotate(args) => rotate(folders, store, args.side.into()).await,
     }
 }
 
-async fn list(settings: &Settings, args: &List) -> anyhow::Result<ExitCode> {
-    let store = settings.store("cli", Schema::Check).await?;
+async fn list(folders: &Folders, store: &Store, args: &List) -> anyhow::Result<ExitCode> {
     let keys = sql::seal_keys(store.sql()).await?;
     let mut here = Vec::new();
     for side in [SealSide::Worker, SealSide::Web] {
         here.extend(
-            Keyring::read(&settings.script_folders().key_file(side))?
+            Keyring::read(&folders.key_file(side))?
                 .map(|keys| keys.ids())
                 .unwrap_or_default(),
         );
@@ -110,9 +111,8 @@ fn state(key: &SealKey) -> String {
     key.retired_at.map_or_else(|| "in use".to_owned(), |at| format!("retired {}", output::ago(at)))
 }
 
-async fn rotate(settings: &Settings, side: SealSide) -> anyhow::Result<ExitCode> {
-    let store = settings.store("cli", Schema::Check).await?;
-    let path = settings.script_folders().key_file(side);
+async fn rotate(folders: &Folders, store: &Store, side: SealSide) -> anyhow::Result<ExitCode> {
+    let path = folders.key_file(side);
     let keys = match Keyring::read(&path)? {
         Some(keys) => keys.with_new_key()?,
         None => Keyring::make(&path)?,
@@ -120,7 +120,7 @@ async fn rotate(settings: &Settings, side: SealSide) -> anyhow::Result<ExitCode>
     let newest = keys.newest();
     // In the file before anybody seals to it.
     sql::publish_seal_key(store.sql(), side, &newest.id(), newest.bytes()).await?;
-    let turned = turn(&store, &keys, side).await?;
+    let turned = turn(store, &keys, side).await?;
     let left: Vec<SealKey> = sql::seal_keys(store.sql())
         .await?
         .into_iter()

@@ -1,22 +1,22 @@
 //! `ode scripts validate`: everything about scripts that can be known without running them.
 
-use super::chosen;
-use crate::config::Settings;
-use crate::output;
+use super::scripts::chosen;
+use crate::Folders;
+use ode_cli as output;
 use clap::Args;
-use ode_script::Script;
+use crate::Script;
 use std::process::ExitCode;
 
 /// Which scripts.
 #[derive(Debug, Args)]
-pub(crate) struct Validate {
+pub struct Validate {
     /// Types to check [default: all]
     types: Vec<String>,
 }
 
-pub(crate) fn run(settings: &Settings, args: &Validate) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(folders: &Folders, args: &Validate) -> anyhow::Result<ExitCode> {
     // A manifest or a schema that is wrong ends here, with its file, line and column.
-    let catalog = settings.script_folders().catalog()?;
+    let catalog = folders.catalog()?;
     let mut is_right = true;
     for script in chosen(&catalog, &args.types)? {
         let wrong = wrong_with(&script);
