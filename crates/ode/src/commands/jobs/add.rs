@@ -2,11 +2,10 @@
 
 use crate::names::named;
 use crate::output::{self, WrongUse};
-use ode_cli::document;
 use clap::Args;
+use ode_cli::document;
 use ode_job::{JobRef, NewJob, Pipeline};
 use ode_store::Store;
-use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

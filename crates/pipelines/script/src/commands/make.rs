@@ -1,9 +1,9 @@
 //! `ode scripts new`: a script that runs as it is, in the language one likes.
 
 use crate::Folders;
-use ode_cli::{self as output, WrongUse};
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
+use ode_cli::{self as output, WrongUse};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;

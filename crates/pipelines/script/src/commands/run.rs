@@ -2,12 +2,12 @@
 
 use super::scripts::{chosen, one};
 use crate::Folders;
-use ode_cli::{self as output, WrongUse};
+use crate::{Done, Failed, Level, News, Order, Outcome, Report, Runner, Script, in_words, join};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use ode_child::Program;
+use ode_cli::{self as output, WrongUse};
 use ode_demo_site::{Options, Site};
-use crate::{Done, Failed, Level, News, Order, Outcome, Report, Runner, Script, in_words, join};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

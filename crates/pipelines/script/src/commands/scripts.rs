@@ -1,11 +1,11 @@
 //! `ode scripts`: look at scripts, make new ones, and run them here and now, without a server or a job.
 
-use crate::Folders;
-use ode_cli::{self as output, Table, WrongUse};
-use anyhow::{Context as _, bail};
 use super::{make, run, validate};
-use clap::{Args, Subcommand};
+use crate::Folders;
 use crate::{Catalog, Origin, Script};
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use ode_cli::{self as output, Table, WrongUse};
 use std::process::ExitCode;
 use std::sync::Arc;
 

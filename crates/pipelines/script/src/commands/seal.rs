@@ -1,10 +1,10 @@
 //! `ode seal`: the keys that secrets of scripts are sealed to.
 
 use crate::Folders;
-use ode_cli::{self as output, Table};
-use clap::{Args, Subcommand, ValueEnum};
 use crate::sql::{self, SealKey, SealSide};
 use crate::{Bond, Error, Keyring};
+use clap::{Args, Subcommand, ValueEnum};
+use ode_cli::{self as output, Table};
 use ode_store::Store;
 use serde_json::json;
 use std::process::ExitCode;
@@ -70,11 +70,7 @@ async fn list(folders: &Folders, store: &Store, args: &List) -> anyhow::Result<E
     let keys = sql::seal_keys(store.sql()).await?;
     let mut here = Vec::new();
     for side in [SealSide::Worker, SealSide::Web] {
-        here.extend(
-            Keyring::read(&folders.key_file(side))?
-                .map(|keys| keys.ids())
-                .unwrap_or_default(),
-        );
+        here.extend(Keyring::read(&folders.key_file(side))?.map(|keys| keys.ids()).unwrap_or_default());
     }
     if args.json {
         let each = keys.iter().map(|key| {

@@ -2,9 +2,9 @@
 
 use super::scripts::chosen;
 use crate::Folders;
-use ode_cli as output;
-use clap::Args;
 use crate::Script;
+use clap::Args;
+use ode_cli as output;
 use std::process::ExitCode;
 
 /// Which scripts.
