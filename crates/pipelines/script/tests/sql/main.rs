@@ -300,7 +300,7 @@ async fn checkpoints_and_steps_outlive_their_attempt(store: Store) {
         state: RecordedState::Reached(state),
         ..Step { id: id.into(), title: id.into() }.into()
     };
-    let steps = vec![step("login", StepState::Done), step("upload", Stepmachine::FAILED)];
+    let steps = vec![step("login", StepState::Done), step("upload", StepState::Failed)];
     let run = Run {
         version: "3".into(),
         digest: "d".into(),
