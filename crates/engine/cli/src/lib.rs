@@ -229,6 +229,7 @@ fn span(seconds: i64) -> String {
 mod tests {
     use super::*;
     use anyhow::{Context as _, anyhow};
+    use ode_job::{Machine, Pipeline, Standing, State};
 
     #[test]
     fn an_error_is_one_line_that_says_nothing_twice() {
@@ -242,10 +243,19 @@ mod tests {
             "No place: Address already in use",
         );
         check(anyhow!("in (os error 2) and (os error 3) out"), "in and out");
-        let refused = ode_html::machine::HTML.next(ode_html::machine::PENDING, ode_job::Event::Retried);
+        const WAITING: State = State::new("waiting");
+        const MAIL: Pipeline = Pipeline::new(&Machine {
+            name: "mail",
+            article: "A",
+            initial: WAITING,
+            is_early_initial: false,
+            states: &[Standing::ready(WAITING, "mail")],
+            edges: &[],
+        });
+        let refused = MAIL.next(WAITING, ode_job::Event::Retried);
         check(
             ode_store::Error::from(refused.unwrap_err()).into(),
-            "An html job that is pending cannot be retried. It has not ended yet.",
+            "A mail job that is waiting cannot be retried. It has not ended yet.",
         );
     }
 
