@@ -9,7 +9,7 @@ mod sender;
 mod signature;
 
 pub use guard::{BadAllowed, Guard};
-pub use sender::{METRICS, Options, Sender};
+pub use sender::{JobAddress, METRICS, Options, Sender};
 pub use signature::{message_id, message_name, secret_text, sign};
 
 /// Why messages cannot be sent at all.

@@ -5,6 +5,7 @@ use crate::guard::Guard;
 use crate::signature::{message_name, sign};
 use futures_util::future::join_all;
 use jiff::Timestamp;
+use ode_job::Pipeline;
 use ode_metrics::{Counter, Family};
 use ode_store::{Delivery, Sent, Store};
 use reqwest::{StatusCode, redirect};
@@ -42,12 +43,23 @@ pub struct Options {
     pub guard: Guard,
     /// The pause after the first try; each later one is four times as long.
     pub pause: Duration,
+    /// Where the jobs that messages are about are found; the first also stands for jobs that were removed.
+    pub addresses: Vec<JobAddress>,
+}
+
+/// Where the jobs of a pipeline are found.
+#[derive(Debug, Clone, Copy)]
+pub struct JobAddress {
+    /// The pipeline.
+    pub pipeline: Pipeline,
+    /// What comes before the slash and the id of a job.
+    pub path: &'static str,
 }
 
 impl Default for Options {
-    /// To the public network, five seconds at first.
+    /// To the public network, five seconds at first, without links to jobs.
     fn default() -> Self {
-        Options { guard: Guard::default(), pause: Duration::from_secs(5) }
+        Options { guard: Guard::default(), pause: Duration::from_secs(5), addresses: Vec::new() }
     }
 }
 
@@ -122,7 +134,7 @@ impl Sender {
             Err(problem) => return Ok(Sent::Failed { answer: None, problem, again: None }),
         };
         let (secret, earlier) = self.store.webhook_secrets(delivery.owner).await?;
-        let (id, body, now) = (message_name(delivery.id), body(delivery), Timestamp::now().as_second());
+        let (id, body, now) = (message_name(delivery.id), self.body(delivery), Timestamp::now().as_second());
         // While a secret is being replaced, a receiver may know either.
         let signed = std::iter::once(secret).chain(earlier).map(|secret| sign(&secret, &id, now, &body));
         let signatures = signed.collect::<Vec<_>>().join(" ");
@@ -159,25 +171,29 @@ impl Sender {
         let pause = self.options.pause.checked_mul(growth).unwrap_or(PAUSE_MAX).min(PAUSE_MAX);
         (tries < TRIES_MAX).then_some(pause)
     }
-}
 
-/// What a message says: the same text however often it is sent.
-fn body(delivery: &Delivery) -> String {
-    let jobs = if delivery.pipeline.is_some_and(|pipeline| pipeline.as_str() == "script") {
-        "/v1/scripts/jobs"
-    } else {
-        "/v1/jobs"
-    };
-    let data = json!({
-        "job_id": delivery.job_id, "external_id": delivery.external_id, "status": delivery.state,
-        "error_code": delivery.error_code, "links": { "self": format!("{jobs}/{}", delivery.job_id) },
-    });
-    json!({
-        "type": format!("job.{}", delivery.state),
-        "timestamp": format!("{:.3}", delivery.created_at),
-        "data": data,
-    })
-    .to_string()
+    /// The text of a message, the same however often it is sent.
+    fn body(&self, delivery: &Delivery) -> String {
+        let mut data = json!({
+            "job_id": delivery.job_id, "external_id": delivery.external_id, "status": delivery.state,
+            "error_code": delivery.error_code,
+        });
+        if let Some(address) = self.address(delivery.pipeline) {
+            data["links"] = json!({ "self": format!("{}/{}", address.path, delivery.job_id) });
+        }
+        json!({
+            "type": format!("job.{}", delivery.state),
+            "timestamp": format!("{:.3}", delivery.created_at),
+            "data": data,
+        })
+        .to_string()
+    }
+
+    fn address(&self, pipeline: Option<Pipeline>) -> Option<&JobAddress> {
+        let mut addresses = self.options.addresses.iter();
+        let of_pipeline = addresses.find(|address| Some(address.pipeline) == pipeline);
+        of_pipeline.or(self.options.addresses.first())
+    }
 }
 
 /// What went wrong, down to its cause, without the address.

@@ -115,7 +115,13 @@ impl Work {
     /// What sends messages about jobs that ended.
     pub(super) fn webhooks(&self, settings: &Settings, store: Store) -> anyhow::Result<ode_webhooks::Sender> {
         let guard = settings.webhook_guard()?;
-        Ok(ode_webhooks::Sender::new(store, ode_webhooks::Options { guard, pause: self.webhook_pause })?)
+        let address = |pipeline, path| ode_webhooks::JobAddress { pipeline, path };
+        let addresses = vec![
+            address(ode_html::machine::HTML, "/v1/jobs"),
+            address(ode_script::machine::SCRIPT, "/v1/scripts/jobs"),
+        ];
+        let options = ode_webhooks::Options { guard, pause: self.webhook_pause, addresses };
+        Ok(ode_webhooks::Sender::new(store, options)?)
     }
 
     fn gateways(&self, url: &str) -> anyhow::Result<Gateways> {

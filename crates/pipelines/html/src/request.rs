@@ -178,6 +178,31 @@ mod tests {
         check(json!("html5"), Err(("config", "an object")));
     }
 
+    #[test]
+    fn an_input_is_stored_without_what_it_has_not_and_read_back() {
+        let document = SourceDocument { name: Some("a.pdf".into()), ..SourceDocument::default() };
+        let input = HtmlInput {
+            request: Some("digest".into()),
+            output_s3_prefix: Some("s3://outbox/a".into()),
+            document: Some(document),
+            ..HtmlInput::default()
+        };
+        let json = input.to_json();
+        let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["request", "output_s3_prefix", "document"]);
+        assert_eq!(HtmlInput::of(&json), input);
+        assert_eq!(published_at(&json), Some("s3://outbox/a"));
+    }
+
+    #[test]
+    fn an_input_that_does_not_fit_reads_as_empty() {
+        for json in [json!(null), json!([1]), json!({ "input_s3_path": 7 })] {
+            assert_eq!(HtmlInput::of(&json), HtmlInput::default(), "{json}");
+        }
+        let address = HtmlInput::of(&json!({ "input_s3_path": "s3://inbox/new/a.pdf", "other": 1 }));
+        assert_eq!(address.address_name(), Some("a.pdf"));
+    }
+
     /// A key that the converter learns is one that can be asked for.
     #[test]
     fn every_key_of_the_converter_is_known() {

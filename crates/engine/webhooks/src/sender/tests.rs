@@ -81,7 +81,12 @@ async fn ended_job(store: &Store, lane: Lane, job: NewJob) {
 
 fn sender(store: &Store) -> Sender {
     let guard = Guard::new(["127.0.0.1"]).unwrap();
-    Sender::new(store.clone(), Options { guard, pause: Duration::ZERO }).unwrap()
+    let address = |pipeline, path| JobAddress { pipeline, path };
+    let addresses = vec![
+        address(ode_html::machine::HTML, "/v1/jobs"),
+        address(ode_script::machine::SCRIPT, "/v1/scripts/jobs"),
+    ];
+    Sender::new(store.clone(), Options { guard, pause: Duration::ZERO, addresses }).unwrap()
 }
 
 #[tokio::test]
