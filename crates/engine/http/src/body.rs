@@ -181,6 +181,8 @@ mod tests {
         struct Request {
             external_id: String,
             #[serde(default)]
+            config: Option<String>,
+            #[serde(default)]
             priority: i32,
         }
         fn check(json: &str, path: Option<&str>, says: &str) {

@@ -15,6 +15,8 @@ const TURN_MAX: Duration = Duration::from_secs(300);
 
 /// Options of workers.
 #[derive(Debug, Args)]
+// Other crates have options of the same name, and groups of options are named after them.
+#[group(skip)]
 pub struct WorkArgs {
     /// Documents that are converted into HTML at a time [default: as many as there are processors]
     #[arg(long, env = "ODE_HTML_AT_ONCE", value_name = "N")]
@@ -35,6 +37,8 @@ impl WorkArgs {
 
 /// Options of the site.
 #[derive(Debug, Args)]
+// Other crates have options of the same name, and groups of options are named after them.
+#[group(skip)]
 pub struct SiteArgs {
     /// Where converted documents are shown, such as https://views.example, if they are to have an origin of their own
     #[arg(long, env = "ODE_VIEW_ORIGIN", value_name = "URL", value_parser = ode_http::origin, hide_short_help = true)]
