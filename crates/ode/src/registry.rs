@@ -1,8 +1,7 @@
 //! The one place that knows which pipelines there are.
 
 use ode_html::{Html, HtmlHandler};
-use ode_print::ExportHandler;
-use ode_print::order::OrderHandler;
+use ode_print::Print;
 use ode_script::Scripts;
 use ode_store::Rules;
 use ode_worker::Registry;
@@ -14,12 +13,10 @@ use std::sync::Arc;
 pub(crate) struct Handlers {
     /// PDF to XML.
     pub(crate) xml: XmlHandler,
-    /// Frozen maps to PNGs.
-    pub(crate) export: ExportHandler,
+    /// Frozen maps to PNGs, and those to orders.
+    pub(crate) print: Print,
     /// PDF to HTML.
     pub(crate) html: HtmlHandler,
-    /// Exported maps to orders, where there is a provider.
-    pub(crate) order: Option<OrderHandler>,
     /// Scripts.
     pub(crate) scripts: Scripts,
 }
@@ -27,13 +24,8 @@ pub(crate) struct Handlers {
 /// Every handler that ships, by the lane it serves. Jobs of other lanes are accepted and wait.
 pub(crate) fn registry(handlers: Handlers) -> Registry {
     let html = Html { handler: Some(handlers.html), ..Html::default() };
-    let mut registry = ode_pipeline::registry(&[Arc::new(html), Arc::new(handlers.scripts)])
+    ode_pipeline::registry(&[Arc::new(html), Arc::new(handlers.print), Arc::new(handlers.scripts)])
         .with(ode_xml::machine::LANE, handlers.xml)
-        .with(ode_print::machine::EXPORT, handlers.export);
-    if let Some(order) = handlers.order {
-        registry = registry.with(ode_print::machine::ORDER, order);
-    }
-    registry
 }
 
 /// What pipelines have a say in of the store.

@@ -1,7 +1,7 @@
 //! The API's own description: OpenAPI 3.1 made from the routes, and a page that shows it.
 
 use crate::problem::{ProblemDocument, codes_of};
-use crate::{again, download, exports, health, jobs, live, maps, orders, print, review, upload, view};
+use crate::{again, download, health, jobs, live, review, upload, view};
 use axum::extract::Extension;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
@@ -19,15 +19,11 @@ use utoipa::openapi::{RefOr, Response};
     info(title = "ODE", description = "PDFs in, XML out. Every error is a problem document (RFC 9457) with a stable code.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")),
     paths(upload::upload, jobs::routes::list, jobs::routes::detail, jobs::routes::delete, jobs::routes::events, download::download, download::link, download::by_link,
-        review::checks, review::revisions, review::revise, jobs::routes::retry, again::convert, jobs::routes::cancel, jobs::routes::stop, live::stream, health::healthz, health::live, health::ready,
-        maps::list_user_maps, maps::add_user_map, maps::user_map, maps::change_user_map, maps::delete_user_map,
-        print::export, print::preview, maps::list_printable_maps, maps::printable_map, maps::preview,
-        print::export_again, print::list, print::detail, print::download, print::retry, print::reprint, orders::order, orders::show, exports::fetch),
+        review::checks, review::revisions, review::revise, jobs::routes::retry, again::convert, jobs::routes::cancel, jobs::routes::stop, live::stream, health::healthz, health::live, health::ready),
     components(schemas(ProblemDocument, view::JobView, live::JobEvent)),
     modifiers(&Credentials),
     security((), ("session" = []), ("key" = [])),
     tags((name = "jobs", description = "Documents and what becomes of them"),
-        (name = "maps", description = "Maps, and their way to a print"),
         (name = "health", description = "Whether it can do its work"))
 )]
 struct Api;
@@ -60,8 +56,8 @@ impl Described {
     pub fn new(added: utoipa::openapi::OpenApi) -> Self {
         let mut api = Api::openapi();
         api.merge(added);
-        // What looks after all of them comes last.
-        api.tags.iter_mut().for_each(|tags| tags.sort_by_key(|tag| tag.name == "health"));
+        let place = |name: &str| TAGS.iter().position(|tag| *tag == name).unwrap_or(TAGS.len() - 1);
+        api.tags.iter_mut().for_each(|tags| tags.sort_by_key(|tag| place(&tag.name)));
         let json = api.to_json().expect("the description is always valid JSON");
         Described { json, page: describe(&api) }
     }
@@ -77,6 +73,9 @@ pub async fn document(Extension(described): Extension<Arc<Described>>) -> impl I
 pub async fn page(Extension(described): Extension<Arc<Described>>) -> impl IntoResponse {
     ([(header::CACHE_CONTROL, "no-cache")], Html(described.page.clone()))
 }
+
+/// The groups of addresses as they are listed; others come before the last.
+const TAGS: [&str; 5] = ["jobs", "maps", "html", "scripts", "health"];
 
 /// What people look for first comes first.
 const ORDER: [&str; 11] = [

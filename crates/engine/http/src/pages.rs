@@ -6,13 +6,11 @@
 mod assets;
 mod choices;
 mod job;
-mod maps;
-mod order;
 mod queue;
 mod row;
 mod sign_in;
 mod values;
-mod words;
+pub mod words;
 
 use crate::App;
 use crate::problem::Problem;
@@ -34,10 +32,6 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/jobs/{id}/revisions", post(job::revise).layer(DefaultBodyLimit::max(review::BODY_BYTES_MAX)))
         .route("/jobs/{id}/convert", post(job::convert).layer(DefaultBodyLimit::max(review::BODY_BYTES_MAX)))
         .route("/jobs/{id}/{deed}", get(job::ask).post(job::act))
-        .route("/maps", get(maps::show).post(maps::add))
-        .route("/maps/{id}/print", post(maps::print))
-        .route("/print-jobs/{id}/retry", post(maps::retry))
-        .route("/print-jobs/{id}/order", get(order::show).post(order::order))
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
 }
@@ -48,7 +42,7 @@ pub fn assets() -> Router<Arc<App>> {
 }
 
 /// A template as an answer.
-fn draw(page: &impl Template) -> Result<Html<String>, Problem> {
+pub fn draw(page: &impl Template) -> Result<Html<String>, Problem> {
     page.render().map(Html).map_err(|error| {
         tracing::error!(%error, "a page could not be drawn");
         Problem::our_fault()

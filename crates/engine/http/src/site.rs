@@ -2,7 +2,6 @@
 
 use crate::caller::Keys;
 use crate::connections::{self, Bounds, Peer};
-use crate::drawing::{DrawMaps, Previews};
 use crate::kind::Kinds;
 use crate::limits::{Limits, WebLimits};
 use crate::lists::Lists;
@@ -11,10 +10,7 @@ use crate::problem::Problem;
 use crate::routes::Routes;
 use crate::session::Signer;
 use crate::watch::Watcher;
-use crate::{
-    again, caller, download, exports, form, health, jobs, maps, openapi, orders, pages, print, requests,
-    review, upload,
-};
+use crate::{again, caller, download, form, health, jobs, openapi, pages, requests, review, upload};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Extension, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -70,10 +66,6 @@ pub struct WebSettings {
     pub connections: usize,
     /// How long requests that are under way get to end.
     pub grace: Duration,
-    /// Whoever checks and draws maps.
-    pub maps: Option<Arc<dyn DrawMaps>>,
-    /// The key under which Printful signs its events; none are taken without.
-    pub printful_hook_secret: Option<Vec<u8>>,
 }
 
 impl Default for WebSettings {
@@ -93,8 +85,6 @@ impl Default for WebSettings {
             link_ttl: Duration::from_secs(600),
             connections: 8192,
             grace: Duration::from_secs(30),
-            maps: None,
-            printful_hook_secret: None,
         }
     }
 }
@@ -128,7 +118,6 @@ pub struct App {
     pub keys: Keys,
     pub disk: Watermark,
     pub watcher: Arc<Watcher>,
-    pub previews: Previews,
     pub kinds: Kinds,
     pub stopping: watch::Receiver<bool>,
 }
@@ -156,23 +145,9 @@ impl Site {
         let disk = Watermark::new(blobs.root(), settings.watermark);
         let redis_url = settings.redis_url.clone();
         let watcher = Arc::new(Watcher::new(store.clone(), blobs.clone(), disk.clone(), redis_url));
-        let previews = Previews::default();
-        let kinds = Kinds::new(added.iter().filter_map(|routes| routes.kind.clone()).chain([print::kind()]));
-        let app = App {
-            store,
-            blobs,
-            settings,
-            signer,
-            limits,
-            lists,
-            hub,
-            keys,
-            disk,
-            watcher,
-            previews,
-            kinds,
-            stopping,
-        };
+        let kinds = Kinds::new(added.iter().filter_map(|routes| routes.kind.clone()));
+        let app =
+            App { store, blobs, settings, signer, limits, lists, hub, keys, disk, watcher, kinds, stopping };
         let app = Arc::new(app);
         let router = router(app.clone(), added);
         Ok(Site { app, router, stop })
@@ -261,8 +236,6 @@ fn router(app: Arc<App>, added: Vec<Routes>) -> Router {
         .route("/api/jobs/{id}/cancel", post(jobs::routes::cancel))
         .route("/api/jobs/{id}/stop", post(jobs::routes::stop))
         .route("/api/stream", get(live::stream))
-        .merge(printing())
-        .merge(orders::routes())
         .merge(pages::routes())
         .merge(routes.known)
         // Files have a limit of their own, which is kept while they come.
@@ -274,13 +247,11 @@ fn router(app: Arc<App>, added: Vec<Routes>) -> Router {
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know_key));
     let open = Router::new()
         .route("/api/files/{id}", get(download::by_link))
-        .route("/exports/{file}", get(exports::fetch))
         .route("/api/healthz", get(health::healthz))
         .route("/api/healthz/live", get(health::live))
         .route("/api/healthz/ready", get(health::ready))
         .route("/api/openapi.json", get(openapi::document))
         .route("/api/docs", get(openapi::page))
-        .merge(orders::hooks())
         .merge(pages::assets())
         .merge(routes.open)
         .layer(Extension(described));
@@ -291,27 +262,6 @@ fn router(app: Arc<App>, added: Vec<Routes>) -> Router {
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .layer(middleware::from_fn_with_state(app.clone(), surround))
         .with_state(app)
-}
-
-/// Maps and their prints.
-fn printing() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/user-maps", get(maps::list_user_maps).post(maps::add_user_map))
-        .route(
-            "/api/user-maps/{id}",
-            get(maps::user_map).put(maps::change_user_map).delete(maps::delete_user_map),
-        )
-        .route("/api/export", post(print::export))
-        .route("/api/export/preview", post(print::preview))
-        .route("/api/printable-maps", get(maps::list_printable_maps))
-        .route("/api/printable-maps/{id}", get(maps::printable_map))
-        .route("/api/printable-maps/{id}/preview", get(maps::preview))
-        .route("/api/printable-maps/{id}/export", post(print::export_again))
-        .route("/api/print-jobs", get(print::list))
-        .route("/api/print-jobs/{id}", get(print::detail))
-        .route("/api/print-jobs/{id}/download", get(print::download))
-        .route("/api/print-jobs/{id}/retry", post(print::retry))
-        .route("/api/print-jobs/{id}/reprint", post(print::reprint))
 }
 
 /// What holds for every answer, whatever it is: a panic is an answer too, and browsers are told what not to do with it.

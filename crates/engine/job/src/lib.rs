@@ -31,7 +31,7 @@ pub use id::{JobId, JobRef, Owner, WorkerId};
 pub use lease::{Claimed, Lease};
 pub use machine::{Edge, Lane, Machine, Pipeline, Refused, Standing};
 pub use new::{Invalid, NewJob};
-pub use order::{Effects, Order, OrderStep};
+pub use order::{Order, OrderStep};
 pub use record::{Artifact, EventRecord, JobRecord, LogLevel, LogLine, NewLogLine, Progress, WorkerRecord};
 pub use repeated::repeated_name;
 pub use retry::RetryPolicy;

@@ -4,33 +4,12 @@
 //! What is asked for, what was recorded, and which record may follow which. The record only ever goes forward: a worker
 //! that finds `create_sent` knows that an order may exist, whoever sent the request and whatever became of them.
 
-use crate::Failure;
 use crate::state::{UnknownName, named};
-use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
-
-/// What an attempt that places an order reads and writes while it runs. Everything is fenced: once the lease is lost,
-/// nothing is given out and nothing is recorded, and whoever hears that sends nothing more.
-#[async_trait]
-pub trait Effects: Send + Sync {
-    /// What is recorded so far.
-    async fn order(&self) -> Result<Order, Failure>;
-
-    /// Records a step. It is durable when this returns well; on any failure it may be or not, and nothing may be sent
-    /// on its account.
-    async fn record(&self, step: OrderStep) -> Result<(), Failure>;
-
-    /// Takes a turn to call a provider that allows so many calls a minute to all processes together. Answers how long
-    /// to wait and ask again; nothing if it is our turn.
-    async fn turn(&self, provider: &str, calls_a_minute: u32) -> Result<Option<Duration>, Failure>;
-
-    /// A named point at which a test may end this process.
-    fn point(&self, _name: &str) {}
-}
 
 named! {
     /// How far the placing of an order is known to have come.

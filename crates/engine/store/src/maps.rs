@@ -8,8 +8,9 @@ use crate::enqueue::{Enqueued, fingerprint, owner_columns};
 use crate::error::Error;
 use crate::orders::{PaidOrder, grant};
 use crate::read::artifact;
+use crate::sql::Held;
 use jiff::Timestamp;
-use ode_job::{Artifact, JobId, Lease, NewJob, Owner, machines};
+use ode_job::{Artifact, JobId, NewJob, Owner, machines};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -211,6 +212,13 @@ const EXPORT_WARNINGS: &str =
 const EXPORT: &str = "SELECT role, name, storage, path, content_type, bytes, sha256 FROM job_artifact
     WHERE sha256 = $1 AND role = 'export' ORDER BY id LIMIT 1";
 
+impl Held<'_> {
+    /// The map that the job prints, in canonical form. None if it prints none, or if the lease is lost.
+    pub async fn printable_map(&self) -> Result<Option<String>, Error> {
+        self.read(HELD_MAP, &self.params()).await?.first().map(frozen_text).transpose()
+    }
+}
+
 impl Store {
     /// Keeps a map: a name and GeoJSON that was found right.
     pub async fn add_user_map(&self, owner: Owner, name: &str, data: &str) -> Result<UserMap, Error> {
@@ -395,13 +403,6 @@ impl Store {
     pub async fn unprinted_maps(&self, after: Uuid, limit: usize) -> Result<Vec<PrintableMap>, Error> {
         let limit = i64::try_from(limit.clamp(1, LIST_MAX)).unwrap_or(i64::MAX);
         self.db().read(UNPRINTED, params![after, limit]).await?.iter().map(printable_map).collect()
-    }
-
-    /// The map that a job prints, in canonical form, for the worker that holds the job. None if it prints none, or if
-    /// the lease is lost.
-    pub async fn held_map(&self, lease: &Lease) -> Result<Option<String>, Error> {
-        let params = params![lease.job(), lease.fence(), lease.worker()];
-        self.db().read(HELD_MAP, params).await?.first().map(frozen_text).transpose()
     }
 
     /// What was exported for these jobs, as far as it was.

@@ -4,11 +4,12 @@
 use crate::db::{Param, Row, Tx, params};
 use crate::error::Error;
 use crate::maps::{FrozenMap, job_rows};
+use crate::sql::Held;
 use crate::{Store, micros};
 use jiff::Timestamp;
 use ode_job::order::{Attention, Money, Order, OrderAsk, OrderPhase, OrderStep};
 use ode_job::product::check_page;
-use ode_job::{Event, JobId, Lease, Pipeline, Refused, State};
+use ode_job::{Event, JobId, Pipeline, Refused, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -132,8 +133,6 @@ pub struct Seen {
     pub look_again: Duration,
 }
 
-const HOLD_LEASE: &str = "UPDATE job_live SET updated_at = {now}
-    WHERE id = $1 AND fence = $2 AND worker = $3 RETURNING id";
 const HELD: &str = "SELECT o.external_id, o.phase, o.asked, o.request, o.provider_order_id, o.cost_max_cents, o.doubts,
         o.unclear_at, {now} AS now, (SELECT a.sha256 FROM job_artifact a WHERE a.job_id = o.job_id AND a.role = 'export') AS sha256,
         (SELECT m.page FROM map_print p JOIN printable_maps m ON m.id = p.printable_map_id WHERE p.job_id = o.job_id) AS page
@@ -235,27 +234,24 @@ const LOOK_NOW: &str =
     "UPDATE print_orders SET look_at = {now} WHERE external_id = $1 AND look_at IS NOT NULL";
 const FORGET_HEARD: &str = "DELETE FROM provider_events WHERE received_at < {after $1}";
 
-impl Store {
-    /// What is recorded of the order of a job, for the worker that holds it.
-    pub async fn held_order(&self, lease: &Lease) -> Result<Option<Order>, Error> {
-        let rows = self.db().read(HELD, params![lease.job(), lease.fence(), lease.worker()]).await?;
-        rows.first().map(order).transpose()
+impl Held<'_> {
+    /// What is recorded of the order of the job.
+    pub async fn order(&self) -> Result<Option<Order>, Error> {
+        self.read(HELD, &self.params()).await?.first().map(order).transpose()
     }
 
-    /// Records a step of the order of a job, if the lease still holds.
-    pub async fn record_order(&self, lease: &Lease, step: &OrderStep) -> Result<(), Error> {
-        let job = lease.job();
-        let mut tx = self.db().begin().await?;
-        // Locks the row: a claim that would take the job over waits until this is written, or has been before it.
-        if tx.run(HOLD_LEASE, params![job, lease.fence(), lease.worker()]).await?.is_empty() {
-            return Err(Error::LeaseLost(job));
-        }
+    /// Records a step of the order of the job, if the lease still holds.
+    pub async fn record_order(&self, step: &OrderStep) -> Result<(), Error> {
+        let job = self.job();
+        let mut tx = self.begin().await?;
         write_step(&mut tx, job, step).await?;
-        let told = params![job, lease.fence(), step.name(), details(step)];
+        let told = params![job, self.fence(), step.name(), details(step)];
         tx.run(STEP, told).await?;
         tx.commit().await
     }
+}
 
+impl Store {
     /// Says what an organisation may spend.
     pub async fn set_spend_cap(
         &self,

@@ -74,6 +74,11 @@ impl<'a> Held<'a> {
         self.lease.job()
     }
 
+    /// The lease's fence.
+    pub fn fence(&self) -> i64 {
+        self.lease.fence()
+    }
+
     /// Parameters that name the lease: `$1` the job, `$2` the fence, `$3` the worker.
     pub fn params(&self) -> [Param; 3] {
         [self.lease.job().into(), self.lease.fence().into(), self.lease.worker().into()]

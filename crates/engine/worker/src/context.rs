@@ -2,9 +2,7 @@
 
 use crate::lane::Interrupt;
 use crate::log::Log;
-use async_trait::async_trait;
 use bytes::Bytes;
-use ode_job::order::{Effects, Order, OrderStep};
 use ode_job::{Artifact, Check, ErrorCode, Event, Failure, File, Lease, LogLevel, Owner, Progress, Source};
 use ode_store::sql::Held;
 use ode_store::{Blobs, Destination, Places, Store, Stored, crash};
@@ -95,13 +93,6 @@ impl Context<'_> {
         let Some(file) = found else { return Err(self.why_no_source().await) };
         let content = blobs.get(&file.path, &file.sha256).await.map_err(|error| unreached(&error))?;
         Ok(Source { name: file.name, content })
-    }
-
-    /// The frozen map that a print job prints, as its canonical JSON.
-    pub async fn printable_map(&self) -> Result<Bytes, Failure> {
-        let found = self.store.held_map(self.lease).await.map_err(|error| unreached(&error))?;
-        let none = "This job names no map. Make it with `ode print export`, or by POST /api/export";
-        found.map(Bytes::from).ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))
     }
 
     /// Fails if a document cannot be fetched from there, in words for whoever asked: `INVALID` what is no address, `FORBIDDEN`
@@ -209,44 +200,6 @@ impl Context<'_> {
     pub fn crash_point(&self, name: &str) {
         crash::point_of(name, [self.lease.job()]);
     }
-
-    /// The record of what the job does to the outside world that must happen once.
-    pub fn effects(&self) -> &dyn Effects {
-        self
-    }
-}
-
-#[async_trait]
-impl Effects for Context<'_> {
-    async fn order(&self) -> Result<Order, Failure> {
-        // Not a try like others: what was sent before must be looked up, however often it cannot be read.
-        let found = self.store.held_order(self.lease).await.map_err(|error| unrecorded(&error))?;
-        // A lease that is lost looks the same; whatever is said then reaches nobody.
-        let none = "No order was asked for with this print. Ask for one with `ode print order`";
-        found.ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))
-    }
-
-    async fn record(&self, step: OrderStep) -> Result<(), Failure> {
-        self.store.record_order(self.lease, &step).await.map_err(|error| unrecorded(&error))
-    }
-
-    async fn turn(&self, provider: &str, calls_a_minute: u32) -> Result<Option<Duration>, Failure> {
-        self.store.sql().take_turn(provider, calls_a_minute).await.map_err(|error| unrecorded(&error))
-    }
-
-    fn point(&self, name: &str) {
-        crash::point_of(name, [self.lease.job()]);
-    }
-}
-
-/// How long an order waits for the database before its record is read again.
-const RECORD_PAUSE: Duration = Duration::from_secs(5);
-
-/// The record cannot be read, or a step was not recorded, or perhaps was: the order goes on from what the record says the
-/// next time.
-fn unrecorded(error: &ode_store::Error) -> Failure {
-    Failure::away(ErrorCode::IoError, ErrorCode::IoError.sentence(), RECORD_PAUSE)
-        .with_detail(error.to_string())
 }
 
 /// Waits until the attempt is interrupted, and returns why.

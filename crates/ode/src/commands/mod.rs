@@ -20,7 +20,6 @@ pub(crate) mod maps;
 pub(crate) mod migrate;
 pub(crate) mod ocr;
 pub(crate) mod opinions;
-mod orders;
 pub(crate) mod print;
 pub(crate) mod printful_sim;
 pub(crate) mod serve;

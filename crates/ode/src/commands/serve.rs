@@ -1,6 +1,6 @@
 //! `ode serve`, `ode web`, `ode worker`: the long-running parts, together or alone.
 
-use super::drawing::{Drawing, drawer};
+use super::drawing::drawer;
 use super::gateway;
 use super::opinions::Asking;
 use super::site::SiteArgs;
@@ -14,6 +14,7 @@ use ode_child::Sandbox;
 use ode_html::Html;
 use ode_http::{Routes, Site, Watcher};
 use ode_pipeline::Pipeline as _;
+use ode_print::{Print, PrintSite};
 use ode_script::Scripts;
 use ode_store::disk::Watermark;
 use ode_store::{Blobs, Store};
@@ -145,11 +146,12 @@ async fn serve(
     let blobs = settings.blobs()?;
     let mut site = args.site.settings(settings, args.drain.grace())?;
     site.fields = gateway::fields_known();
-    site.maps = Some(Arc::new(Drawing(drawer(None, Sandbox::BestEffort)?)));
     let scripts = Scripts::site(&args.site.scripts, &settings.script_folders(), &store).await?;
     let xml = Routes { kind: Some(ode_xml::job_kind()), ..Routes::default() };
     let html = Html { service: Some(args.site.html(settings)?), ..Html::default() };
-    let routes = vec![xml, html.routes(), scripts.routes()];
+    let print = PrintSite::new(drawer(None, Sandbox::BestEffort)?, ode_print::hook_secret()?);
+    let print = Print { site: Some(Arc::new(print)), ..Print::default() };
+    let routes = vec![xml, print.routes(), html.routes(), scripts.routes()];
     let site = Site::open(store.clone(), blobs.clone(), site, routes).await?;
     let watching = args.watched.start(site.watcher()).await?;
     let beside = beside(store.clone(), blobs).await?;

@@ -74,7 +74,6 @@ impl SiteArgs {
             public_url: self.public_url.clone(),
             is_behind_proxy: self.behind_proxy,
             link_ttl: Duration::from_secs(self.link_minutes * 60),
-            printful_hook_secret: hook_secret()?,
             grace,
             ..WebSettings::default()
         })
@@ -86,17 +85,4 @@ impl SiteArgs {
     pub(super) fn html(&self, settings: &Settings) -> anyhow::Result<ode_html::Service> {
         Ok(self.html.service(settings.places()?, settings.webhook_guard()?))
     }
-}
-
-/// The key under which Printful signs its events. Never an argument: other users of the machine could read it.
-const HOOK_SECRET: &str = "ODE_PRINTFUL_WEBHOOK_SECRET";
-
-fn hook_secret() -> anyhow::Result<Option<Vec<u8>>> {
-    let text = std::env::var(HOOK_SECRET).ok().filter(|text| !text.is_empty());
-    text.map(|text| {
-        hex::decode(text).map_err(|_| {
-            anyhow::anyhow!("{HOOK_SECRET} is not hexadecimal. Copy what `ode print webhook` printed.")
-        })
-    })
-    .transpose()
 }

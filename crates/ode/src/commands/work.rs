@@ -4,14 +4,13 @@
 use super::gateway;
 use super::keep::Keep;
 use super::opinions::Opinions;
-use super::orders::OrderArgs;
 use crate::config::Settings;
 use crate::registry::{Handlers, registry};
 use anyhow::Context as _;
 use clap::Args;
 use ode_job::{BreakerPolicy, RetryPolicy};
 use ode_pipeline::Pipeline as _;
-use ode_print::ExportHandler;
+use ode_print::{ExportHandler, OrderArgs, Print};
 use ode_script::Scripts;
 use ode_store::Store;
 use ode_worker::{Chore, Registry};
@@ -107,9 +106,10 @@ impl Work {
         let drawer = super::drawing::drawer(Some(at_once), self.conversions.sandbox())?;
         let export = ExportHandler::new(drawer, at_once, retry);
         let (order, following) = self.orders.start(store, retry, self.breaker()).await?.unzip();
+        let print = Print { export: Some(export), order, chores: following.unwrap_or_default(), site: None };
         let scripts = Scripts::worker(&self.scripts, &settings.script_folders(), store).await?;
-        let chores = following.into_iter().flatten().chain(scripts.chores()).collect();
-        Ok((registry(Handlers { xml, html, export, order, scripts }), chores))
+        let chores = print.chores().into_iter().chain(scripts.chores()).collect();
+        Ok((registry(Handlers { xml, html, print, scripts }), chores))
     }
 
     /// What sends messages about jobs that ended.

@@ -2,9 +2,10 @@
 
 use super::drawer::{Drawer, Drawn};
 use async_trait::async_trait;
+use bytes::Bytes;
 use ode_job::File;
 use ode_job::{Claimed, ErrorCode, Failure, LogLevel, Progress, RetryPolicy};
-use ode_worker::{Context, Handler, Limits};
+use ode_worker::{Context, Handler, Limits, unreached};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ impl Handler for ExportHandler {
     async fn run(&self, job: &Claimed, context: &Context<'_>) -> Result<Value, Failure> {
         context.note("attempt_count", job.attempt.into());
         tell(context, 0.0, "Fetching the map");
-        let map = context.printable_map().await?;
+        let map = printable_map(context).await?;
         let drawn = self.drawer.draw(map, None, |percent| {
             tell(context, percent * DRAWN_PERCENT / 100.0, "Drawing the map");
         });
@@ -61,6 +62,13 @@ impl Handler for ExportHandler {
         context.note("export", about.clone());
         Ok(about)
     }
+}
+
+/// The frozen map that the job prints, as its canonical JSON.
+async fn printable_map(context: &Context<'_>) -> Result<Bytes, Failure> {
+    let found = context.held().printable_map().await.map_err(|error| unreached(&error))?;
+    let none = "This job names no map. Make it with `ode print export`, or by POST /api/export";
+    found.map(Bytes::from).ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))
 }
 
 fn tell(context: &Context<'_>, percent: f32, message: &str) {

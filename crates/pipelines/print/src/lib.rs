@@ -9,8 +9,15 @@ mod drawing;
 mod export;
 pub mod machine;
 pub mod order;
+mod pages;
+mod pipeline;
+mod routes;
+mod setup;
 
-pub use chores::{FollowOrders, LOOK_AGAIN, Reconcile, reconcile};
+pub use chores::reconcile;
 pub use drawer::{Drawer, Drawn, Features, Frozen, Undrawn, pool_options};
 pub use drawing::serve;
 pub use export::ExportHandler;
+pub use pipeline::Print;
+pub use routes::{ExportLinks, PrintSite};
+pub use setup::{OrderArgs, PrintfulArgs, SetupError, hook_secret};

@@ -6,7 +6,7 @@ use ode_job::{ErrorCode, Event};
 use serde_json::Value;
 
 /// A size with the unit that fits it.
-pub(super) fn size(bytes: i64) -> String {
+pub fn size(bytes: i64) -> String {
     let bytes = bytes.max(0);
     let in_units = |unit: i64| {
         let tenths = (bytes * 10 + unit / 2) / unit;
@@ -20,7 +20,7 @@ pub(super) fn size(bytes: i64) -> String {
 }
 
 /// A moment to the minute. The script writes it in the reader's own time.
-pub(super) fn moment(at: Timestamp) -> String {
+pub fn moment(at: Timestamp) -> String {
     at.strftime("%-d %b %Y, %H:%M UTC").to_string()
 }
 

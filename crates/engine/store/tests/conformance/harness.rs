@@ -6,6 +6,7 @@ use ode_job::{
     Artifact, Claimed, Ended, JobId, JobRecord, JobRef, Lane, Lease, NewJob, OrderStep, Owner, Pipeline,
     WorkerId,
 };
+use ode_store::sql::Held;
 use ode_store::{ClaimRequest, Config, Error, Finish, Finished, Store};
 use serde_json::json;
 use sqlx::postgres::PgConnection;
@@ -238,7 +239,7 @@ pub(crate) async fn place(store: &Store, lease: &Lease) {
         }
     }
     for step in order_steps(lease.job()) {
-        match store.record_order(lease, &step).await {
+        match Held::new(&store, lease).record_order(&step).await {
             Ok(()) | Err(Error::LeaseLost(_)) => {}
             Err(error) => panic!("{}: {error}", step.name()),
         }

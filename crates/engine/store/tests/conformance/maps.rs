@@ -7,6 +7,7 @@ use crate::harness::{
 };
 use crate::machines::{lane, pipeline, state};
 use ode_job::{Ended, ErrorCode, Failure, JobId, JobRecord, Owner, Phase};
+use ode_store::sql::Held;
 use ode_store::{Enqueued, Error, FrozenMap, ListFilter, PaidOrder, Printing, Prints, Store};
 use std::collections::HashSet;
 use uuid::Uuid;
@@ -259,13 +260,13 @@ async fn the_holder_of_a_job_reads_its_map_and_nobody_else(store: Store) {
     print(&store, organisation()).await;
     let worker = worker(&store).await;
     let claimed = claim_one(&store, lane::PRINT_EXPORT, worker).await;
-    let map = store.held_map(&claimed.lease).await.unwrap();
+    let map = Held::new(&store, &claimed.lease).printable_map().await.unwrap();
     assert_eq!(map.as_deref(), Some(r#"{"schema":1,"title":{"text":"The World"}}"#));
     let job = claimed.lease.job();
     let stale = ode_job::Lease::granted(job, claimed.lease.fence() + 1, worker);
-    assert_eq!(store.held_map(&stale).await.unwrap(), None);
+    assert_eq!(Held::new(&store, &stale).printable_map().await.unwrap(), None);
     let other = ode_job::Lease::granted(job, claimed.lease.fence(), crate::harness::worker(&store).await);
-    assert_eq!(store.held_map(&other).await.unwrap(), None);
+    assert_eq!(Held::new(&store, &other).printable_map().await.unwrap(), None);
 }
 
 async fn an_export_goes_from_pending_to_complete(store: Store) {

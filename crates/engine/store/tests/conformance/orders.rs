@@ -9,6 +9,7 @@ use crate::machines::{lane, pipeline, state};
 use jiff::Timestamp;
 use ode_job::order::{Attention, Money, OrderAsk, OrderPhase};
 use ode_job::{Claimed, Ended, ErrorCode, Failure, JobId, Lease, OrderStep};
+use ode_store::sql::Held;
 use ode_store::{Asked, Error, OwnerKind, Seen, Store};
 use std::time::Duration;
 use uuid::Uuid;
@@ -119,10 +120,10 @@ async fn an_order_that_was_too_dear_is_tried_again_with_a_higher_limit(store: St
     let (id, claimed) = ordering(&store).await;
     let [freeze, create, draft, ..] = order_steps(id);
     for step in [freeze, create, draft] {
-        store.record_order(&claimed.lease, &step).await.unwrap();
+        Held::new(&store, &claimed.lease).record_order(&step).await.unwrap();
     }
     let attention = OrderStep::Attention { reason: Attention::CostAboveCap, message: "too dear".into() };
-    store.record_order(&claimed.lease, &attention).await.unwrap();
+    Held::new(&store, &claimed.lease).record_order(&attention).await.unwrap();
     finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::CostAboveCap))).await;
     assert_eq!(store.orders_to_look_at(10).await.unwrap().len(), 1);
     assert_eq!(code(&store.raise_cost(id, Money(100_000)).await.unwrap_err()), ErrorCode::SpendCap);
@@ -143,13 +144,13 @@ async fn the_record_is_written_under_the_lease_alone(store: Store) {
     let strange = Lease::granted(id, lease.fence(), worker(&store).await);
     for step in order_steps(id) {
         for other in [&stale, &strange] {
-            let refused = store.record_order(other, &step).await;
+            let refused = Held::new(&store, other).record_order(&step).await;
             assert!(matches!(refused, Err(Error::LeaseLost(_))), "{}: {refused:?}", step.name());
         }
-        store.record_order(&lease, &step).await.unwrap();
+        Held::new(&store, &lease).record_order(&step).await.unwrap();
     }
-    assert_eq!(store.held_order(&stale).await.unwrap(), None);
-    let order = store.held_order(&lease).await.unwrap().unwrap();
+    assert_eq!(Held::new(&store, &stale).order().await.unwrap(), None);
+    let order = Held::new(&store, &lease).order().await.unwrap().unwrap();
     assert_eq!(order.phase, OrderPhase::Confirmed);
     assert!(order.export_sha256.is_some());
     let steps = store.order_steps(id).await.unwrap();
@@ -162,12 +163,12 @@ async fn a_doubt_is_counted_until_an_answer_is_clear(store: Store) {
     let (id, Claimed { lease, .. }) = ordering(&store).await;
     let [freeze, create, draft, ..] = order_steps(id);
     for step in [&freeze, &create, &OrderStep::Unclear, &OrderStep::Unclear] {
-        store.record_order(&lease, step).await.unwrap();
+        Held::new(&store, &lease).record_order(step).await.unwrap();
     }
-    let order = store.held_order(&lease).await.unwrap().unwrap();
+    let order = Held::new(&store, &lease).order().await.unwrap().unwrap();
     assert_eq!((order.doubts, order.unclear_for.is_some()), (2, true));
-    store.record_order(&lease, &draft).await.unwrap();
-    let order = store.held_order(&lease).await.unwrap().unwrap();
+    Held::new(&store, &lease).record_order(&draft).await.unwrap();
+    let order = Held::new(&store, &lease).order().await.unwrap().unwrap();
     assert_eq!((order.doubts, order.unclear_for), (0, None));
 }
 
@@ -264,7 +265,7 @@ async fn an_order_that_is_tried_again_stays_within_the_limit(store: Store) {
     let set_aside = spent().await;
     let claimed = claim_one(&store, lane::PRINT_ORDER, worker(&store).await).await;
     let attention = OrderStep::Attention { reason: Attention::CostAboveCap, message: "too dear".into() };
-    store.record_order(&claimed.lease, &attention).await.unwrap();
+    Held::new(&store, &claimed.lease).record_order(&attention).await.unwrap();
     finish(&store, claimed, Ended::Failed(Failure::from(ErrorCode::CostAboveCap))).await;
     assert_eq!(spent().await, Money(0), "what failed costs nothing");
     let mut other = order_ask();
@@ -281,10 +282,10 @@ async fn an_order_that_is_tried_again_stays_within_the_limit(store: Store) {
 /// Ends the order of a print with a failure that people were told of.
 async fn fail_order(store: &Store, claimed: Claimed, steps: &[OrderStep]) {
     for step in steps {
-        store.record_order(&claimed.lease, step).await.unwrap();
+        Held::new(&store, &claimed.lease).record_order(step).await.unwrap();
     }
     let attention = OrderStep::Attention { reason: Attention::Refused, message: "it was refused".into() };
-    store.record_order(&claimed.lease, &attention).await.unwrap();
+    Held::new(&store, &claimed.lease).record_order(&attention).await.unwrap();
     finish(store, claimed, Ended::Failed(Failure::from(ErrorCode::OrderRefused))).await;
 }
 

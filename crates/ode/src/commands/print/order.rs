@@ -1,13 +1,13 @@
 //! `ode print order`, `status`, `cap`, `webhook` and `reconcile`: orders of prints, seen to by the operator.
 
 use crate::commands::jobs::Name;
-use crate::commands::orders::PrintfulArgs;
 use crate::output::{self, Table};
 use anyhow::Context as _;
 use clap::Args;
 use ode_job::order::{Money, OrderAsk};
 use ode_job::product::check_area;
 use ode_job::{JobId, JobRef};
+use ode_print::PrintfulArgs;
 use ode_print::order::{Outcome, Pace};
 use ode_store::{Asked, OrderRecord, SpendCap, Store};
 use serde_json::{Value, json};

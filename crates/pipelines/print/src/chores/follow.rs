@@ -19,7 +19,7 @@ use std::time::Duration;
 /// How often it is looked which orders are due.
 const EVERY: Duration = Duration::from_secs(2);
 /// How often an order is asked about where nothing else is said.
-pub const LOOK_AGAIN: Duration = Duration::from_hours(1);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_hours(1);
 /// An order at which something was just done, or is about to be.
 const SOON: Duration = Duration::from_secs(2);
 /// After a look that told nothing.
@@ -33,7 +33,7 @@ const FRESH: Duration = Duration::from_mins(10);
 
 /// The chore of following placed orders.
 #[derive(Debug, Clone)]
-pub struct FollowOrders {
+pub(crate) struct FollowOrders {
     provider: Arc<Provider>,
     policy: OrderPolicy,
     look_again: Duration,
@@ -42,7 +42,7 @@ pub struct FollowOrders {
 impl FollowOrders {
     /// Asks this provider about each order this often; events only make it sooner.
     #[must_use]
-    pub fn new(provider: Arc<Provider>, policy: OrderPolicy, look_again: Duration) -> Self {
+    pub(crate) fn new(provider: Arc<Provider>, policy: OrderPolicy, look_again: Duration) -> Self {
         FollowOrders { provider, policy, look_again }
     }
 }

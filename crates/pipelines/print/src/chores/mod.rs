@@ -7,5 +7,6 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use follow::{FollowOrders, LOOK_AGAIN};
-pub use reconcile::{Reconcile, reconcile};
+pub(crate) use follow::{FollowOrders, LOOK_AGAIN};
+pub(crate) use reconcile::Reconcile;
+pub use reconcile::reconcile;

@@ -22,14 +22,14 @@ const ORDERS_MAX: u16 = 10_000;
 
 /// The chore of comparing both sides once a day.
 #[derive(Debug, Clone)]
-pub struct Reconcile {
+pub(crate) struct Reconcile {
     provider: Arc<Provider>,
 }
 
 impl Reconcile {
     /// Compares with the orders of this provider.
     #[must_use]
-    pub fn new(provider: Arc<Provider>) -> Self {
+    pub(crate) fn new(provider: Arc<Provider>) -> Self {
         Reconcile { provider }
     }
 }

@@ -9,7 +9,7 @@ use super::remote::{FileStanding, RemoteOrder, Status};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use ode_job::breaker::Standing;
-use ode_job::order::{Attention, Effects, Money, Order, OrderPhase, OrderStep};
+use ode_job::order::{Attention, Money, Order, OrderPhase, OrderStep};
 use ode_job::product::{PrintArea, check_area};
 use ode_job::{Claimed, ErrorCode, Failure, Progress, RetryPolicy};
 use ode_worker::{Context, Handler, Limits, Readiness};
@@ -96,10 +96,13 @@ impl Handler for OrderHandler {
     }
 
     async fn run(&self, job: &Claimed, context: &Context<'_>) -> Result<Value, Failure> {
-        let effects = context.effects();
-        let order = effects.order().await?;
+        // Not a try like others: what was sent before must be looked up, however often it cannot be read.
+        let order = context.held().order().await.map_err(|error| unrecorded(&error))?;
+        // A lease that is lost looks the same; whatever is said then reaches nobody.
+        let none = "No order was asked for with this print. Ask for one with `ode print order`";
+        let order = order.ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))?;
         let is_last_try = job.retries >= job.retries_max.unwrap_or(self.policy.retry.retries_max);
-        let placing = Placing { handler: self, effects, context, order, is_last_try };
+        let placing = Placing { handler: self, context, order, is_last_try };
         placing.place().await
     }
 }
@@ -107,7 +110,6 @@ impl Handler for OrderHandler {
 /// One attempt at placing one order.
 struct Placing<'a> {
     handler: &'a OrderHandler,
-    effects: &'a dyn Effects,
     context: &'a Context<'a>,
     /// The record as it was when the attempt began.
     order: Order,
@@ -229,8 +231,8 @@ impl Placing<'_> {
                 "files": [{ "type": "default", "url": url, "filename": format!("{sha256}.png") }],
             }],
         });
-        self.effects.record(OrderStep::Freeze { request: request.clone() }).await?;
-        self.effects.point("order-frozen");
+        self.record(OrderStep::Freeze { request: request.clone() }).await?;
+        self.context.crash_point("order-frozen");
         Ok(request)
     }
 
@@ -255,11 +257,11 @@ impl Placing<'_> {
     async fn create(&self, request: &Value) -> Result<RemoteOrder, Failure> {
         self.tell(40, "Asking for a draft");
         self.turn().await?;
-        self.effects.point("order-before-intent");
-        self.effects.record(OrderStep::CreateSent).await?;
-        self.effects.point("order-intent");
+        self.context.crash_point("order-before-intent");
+        self.record(OrderStep::CreateSent).await?;
+        self.context.crash_point("order-intent");
         let outcome = self.handler.provider.client.create(request).await;
-        self.effects.point("order-answered");
+        self.context.crash_point("order-answered");
         self.handler.provider.learn(&outcome);
         match outcome {
             Outcome::Done(made) => Ok(made),
@@ -286,7 +288,7 @@ impl Placing<'_> {
     /// Confirms a draft that may be confirmed; answers the order as it is after that.
     async fn confirm(&self, found: &RemoteOrder) -> Result<RemoteOrder, Failure> {
         self.record_draft(found).await?;
-        self.effects.point("order-recorded");
+        self.context.crash_point("order-recorded");
         match found.file {
             FileStanding::Fine => {}
             FileStanding::Waiting => return Err(self.wait("The provider has not fetched the file yet")),
@@ -312,10 +314,10 @@ impl Placing<'_> {
         }
         self.tell(70, "Confirming");
         self.turn().await?;
-        self.effects.record(OrderStep::ConfirmSent).await?;
-        self.effects.point("order-confirm-intent");
+        self.record(OrderStep::ConfirmSent).await?;
+        self.context.crash_point("order-confirm-intent");
         let outcome = self.handler.provider.client.confirm(&self.order.external_id).await;
-        self.effects.point("order-confirmed");
+        self.context.crash_point("order-confirmed");
         self.handler.provider.learn(&outcome);
         match outcome {
             Outcome::Done(after) => Ok(after),
@@ -334,7 +336,7 @@ impl Placing<'_> {
 
     async fn record_draft(&self, found: &RemoteOrder) -> Result<(), Failure> {
         let cost_cents = found.cost.map(|cost| cost.0);
-        self.effects.record(OrderStep::Draft { provider_order_id: found.id, cost_cents }).await
+        self.record(OrderStep::Draft { provider_order_id: found.id, cost_cents }).await
     }
 
     async fn placed(&self, found: &RemoteOrder) -> Result<Value, Failure> {
@@ -348,8 +350,8 @@ impl Placing<'_> {
                 .await?);
         };
         self.record_draft(found).await?;
-        self.effects.record(OrderStep::Confirmed { status: found.status_word.clone() }).await?;
-        self.effects.point("order-placed");
+        self.record(OrderStep::Confirmed { status: found.status_word.clone() }).await?;
+        self.context.crash_point("order-placed");
         self.context.note("provider_order_id", found.id.into());
         self.context.note("cost", cost.to_string().into());
         Ok(json!({ "provider_order_id": found.id, "status": found.status_word, "cost": cost }))
@@ -366,7 +368,7 @@ impl Placing<'_> {
         let message = format!("The provider gave order {} up", found.id);
         if self.is_last_try {
             let message = format!("{message}. Read why in its dashboard, then retry");
-            self.effects.record(OrderStep::Attention { reason: Attention::Failed, message }).await?;
+            self.record(OrderStep::Attention { reason: Attention::Failed, message }).await?;
         }
         Ok(Failure::retryable(ErrorCode::OrderFailed, message))
     }
@@ -388,21 +390,20 @@ impl Placing<'_> {
         message: impl Into<String>,
     ) -> Result<Failure, Failure> {
         let message = message.into();
-        self.effects.record(OrderStep::Attention { reason, message: message.clone() }).await?;
+        self.record(OrderStep::Attention { reason, message: message.clone() }).await?;
         Ok(Failure::rejected(code, message))
     }
 
     /// Nobody can say what became of a call: the order is looked up after a while, and never given up.
     async fn doubt(&self, why: &str) -> Failure {
         let policy = self.handler.policy;
-        if let Err(failure) = self.effects.record(OrderStep::Unclear).await {
+        if let Err(failure) = self.record(OrderStep::Unclear).await {
             return failure;
         }
         let is_long = self.order.unclear_for.is_some_and(|long| long > policy.attention_after);
         if is_long {
             let message = UNCLEAR.to_owned();
-            let told =
-                self.effects.record(OrderStep::Attention { reason: Attention::Unclear, message }).await;
+            let told = self.record(OrderStep::Attention { reason: Attention::Unclear, message }).await;
             if let Err(failure) = told {
                 return failure;
             }
@@ -422,6 +423,12 @@ impl Placing<'_> {
         Failure::away(ErrorCode::OrderUnclear, message, self.handler.policy.provider_pause)
     }
 
+    /// Records a step. It is durable when this returns well; on any failure it may be or not, and nothing may be sent on its
+    /// account.
+    async fn record(&self, step: OrderStep) -> Result<(), Failure> {
+        self.context.held().record_order(&step).await.map_err(|error| unrecorded(&error))
+    }
+
     /// Waits for a turn to call.
     async fn turn(&self) -> Result<(), Failure> {
         match self.handler.provider.turn(self.context.held().sql()).await {
@@ -439,7 +446,7 @@ impl Placing<'_> {
 /// How long an order waits for the database before its record is read again.
 const RECORD_PAUSE: Duration = Duration::from_secs(5);
 
-/// The database could not be asked: the order goes on from what the record says the next time.
+/// The record cannot be read, or a step was not recorded, or perhaps was: the order goes on from what the record says the next time.
 fn unrecorded(error: &ode_store::Error) -> Failure {
     Failure::away(ErrorCode::IoError, ErrorCode::IoError.sentence(), RECORD_PAUSE)
         .with_detail(error.to_string())

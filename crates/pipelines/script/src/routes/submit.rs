@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use ode_http::App;
 use ode_http::body;
 use ode_http::caller::Caller;
-use ode_http::print::idempotency_key;
+use ode_http::idempotency::idempotency_key;
 use ode_http::problem::{Problem, ProblemDocument, Sending};
 use ode_job::{JobId, State as JobState};
 use serde::{Deserialize, Serialize};

@@ -1,51 +1,41 @@
-//! What the web side asks of whoever draws maps. No route knows how that is done.
+//! What the routes of maps and prints share: who checks and draws maps, and small pictures that were looked at lately.
 
-use crate::App;
-use crate::problem::Problem;
+use crate::{Drawer, Undrawn};
+use axum::extract::Extension;
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
-use ode_job::{ErrorCode, Failure};
+use ode_http::problem::Problem;
+use ode_job::ErrorCode;
 use std::collections::VecDeque;
-use std::fmt::Debug;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Checks and draws maps.
-pub trait DrawMaps: Debug + Send + Sync {
-    /// Checks GeoJSON, and gives it back in canonical form.
-    fn features(&self, geojson: Bytes) -> BoxFuture<'_, Result<String, Undrawn>>;
-
-    /// Checks a specification, with the features of a map of this name or without, and gives it back in canonical form.
-    fn freeze(
-        &self,
-        spec: Bytes,
-        features: Option<(String, String)>,
-    ) -> BoxFuture<'_, Result<Frozen, Undrawn>>;
-
-    /// Draws a specification as a PNG of this width.
-    fn preview(&self, spec: Bytes, width: u32) -> BoxFuture<'_, Result<Bytes, Undrawn>>;
+/// What the routes of maps and prints share.
+#[derive(Debug)]
+pub struct PrintSite {
+    pub(crate) drawer: Drawer,
+    pub(crate) hook_secret: Option<Vec<u8>>,
+    previews: Previews,
 }
 
-/// A specification that can be drawn.
-#[derive(Debug, Clone)]
-pub struct Frozen {
-    /// In canonical form.
-    pub text: String,
-    /// What whoever made it should know, in sentences.
-    pub warnings: Vec<String>,
-}
+/// How a route takes it.
+pub(crate) type Site = Extension<Arc<PrintSite>>;
 
-/// Why nothing was drawn.
-#[derive(Debug, Clone)]
-pub enum Undrawn {
-    /// The specification is wrong.
-    Refused {
-        /// Where, such as `layers[0].style`; empty for all of it.
-        path: String,
-        /// What is wrong there, and what to do about it.
-        message: String,
-    },
-    /// Something else.
-    Failed(Failure),
+impl PrintSite {
+    /// Draws maps by this drawer, and takes Printful's events under this key; none without.
+    #[must_use]
+    pub fn new(drawer: Drawer, hook_secret: Option<Vec<u8>>) -> Self {
+        PrintSite { drawer, hook_secret, previews: Previews::default() }
+    }
+
+    /// A small picture of a map, drawn now or kept from an earlier look.
+    pub(crate) async fn preview(&self, sha256: &str, spec: String, width: u32) -> Result<Bytes, Problem> {
+        let key = (sha256.to_owned(), width);
+        if let Some(png) = self.previews.get(&key) {
+            return Ok(png);
+        }
+        let png: Bytes = self.drawer.draw(spec.into(), Some(width), |_| ()).await?.png.into();
+        self.previews.keep(key, png.clone());
+        Ok(png)
+    }
 }
 
 impl From<Undrawn> for Problem {
@@ -57,32 +47,12 @@ impl From<Undrawn> for Problem {
     }
 }
 
-impl App {
-    /// Whoever draws maps here.
-    pub fn drawer(&self) -> Result<&dyn DrawMaps, Problem> {
-        self.settings.maps.as_deref().ok_or_else(|| {
-            Problem::new(ErrorCode::Busy, "Nothing here draws maps. Start ODE with `ode serve` or `ode web`.")
-        })
-    }
-
-    /// A small picture of a map, drawn now or kept from an earlier look.
-    pub async fn preview(&self, sha256: &str, spec: String, width: u32) -> Result<Bytes, Problem> {
-        let key = (sha256.to_owned(), width);
-        if let Some(png) = self.previews.get(&key) {
-            return Ok(png);
-        }
-        let png = self.drawer()?.preview(spec.into(), width).await?;
-        self.previews.keep(key, png.clone());
-        Ok(png)
-    }
-}
-
 /// A picture by the map's digest and its width.
 type Key = (String, u32);
 
 /// Pictures that were looked at lately. What a digest stands for never changes, so nothing here grows old.
 #[derive(Debug, Default)]
-pub struct Previews {
+struct Previews {
     kept: Mutex<VecDeque<(Key, Bytes)>>,
 }
 

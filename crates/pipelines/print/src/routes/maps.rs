@@ -1,12 +1,6 @@
 //! Maps that people keep, and maps that are frozen for print: `/api/user-maps` and `/api/printable-maps`.
 
-use crate::App;
-use crate::body;
-use crate::caller::Caller;
-use crate::etag;
-use crate::problem::{Acting, Problem, Reading, Sending};
-use crate::query::{PAGE_MAX, limit, query};
-use crate::view::moment;
+use super::previews::Site;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
@@ -15,6 +9,13 @@ use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
 use jiff::Timestamp;
+use ode_http::App;
+use ode_http::body;
+use ode_http::caller::Caller;
+use ode_http::etag;
+use ode_http::problem::{Acting, Problem, Reading, Sending};
+use ode_http::query::{PAGE_MAX, limit, query};
+use ode_http::view::moment;
 use ode_job::ErrorCode;
 use ode_store::{MapPage, PrintableMap, UserMap};
 use serde::{Deserialize, Serialize};
@@ -25,15 +26,15 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 /// A map with everything in it. Lines that need more can be simplified and look the same on paper.
-pub const MAP_BYTES_MAX: usize = 16 << 20;
+pub(crate) const MAP_BYTES_MAX: usize = 16 << 20;
 /// So much more is read of one that is larger.
-pub const SKIPPED_BYTES_MAX: usize = 64 << 20;
+pub(crate) const SKIPPED_BYTES_MAX: usize = 64 << 20;
 /// Time for a map to arrive.
 const ARRIVAL: Duration = Duration::from_secs(60);
 const NAME_CHARS_MAX: usize = 200;
 
 /// A map on its way, of a bounded size and in bounded time.
-pub async fn arrived<E>(pieces: impl Stream<Item = Result<Bytes, E>>) -> Result<Bytes, Problem> {
+pub(crate) async fn arrived<E>(pieces: impl Stream<Item = Result<Bytes, E>>) -> Result<Bytes, Problem> {
     let whole = tokio::time::timeout(ARRIVAL, gathered(pieces)).await;
     whole.map_err(|_| {
         let seconds = ARRIVAL.as_secs();
@@ -66,11 +67,11 @@ async fn gathered<E>(pieces: impl Stream<Item = Result<Bytes, E>>) -> Result<Byt
 }
 
 /// Reads a body as JSON of this form.
-pub fn read<'a, T: Deserialize<'a>>(body: &'a [u8], form: &str) -> Result<T, Problem> {
+pub(crate) fn read<'a, T: Deserialize<'a>>(body: &'a [u8], form: &str) -> Result<T, Problem> {
     body::parse_outline(body).map_err(|problem| problem.reworded(|detail| format!("{detail} Send {form}.")))
 }
 
-pub fn map_id(text: &str) -> Result<Uuid, Problem> {
+pub(crate) fn map_id(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| Problem::no_map())
 }
 
@@ -78,7 +79,7 @@ pub fn map_id(text: &str) -> Result<Uuid, Problem> {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct PartQuery {
+pub(crate) struct PartQuery {
     /// Where the list goes on: the `next_cursor` of the part before.
     #[param(value_type = Option<String>, format = "uuid")]
     pub cursor: Option<Uuid>,
@@ -97,7 +98,7 @@ impl PartQuery {
 /// A map to keep.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct KeptMap<'a> {
+pub(crate) struct KeptMap<'a> {
     /// What you call it.
     #[schema(max_length = 200, example = "Our journeys")]
     name: String,
@@ -125,7 +126,7 @@ impl<'a> KeptMap<'a> {
 /// A map that is kept.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UserMap)]
-pub struct UserMapView {
+pub(crate) struct UserMapView {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     id: Uuid,
@@ -157,7 +158,7 @@ impl From<UserMap> for UserMapView {
 
 /// A part of a list of maps, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct UserMapList {
+pub(crate) struct UserMapList {
     /// The maps.
     user_maps: Vec<UserMapView>,
     /// Where the next part begins, if there is one.
@@ -168,7 +169,7 @@ pub struct UserMapList {
 /// Your maps, newest first.
 #[utoipa::path(get, path = "/api/user-maps", tag = "maps", params(PartQuery),
     responses((status = 200, body = UserMapList), Reading))]
-pub async fn list_user_maps(
+pub(crate) async fn list_user_maps(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
@@ -181,8 +182,9 @@ pub async fn list_user_maps(
 /// Keeps a map: points, lines and polygons with properties.
 #[utoipa::path(post, path = "/api/user-maps", tag = "maps", request_body = KeptMap,
     responses((status = 201, body = UserMapView), Sending))]
-pub async fn add_user_map(
+pub(crate) async fn add_user_map(
     State(app): State<Arc<App>>,
+    Extension(site): Site,
     Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -190,7 +192,7 @@ pub async fn add_user_map(
     app.limits.upload(&caller).await?;
     let body = arrived(body.into_data_stream()).await?;
     let kept = KeptMap::read(&body)?;
-    let data = app.drawer()?.features(Bytes::copy_from_slice(kept.data.get().as_bytes())).await?;
+    let data = site.drawer.features(Bytes::copy_from_slice(kept.data.get().as_bytes())).await?.text;
     let map = app.store.add_user_map(caller.owner, kept.name.trim(), &data).await?;
     let address =
         HeaderValue::from_str(&format!("/api/user-maps/{}", map.id)).map_err(|_| Problem::our_fault())?;
@@ -201,7 +203,7 @@ pub async fn add_user_map(
 #[utoipa::path(get, path = "/api/user-maps/{id}", tag = "maps",
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = UserMapView), Reading))]
-pub async fn user_map(
+pub(crate) async fn user_map(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -213,8 +215,9 @@ pub async fn user_map(
 #[utoipa::path(put, path = "/api/user-maps/{id}", tag = "maps", request_body = KeptMap,
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = UserMapView), Sending))]
-pub async fn change_user_map(
+pub(crate) async fn change_user_map(
     State(app): State<Arc<App>>,
+    Extension(site): Site,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     body: Body,
@@ -224,7 +227,7 @@ pub async fn change_user_map(
     let id = map_id(&id)?;
     let body = arrived(body.into_data_stream()).await?;
     let kept = KeptMap::read(&body)?;
-    let data = app.drawer()?.features(Bytes::copy_from_slice(kept.data.get().as_bytes())).await?;
+    let data = site.drawer.features(Bytes::copy_from_slice(kept.data.get().as_bytes())).await?.text;
     let change = (kept.name.trim(), data.as_str());
     Ok(Json(app.store.change_user_map(caller.owner, id, change, kept.version).await?.into()))
 }
@@ -233,7 +236,7 @@ pub async fn change_user_map(
 #[utoipa::path(delete, path = "/api/user-maps/{id}", tag = "maps",
     params(("id" = String, Path, description = "Its id")),
     responses((status = 204, description = "It is gone"), Acting))]
-pub async fn delete_user_map(
+pub(crate) async fn delete_user_map(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -245,7 +248,7 @@ pub async fn delete_user_map(
 /// A map as it is printed. It never changes.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PrintableMap)]
-pub struct PrintableMapView {
+pub(crate) struct PrintableMapView {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     id: Uuid,
@@ -292,7 +295,7 @@ impl From<PrintableMap> for PrintableMapView {
 
 /// A part of a list of frozen maps, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct PrintableMapList {
+pub(crate) struct PrintableMapList {
     /// The maps.
     printable_maps: Vec<PrintableMapView>,
     /// Where the next part begins, if there is one.
@@ -303,7 +306,7 @@ pub struct PrintableMapList {
 /// Your frozen maps, newest first.
 #[utoipa::path(get, path = "/api/printable-maps", tag = "maps", params(PartQuery),
     responses((status = 200, body = PrintableMapList), Reading))]
-pub async fn list_printable_maps(
+pub(crate) async fn list_printable_maps(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
@@ -318,7 +321,7 @@ pub async fn list_printable_maps(
 #[utoipa::path(get, path = "/api/printable-maps/{id}", tag = "maps",
     params(("id" = String, Path, description = "Its id")),
     responses((status = 200, body = PrintableMapView), Reading))]
-pub async fn printable_map(
+pub(crate) async fn printable_map(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -330,14 +333,14 @@ pub async fn printable_map(
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct PreviewQuery {
+pub(crate) struct PreviewQuery {
     /// Its width in pixels; 800 unless said otherwise.
     #[param(minimum = 16, maximum = 2000)]
     width: Option<u32>,
 }
 
 impl PreviewQuery {
-    pub fn read(uri: &Uri) -> Result<u32, Problem> {
+    pub(crate) fn read(uri: &Uri) -> Result<u32, Problem> {
         let PreviewQuery { width } = query(uri, "width")?;
         let width = width.unwrap_or(800);
         if (16..=2000).contains(&width) {
@@ -355,8 +358,9 @@ impl PreviewQuery {
         (status = 200, content_type = "image/png", body = Vec<u8>),
         (status = 304, description = "It is the picture that is there already"),
         Reading))]
-pub async fn preview(
+pub(crate) async fn preview(
     State(app): State<Arc<App>>,
+    Extension(site): Site,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     uri: Uri,
@@ -372,6 +376,6 @@ pub async fn preview(
     if etag::is_known(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, cached).into_response());
     }
-    let png = app.preview(&map.sha256, map.data.unwrap_or_default(), width).await?;
+    let png = site.preview(&map.sha256, map.data.unwrap_or_default(), width).await?;
     Ok((cached, [(header::CONTENT_TYPE, "image/png")], png).into_response())
 }

@@ -1,19 +1,16 @@
 //! The maps: send one, see its print on the way, fetch it, print it again; and for organisations how its order stands.
 
-use super::words;
-use crate::App;
-use crate::caller::Caller;
-use crate::form;
-use crate::maps::{MAP_BYTES_MAX, SKIPPED_BYTES_MAX, arrived, map_id};
-use crate::print;
-use crate::problem::Problem;
-use crate::upload;
+use crate::routes::{self, MAP_BYTES_MAX, SKIPPED_BYTES_MAX, Site, arrived, map_id};
 use askama::Template;
 use axum::Form;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Extension, Path, Query, Request, State};
 use axum::response::{Html, Redirect};
 use bytes::Bytes;
+use ode_http::caller::Caller;
+use ode_http::pages::{draw, words};
+use ode_http::problem::Problem;
+use ode_http::{App, form, upload};
 use ode_job::{Artifact, JobId, JobRecord, Owner, State as JobState};
 use ode_store::{FrozenMap, MapPage, OrderRecord, PrintableMap, Prints};
 use serde::Deserialize;
@@ -106,7 +103,7 @@ pub(super) async fn show(
             Row::new(map, &prints, &mut known)
         })
         .collect();
-    super::draw(&Page {
+    draw(&Page {
         limit: words::size(i64::try_from(MAP_BYTES_MAX).unwrap_or(i64::MAX)),
         signed_in: app.store.owner_name(caller.owner).await?,
         active: rows.iter().flat_map(Row::prints).filter(|print| print.is_active).count(),
@@ -268,21 +265,22 @@ fn order_told(order: &OrderRecord) -> String {
 /// Takes a map from a form and prints it.
 pub(super) async fn add(
     State(app): State<Arc<App>>,
+    Extension(site): Site,
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Redirect, Problem> {
     app.check_disk()?;
     app.limits.upload(&caller).await?;
     let (name, file) = file_of(request).await?;
-    let drawer = app.drawer()?;
+    let drawer = &site.drawer;
     let frozen = if is_geojson(&file) {
         let features = String::from_utf8(file.into()).map_err(|_| no_map())?;
         let spec = json!({ "schema": 1, "title": { "text": name } });
-        drawer.freeze(spec.to_string().into(), Some((name, features))).await?
+        drawer.freeze(spec.to_string().into(), Some((&name, &features))).await?
     } else {
         drawer.freeze(file, None).await?
     };
-    print::print(&app, &caller, FrozenMap::new(frozen.text, None), None, None).await?;
+    routes::print(&app, &caller, FrozenMap::new(frozen.text, None), None, None).await?;
     Ok(Redirect::to("/maps"))
 }
 
@@ -333,7 +331,7 @@ pub(super) async fn print(
 ) -> Result<Redirect, Problem> {
     let Form(Again { after }) =
         form.map_err(|_| Problem::invalid("The form is not understood. Go back and send it again."))?;
-    print::print_again(&app, &caller, map_id(&id)?, Some(format!("after {after}"))).await?;
+    routes::print_again(&app, &caller, map_id(&id)?, Some(format!("after {after}"))).await?;
     Ok(Redirect::to("/maps"))
 }
 
@@ -343,7 +341,7 @@ pub(super) async fn retry(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Redirect, Problem> {
-    print::try_again(&app, &caller, &id).await?;
+    routes::try_again(&app, &caller, &id).await?;
     Ok(Redirect::to("/maps"))
 }
 

@@ -1,16 +1,11 @@
 //! Printing maps: `POST /api/export`, and the jobs that come of it under `/api/print-jobs`.
 
-use crate::App;
-use crate::caller::Caller;
-use crate::download::{Sent, attachment, respond};
-use crate::drawing::Frozen;
-use crate::jobs::{find, forget};
-use crate::kind::JobKind;
-use crate::maps::{PreviewQuery, arrived, map_id, read};
-use crate::orders::{OrderView, payer};
-use crate::problem::{Acting, Problem, ProblemDocument, Reading, Sending};
-use crate::query::{PAGE_MAX, limit, query};
-use crate::view::{ErrorView, ProgressView, error, moment, moments};
+use super::exports::export_links;
+use super::maps::{PreviewQuery, arrived, map_id, read};
+use super::orders::{OrderView, payer};
+use super::previews::{PrintSite, Site};
+use crate::Frozen;
+use crate::machine::PRINT;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
@@ -18,8 +13,17 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use jiff::Timestamp;
+use ode_http::App;
+use ode_http::caller::Caller;
+use ode_http::download::{Sent, attachment, respond};
+use ode_http::idempotency::idempotency_key;
+use ode_http::jobs::{find, forget};
+use ode_http::kind::{self, JobKind};
+use ode_http::problem::{Acting, Problem, ProblemDocument, Reading, Sending};
+use ode_http::query::{PAGE_MAX, limit, query};
+use ode_http::view::{ErrorView, ProgressView, error, moment, moments};
 use ode_job::order::OrderAsk;
-use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef, Phase, State as JobState, machines};
+use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef, Phase, State as JobState};
 use ode_store::{Enqueued, FrozenMap, ListFilter, OrderRecord, PaidOrder, Printing};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -32,7 +36,7 @@ use uuid::Uuid;
 /// What to print.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct ExportRequest<'a> {
+pub(crate) struct ExportRequest<'a> {
     /// One of your maps, whose features are drawn: in the first layer that has none, or else as a layer of their own on
     /// top.
     #[serde(alias = "user_map_id")]
@@ -59,7 +63,7 @@ struct Draft {
 }
 
 /// Checks what is asked for, and takes the features of the map it is made of as they are now.
-async fn draft(app: &App, caller: &Caller, body: Body) -> Result<Draft, Problem> {
+async fn draft(app: &App, site: &PrintSite, caller: &Caller, body: Body) -> Result<Draft, Problem> {
     let body = arrived(body.into_data_stream()).await?;
     let ExportRequest { user_map_id, data, order } = read(&body, EXPORT_FORM)?;
     if let Some(ask) = &order {
@@ -75,15 +79,16 @@ async fn draft(app: &App, caller: &Caller, body: Body) -> Result<Draft, Problem>
     };
     let made_of = kept.as_ref().map(|map| (map.id, map.version));
     let features = kept.map(|map| (map.name, map.data.unwrap_or_default()));
+    let features = features.as_ref().map(|(name, features)| (name.as_str(), features.as_str()));
     let spec = Bytes::copy_from_slice(data.map_or(PLAIN_MAP, RawValue::get).as_bytes());
-    let frozen = app.drawer()?.freeze(spec, features).await?;
+    let frozen = site.drawer.freeze(spec, features).await?;
     Ok(Draft { frozen, made_of, order })
 }
 
 /// What was made of a request to print.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Exported {
+pub(crate) struct Exported {
     /// The frozen map.
     #[schema(value_type = String, format = "uuid")]
     printable_map_id: Uuid,
@@ -105,8 +110,9 @@ pub struct Exported {
         (status = 201, body = Exported),
         (status = 200, body = Exported, description = "The same request came before; this is what it made"),
         Sending))]
-pub async fn export(
+pub(crate) async fn export(
     State(app): State<Arc<App>>,
+    Extension(site): Site,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     body: Body,
@@ -114,7 +120,7 @@ pub async fn export(
     app.check_disk()?;
     app.limits.upload(&caller).await?;
     let key = idempotency_key(&headers)?;
-    let Draft { frozen, made_of, order } = draft(&app, &caller, body).await?;
+    let Draft { frozen, made_of, order } = draft(&app, &site, &caller, body).await?;
     let order = match order {
         Some(ask) => Some(PaidOrder { organisation: payer(&caller)?, ask }),
         None => None,
@@ -126,7 +132,7 @@ pub async fn export(
 }
 
 /// Freezes a map and makes its job.
-pub async fn print(
+pub(crate) async fn print(
     app: &App,
     caller: &Caller,
     map: FrozenMap,
@@ -136,7 +142,7 @@ pub async fn print(
     let printing = app.store.print_map(caller.owner, &map, key, order).await?;
     app.lists.forget(caller.owner);
     let (job, map) = (printing.job, printing.map);
-    tracing::info!(job.id = %job, job.pipeline = %machines::pipeline("print"), "accepted job {job} (map {map})");
+    tracing::info!(job.id = %job, job.pipeline = %PRINT, "accepted job {job} (map {map})");
     Ok(printing)
 }
 
@@ -146,34 +152,27 @@ fn answer(status: StatusCode, exported: Exported) -> Result<Response, Problem> {
     Ok((status, [(header::LOCATION, address)], Json(exported)).into_response())
 }
 
-pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
-    let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= 255);
-    let wrong =
-        "Idempotency-Key is a text of 1 to 255 printable characters. Use a new UUID for each new request.";
-    key.map(|key| Some(key.to_owned())).ok_or_else(|| Problem::invalid(wrong))
-}
-
 /// A small picture of a map that is not kept.
 #[utoipa::path(post, path = "/api/export/preview", tag = "maps", request_body = ExportRequest, params(PreviewQuery),
     responses((status = 200, content_type = "image/png", body = Vec<u8>), Sending))]
-pub async fn preview(
+pub(crate) async fn preview(
     State(app): State<Arc<App>>,
+    Extension(site): Site,
     Extension(caller): Extension<Caller>,
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
     let width = PreviewQuery::read(&uri)?;
-    let Draft { frozen, .. } = draft(&app, &caller, body).await?;
+    let Draft { frozen, .. } = draft(&app, &site, &caller, body).await?;
     let sha256 = hex::encode(Sha256::digest(frozen.text.as_bytes()));
-    let png = app.preview(&sha256, frozen.text, width).await?;
+    let png = site.preview(&sha256, frozen.text, width).await?;
     Ok(([(header::CONTENT_TYPE, "image/png")], png).into_response())
 }
 
 /// A job that prints a map.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PrintJob)]
-pub struct PrintJobView {
+pub(crate) struct PrintJobView {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     id: JobId,
@@ -220,7 +219,7 @@ pub struct PrintJobView {
 /// A picture for print.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Export)]
-pub struct ExportView {
+pub(crate) struct ExportView {
     /// The digest of the file, hexadecimal.
     sha256: String,
     /// Its size.
@@ -248,7 +247,7 @@ impl Known {
 
 impl PrintJobView {
     fn new(app: &App, job: &JobRecord, known: &mut Known) -> Self {
-        let url = |sha256: &str| app.export_links().url(sha256, app.settings.link_ttl);
+        let url = |sha256: &str| export_links(app).url(sha256, app.settings.link_ttl);
         PrintJobView {
             id: job.id,
             reference: job.reference.clone(),
@@ -273,7 +272,7 @@ impl PrintJobView {
     }
 }
 
-pub fn printable_map(job: &JobRecord) -> Option<Uuid> {
+pub(crate) fn printable_map(job: &JobRecord) -> Option<Uuid> {
     job.input["printable_map_id"].as_str()?.parse().ok()
 }
 
@@ -281,7 +280,7 @@ pub fn printable_map(job: &JobRecord) -> Option<Uuid> {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct PrintJobQuery {
+pub(crate) struct PrintJobQuery {
     /// Where the list goes on: the `next_cursor` of the part before.
     #[param(value_type = Option<String>, format = "uuid")]
     cursor: Option<Uuid>,
@@ -294,18 +293,18 @@ pub struct PrintJobQuery {
 }
 
 /// Print jobs at the addresses that all pipelines share.
-pub fn kind() -> JobKind {
+pub(crate) fn job_kind() -> JobKind {
     // One that was ordered rests until it is delivered.
     let label = |job: &JobRecord| match job.phase {
         Phase::Held => "Ready",
-        phase => crate::kind::label(phase),
+        phase => kind::label(phase),
     };
-    JobKind { label, ..JobKind::new(machines::pipeline("print")) }
+    JobKind { label, ..JobKind::new(PRINT) }
 }
 
 /// A part of a list of print jobs, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct PrintJobList {
+pub(crate) struct PrintJobList {
     /// The jobs.
     print_jobs: Vec<PrintJobView>,
     /// Where the next part begins, if there is one.
@@ -316,7 +315,7 @@ pub struct PrintJobList {
 /// Your print jobs, newest first.
 #[utoipa::path(get, path = "/api/print-jobs", tag = "maps", params(PrintJobQuery),
     responses((status = 200, body = PrintJobList), Reading))]
-pub async fn list(
+pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
@@ -324,7 +323,7 @@ pub async fn list(
     let asked: PrintJobQuery = query(&uri, "cursor, state and limit")?;
     let filter = ListFilter {
         owner: Some(caller.owner),
-        pipeline: Some(machines::pipeline("print")),
+        pipeline: Some(PRINT),
         state: asked.state,
         before: asked.cursor.map(JobId),
         limit: limit(asked.limit.as_deref(), PAGE_MAX)?,
@@ -341,7 +340,7 @@ pub async fn list(
 #[utoipa::path(get, path = "/api/print-jobs/{id}", tag = "maps",
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = PrintJobView), Reading))]
-pub async fn detail(
+pub(crate) async fn detail(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -351,9 +350,9 @@ pub async fn detail(
 }
 
 /// A print job of the caller's; another job of theirs is not found here.
-pub async fn find_print(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
+pub(crate) async fn find_print(app: &App, caller: &Caller, id: &str) -> Result<JobRecord, Problem> {
     let job = find(app, caller, id).await?;
-    if job.pipeline.as_str() == "print" { Ok(job) } else { Err(Problem::no_job()) }
+    if job.pipeline == PRINT { Ok(job) } else { Err(Problem::no_job()) }
 }
 
 async fn shown(app: &App, job: &JobRecord) -> Result<PrintJobView, Problem> {
@@ -370,7 +369,7 @@ async fn shown(app: &App, job: &JobRecord) -> Result<PrintJobView, Problem> {
         (status = 409, body = ProblemDocument, content_type = "application/problem+json", description = "Not ready yet"),
         (status = 416, body = ProblemDocument, content_type = "application/problem+json"),
         Reading))]
-pub async fn download(
+pub(crate) async fn download(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -396,7 +395,7 @@ pub async fn download(
 #[utoipa::path(post, path = "/api/print-jobs/{id}/retry", tag = "maps",
     params(("id" = String, Path, description = "Its id or reference")),
     responses((status = 200, body = PrintJobView), Acting))]
-pub async fn retry(
+pub(crate) async fn retry(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -407,7 +406,7 @@ pub async fn retry(
 }
 
 /// Tries a failed print job of the caller's again.
-pub async fn try_again(app: &App, caller: &Caller, id: &str) -> Result<JobId, Problem> {
+pub(crate) async fn try_again(app: &App, caller: &Caller, id: &str) -> Result<JobId, Problem> {
     let job = find_print(app, caller, id).await?;
     app.store.retry(job.id).await?;
     forget(app, &job);
@@ -423,7 +422,7 @@ pub async fn try_again(app: &App, caller: &Caller, id: &str) -> Result<JobId, Pr
         (status = 201, body = Exported),
         (status = 200, body = Exported, description = "The same request came before; this is what it made"),
         Acting))]
-pub async fn reprint(
+pub(crate) async fn reprint(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -443,7 +442,7 @@ pub async fn reprint(
         (status = 201, body = Exported),
         (status = 200, body = Exported, description = "The same request came before; this is what it made"),
         Acting))]
-pub async fn export_again(
+pub(crate) async fn export_again(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -453,7 +452,7 @@ pub async fn export_again(
 }
 
 /// Prints a frozen map of the caller's once more.
-pub async fn print_again(
+pub(crate) async fn print_again(
     app: &App,
     caller: &Caller,
     map: Uuid,

@@ -1,18 +1,18 @@
 //! Ordering prints: `/api/print-jobs/{id}/order`, and what Printful tells us by itself at `/webhooks/printful`.
 
-use crate::App;
-use crate::body;
-use crate::caller::Caller;
-use crate::jobs::{find, forget};
-use crate::problem::{Problem, ProblemDocument, Reading, Sending};
+use super::previews::Site;
+use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
+use ode_http::App;
+use ode_http::body;
+use ode_http::caller::Caller;
+use ode_http::jobs::{find, forget};
+use ode_http::problem::{Problem, ProblemDocument, Reading, Sending};
 use ode_job::order::OrderAsk;
 use ode_job::{ErrorCode, JobId, JobRecord, Owner, State as JobState};
 use ode_store::{Asked, OrderRecord};
@@ -28,20 +28,10 @@ const ORDER_BYTES_MAX: usize = 64 << 10;
 /// An event tells of one order.
 const EVENT_BYTES_MAX: usize = 1 << 20;
 
-/// Orders, for those who are known.
-pub fn routes() -> Router<Arc<App>> {
-    Router::new().route("/api/print-jobs/{id}/order", get(show).post(order))
-}
-
-/// Events, from a provider that signs them.
-pub fn hooks() -> Router<Arc<App>> {
-    Router::new().route("/webhooks/printful", post(hook))
-}
-
 /// The order of a print.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Order)]
-pub struct OrderView {
+pub(crate) struct OrderView {
     /// The job it belongs to.
     #[schema(value_type = String, format = "uuid")]
     job_id: JobId,
@@ -103,7 +93,7 @@ impl From<OrderRecord> for OrderView {
 }
 
 /// The organisation that would pay for an order of this caller's.
-pub fn payer(caller: &Caller) -> Result<Uuid, Problem> {
+pub(crate) fn payer(caller: &Caller) -> Result<Uuid, Problem> {
     match caller.owner {
         Owner::Organisation(organisation) => Ok(organisation),
         Owner::Session(_) | Owner::User(_) | Owner::Operator => Err(Problem::new(
@@ -126,7 +116,7 @@ pub fn payer(caller: &Caller) -> Result<Uuid, Problem> {
         Sending,
         (status = 403, body = ProblemDocument, content_type = "application/problem+json",
             description = "Only organisations order, and only within their limit")))]
-pub async fn order(
+pub(crate) async fn order(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -142,7 +132,12 @@ pub async fn order(
 }
 
 /// Asks for the order of a print of the caller's.
-pub async fn ask(app: &App, caller: &Caller, job: &JobRecord, wanted: &OrderAsk) -> Result<Asked, Problem> {
+pub(crate) async fn ask(
+    app: &App,
+    caller: &Caller,
+    job: &JobRecord,
+    wanted: &OrderAsk,
+) -> Result<Asked, Problem> {
     let asked = app.store.ask_order(job.id, payer(caller)?, wanted).await?;
     forget(app, job);
     Ok(asked)
@@ -154,7 +149,7 @@ pub async fn ask(app: &App, caller: &Caller, job: &JobRecord, wanted: &OrderAsk)
     responses(
         (status = 200, body = OrderView),
         Reading))]
-pub async fn show(
+pub(crate) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -166,8 +161,13 @@ pub async fn show(
 }
 
 /// Takes note of an event. Nothing that it says is believed: the order that it names is looked at, soon.
-async fn hook(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Result<StatusCode, Problem> {
-    let Some(secret) = &app.settings.printful_hook_secret else { return Err(Problem::not_found()) };
+pub(crate) async fn hook(
+    State(app): State<Arc<App>>,
+    Extension(site): Site,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<StatusCode, Problem> {
+    let Some(secret) = &site.hook_secret else { return Err(Problem::not_found()) };
     let body = body::whole(body, EVENT_BYTES_MAX).await?;
     if !is_signed(secret, &headers, &body) {
         tracing::warn!("an event came to /webhooks/printful under a signature that is not Printful's");

@@ -1,22 +1,48 @@
-//! The print provider, as flags of the commands that work with it.
+//! How the print pipeline is set up: the provider and its orders, as flags of the commands that work with them, and the secrets
+//! that are read from the environment.
 
-use anyhow::Context as _;
-use clap::Args;
-use ode_http::ExportLinks;
-use ode_job::{BreakerPolicy, RetryPolicy};
-use ode_print::order::{
-    CALL_TIMEOUT, OrderHandler, OrderPolicy, PRINTFUL_URL, Pace, Printful, PrintfulSettings, Provider,
+use crate::chores::{FollowOrders, LOOK_AGAIN, Reconcile};
+use crate::order::{
+    CALL_TIMEOUT, OrderHandler, OrderPolicy, PRINTFUL_URL, Pace, Printful, PrintfulError, PrintfulSettings,
+    Provider,
 };
-use ode_print::{FollowOrders, LOOK_AGAIN, Reconcile};
+use crate::routes::ExportLinks;
+use clap::Args;
+use ode_job::{BreakerPolicy, RetryPolicy};
 use ode_store::Store;
 use ode_worker::Chore;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What keeps the print pipeline from being set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A call would take longer than any lease.
+    #[error("--printful-timeout is {0}. Give a number of seconds up to {TIMEOUT_MAX}.")]
+    Timeout(f64),
+    /// Printful's address or its token cannot be used.
+    #[error("--printful-url cannot be used")]
+    Printful(#[source] PrintfulError),
+    /// There is no token, and nothing can be done without.
+    #[error("There is no token for Printful. Set it in {TOKEN}.")]
+    NoToken,
+    /// There is a token, and Printful could not fetch what it is to print.
+    #[error(
+        "{TOKEN} is set, but not where Printful fetches exported maps. Say so with --export-base, such as https://ode.example."
+    )]
+    NoExportBase,
+    /// The key of Printful's events is none.
+    #[error("{HOOK_SECRET} is not hexadecimal. Copy what `ode print webhook` printed.")]
+    HookSecret,
+    /// The database could not be asked.
+    #[error(transparent)]
+    Store(#[from] ode_store::Error),
+}
+
 /// Where prints are ordered.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Orders")]
-pub(crate) struct PrintfulArgs {
+pub struct PrintfulArgs {
     /// Order prints at this Printful; its token is read from ODE_PRINTFUL_TOKEN, and nothing is ordered without
     #[arg(long, env = "ODE_PRINTFUL_URL", value_name = "URL", default_value = PRINTFUL_URL, hide_short_help = true)]
     printful_url: String,
@@ -40,34 +66,32 @@ const TIMEOUT_MAX: f64 = 60.0;
 
 impl PrintfulArgs {
     /// The provider, if there is a token for it.
-    pub(super) fn provider(&self, pace: Pace) -> anyhow::Result<Option<Provider>> {
+    pub fn provider(&self, pace: Pace) -> Result<Option<Provider>, SetupError> {
         let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
         let Some(token) = token else { return Ok(None) };
         let seconds = self.printful_timeout;
-        anyhow::ensure!(
-            seconds > 0.0 && seconds <= TIMEOUT_MAX,
-            "--printful-timeout is {seconds}. Give a number of seconds up to {TIMEOUT_MAX}."
-        );
+        if !(seconds > 0.0 && seconds <= TIMEOUT_MAX) {
+            return Err(SetupError::Timeout(seconds));
+        }
         let settings = PrintfulSettings {
             url: self.printful_url.clone(),
             token,
             store: self.printful_store.clone(),
             timeout: Duration::from_secs_f64(seconds),
         };
-        let client = Printful::new(&settings).context("--printful-url cannot be used")?;
+        let client = Printful::new(&settings).map_err(SetupError::Printful)?;
         Ok(Some(Provider::new(client, Pace { calls_a_minute: self.printful_rate, ..pace })))
     }
 
     /// The same for commands that can do nothing without.
-    pub(super) fn needed(&self) -> anyhow::Result<Provider> {
-        let none = || format!("There is no token for Printful. Set it in {TOKEN}.");
-        self.provider(Pace::default())?.with_context(none)
+    pub fn needed(&self) -> Result<Provider, SetupError> {
+        self.provider(Pace::default())?.ok_or(SetupError::NoToken)
     }
 }
 
 /// How orders are placed and followed by a worker.
 #[derive(Debug, Args)]
-pub(crate) struct OrderArgs {
+pub struct OrderArgs {
     #[command(flatten)]
     printful: PrintfulArgs,
     /// Where Printful fetches exported maps: the web side's address as it is reached from outside
@@ -97,19 +121,17 @@ const LINK_LIFETIME: Duration = Duration::from_hours(24 * 90);
 
 impl OrderArgs {
     /// The handler of orders, and the chores of following them; nothing where there is no provider.
-    pub(super) async fn start(
+    pub async fn start(
         &self,
         store: &Store,
         retry: RetryPolicy,
         breaker: BreakerPolicy,
-    ) -> anyhow::Result<Option<(OrderHandler, Vec<Arc<dyn Chore>>)>> {
+    ) -> Result<Option<(OrderHandler, Vec<Arc<dyn Chore>>)>, SetupError> {
         let pace = Pace { breaker, refused_pause: retry.base * REFUSED_BASES, ..Pace::default() };
         let Some(provider) = self.printful.provider(pace)? else { return Ok(None) };
         let base = self.export_base.as_deref().map(|base| base.trim_end_matches('/'));
         let base = base.filter(|base| base.starts_with("https://") || base.starts_with("http://"));
-        let base = base.with_context(|| {
-            format!("{TOKEN} is set, but not where Printful fetches exported maps. Say so with --export-base, such as https://ode.example.")
-        })?;
+        let base = base.ok_or(SetupError::NoExportBase)?;
         let links = ExportLinks::new(store.shared_secret("web").await?, base.to_owned());
         let provider = Arc::new(provider);
         let policy = OrderPolicy {
@@ -125,4 +147,12 @@ impl OrderArgs {
         let chores: Vec<Arc<dyn Chore>> = vec![Arc::new(follow), Arc::new(Reconcile::new(provider))];
         Ok(Some((handler, chores)))
     }
+}
+
+/// The key under which Printful signs its events. Never an argument: other users of the machine could read it.
+const HOOK_SECRET: &str = "ODE_PRINTFUL_WEBHOOK_SECRET";
+
+pub fn hook_secret() -> Result<Option<Vec<u8>>, SetupError> {
+    let text = std::env::var(HOOK_SECRET).ok().filter(|text| !text.is_empty());
+    text.map(|text| hex::decode(text).map_err(|_| SetupError::HookSecret)).transpose()
 }

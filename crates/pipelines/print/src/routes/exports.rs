@@ -2,14 +2,14 @@
 //!
 //! Print shops keep what they fetched from an address for ever, so that another picture must have another address.
 
-use crate::App;
-use crate::download::{LinkQuery, Sent, respond, wrong_link};
-use crate::problem::{Fetching, Problem, ProblemDocument};
-use crate::session::Signer;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use jiff::Timestamp;
+use ode_http::App;
+use ode_http::download::{LinkQuery, Sent, respond, wrong_link};
+use ode_http::problem::{Fetching, Problem, ProblemDocument};
+use ode_http::session::Signer;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,12 +48,10 @@ fn signed_text(sha256: &str, expires: i64) -> String {
     format!("{sha256} {expires}")
 }
 
-impl App {
-    /// Links as they are given to those who ask here.
-    pub fn export_links(&self) -> ExportLinks {
-        let base = self.settings.public_url.clone().unwrap_or_default();
-        ExportLinks { signer: self.signer.clone(), base }
-    }
+/// Links as they are given to those who ask here.
+pub(crate) fn export_links(app: &App) -> ExportLinks {
+    let base = app.settings.public_url.clone().unwrap_or_default();
+    ExportLinks { signer: app.signer.clone(), base }
 }
 
 /// A finished picture, to whoever brings the link.
@@ -65,7 +63,7 @@ impl App {
         Fetching,
         (status = 404, body = ProblemDocument, content_type = "application/problem+json",
             description = "The link is wrong or too old, or the picture was removed")))]
-pub async fn fetch(
+pub(crate) async fn fetch(
     State(app): State<Arc<App>>,
     Path(file): Path<String>,
     uri: Uri,

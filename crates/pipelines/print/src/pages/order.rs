@@ -1,15 +1,15 @@
 //! Ordering a print: where it goes, and as which product.
 
-use crate::App;
-use crate::caller::Caller;
-use crate::orders::{ask, payer};
-use crate::print::{find_print, printable_map};
-use crate::problem::Problem;
+use crate::routes::{ask, find_print, payer, printable_map};
 use askama::Template;
 use axum::Form;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Extension, Path, State};
 use axum::response::{Html, Redirect};
+use ode_http::App;
+use ode_http::caller::Caller;
+use ode_http::pages::draw;
+use ode_http::problem::Problem;
 use ode_job::JobId;
 use ode_job::order::{OrderAsk, Recipient};
 use ode_job::product::{self, Poster};
@@ -38,7 +38,7 @@ pub(super) async fn show(
     // A size is a name, or JSON.
     let size = map.page_size.unwrap_or_default();
     let size: Value = serde_json::from_str(&size).unwrap_or(Value::String(size));
-    super::draw(&Page {
+    draw(&Page {
         job: job.id,
         name: map.title.unwrap_or_else(|| "Untitled map".into()),
         posters: product::fitting(&json!({ "size": size })).collect(),
