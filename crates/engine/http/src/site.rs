@@ -316,7 +316,13 @@ pub mod tests {
     use tokio::net::TcpStream;
 
     pub async fn app(files: &std::path::Path, change: impl FnOnce(&mut WebSettings)) -> Arc<App> {
-        ode_job::machines::declare(&[ode_html::machine::HTML.machine()]).unwrap();
+        ode_job::machines::declare(&[
+            ode_xml::machine::XML.machine(),
+            ode_html::machine::HTML.machine(),
+            ode_print::machine::PRINT.machine(),
+            ode_script::machine::SCRIPT.machine(),
+        ])
+        .unwrap();
         let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
         store.migrate_up().await.unwrap();
         let blobs = Blobs::open(&BlobsConfig::Local(files.to_owned())).unwrap();

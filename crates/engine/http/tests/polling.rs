@@ -29,7 +29,13 @@ fn documents() -> JobKind {
 }
 
 async fn serve(lists_kept_for: Duration) -> Here {
-    machines::declare(&[XML.machine()]).unwrap();
+    machines::declare(&[
+        XML.machine(),
+        ode_html::machine::HTML.machine(),
+        ode_print::machine::PRINT.machine(),
+        ode_script::machine::SCRIPT.machine(),
+    ])
+    .unwrap();
     let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
     store.migrate_up().await.unwrap();
     let files = tempfile::tempdir().unwrap();

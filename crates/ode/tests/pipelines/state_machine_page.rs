@@ -3,13 +3,11 @@
 //! The page is prose with marked blocks in it. The prose is written by hand; what stands between the marks is
 //! rendered from [`Pipeline::machine`]. Run with `ODE_BLESS=1` to write the blocks anew after a change.
 
+use crate::PIPELINES;
 use ode_job::{Edge, Machine, Phase, Pipeline, State};
 use std::fs;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/state-machine.md");
-
-const PIPELINES: [Pipeline; 4] =
-    [ode_xml::machine::XML, ode_html::machine::HTML, ode_print::machine::PRINT, ode_script::machine::SCRIPT];
 
 #[test]
 fn the_page_shows_the_machines_as_they_are() {
@@ -26,7 +24,7 @@ fn the_page_shows_the_machines_as_they_are() {
     assert!(
         page == fresh,
         "docs/state-machine.md no longer shows the machines. First difference (shown, true now): {stale:?}\n\
-         Read what changed, then write the page anew: ODE_BLESS=1 cargo test -p ode --test state_machine_page"
+         Read what changed, then write the page anew: ODE_BLESS=1 cargo test -p ode --test pipelines"
     );
 }
 
