@@ -69,6 +69,8 @@ impl Folders {
 
 /// How a worker runs scripts.
 #[derive(Debug, Clone, Args)]
+// Two of the same name in one command would be one group.
+#[group(skip)]
 pub struct WorkArgs {
     /// Scripts that are run at a time
     #[arg(long, env = "ODE_SCRIPTS_AT_ONCE", value_name = "N", default_value = "2")]
@@ -101,6 +103,8 @@ impl WorkArgs {
 
 /// How a site accepts scripts.
 #[derive(Debug, Clone, Args)]
+// Two of the same name in one command would be one group.
+#[group(skip)]
 pub struct SiteArgs {
     /// Minutes that a script which failed keeps its secrets, for somebody who tries it again; 0 shreds them at once
     #[arg(long, env = "ODE_SECRETS_MINUTES", value_name = "N", default_value_t = 60,
