@@ -118,7 +118,9 @@ impl Ode {
     pub(crate) fn with_store<T>(&self, work: impl AsyncFnOnce(Store) -> T) -> T {
         block_on(async {
             declare_machines();
-            let store = Store::open(Config::new(self.url())).await.unwrap();
+            let store = Store::open(Config { rules: vec![&ode_script::RULES], ..Config::new(self.url()) })
+                .await
+                .unwrap();
             work(store).await
         })
     }
