@@ -10,7 +10,6 @@ pub mod door;
 pub mod download;
 pub mod etag;
 pub mod form;
-mod gateway;
 pub mod health;
 pub mod idempotency;
 pub mod intake;
@@ -36,7 +35,6 @@ pub mod values;
 pub mod view;
 pub mod watch;
 
-pub use gateway::{Conversion, Convert, GatewayLimits, MappingInfo, Mappings, Order, Shadow, serve_gateway};
 pub use kind::{Download, Intake, JobKind, Offer, Output, Published};
 pub use limits::WebLimits;
 pub use requests::METRICS;

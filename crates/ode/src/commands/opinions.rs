@@ -8,7 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 use ode_job::{JobId, WorkerId};
 use ode_store::{Blobs, Store};
-use ode_xml::{Ask, Engine, Model, ModelSettings, To};
+use ode_xml::{Ask, LiveConverter, Model, ModelSettings, To};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -60,9 +60,9 @@ impl Opinions {
         let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
         let settings = ModelSettings { url: url.clone(), model: model.clone(), key, timeout: TIMEOUT };
         let model = Model::new(settings).context("--model-url cannot be used")?;
-        let engine = gateway::engine(conversions, 1).await?;
+        let converter = gateway::converter(conversions, 1).await?;
         let me = WorkerId(Uuid::new_v4());
-        let asker = Asker { store: store.clone(), blobs, model, engine, me, tries: HashMap::new() };
+        let asker = Asker { store: store.clone(), blobs, model, converter, me, tries: HashMap::new() };
         Ok(Some(Asking { task: tokio::spawn(asker.run()), store, me }))
     }
 }
@@ -90,7 +90,7 @@ struct Asker {
     store: Store,
     blobs: Blobs,
     model: Model,
-    engine: gateway::WorkerEngine,
+    converter: LiveConverter,
     me: WorkerId,
     /// How often each result that gave trouble was tried.
     tries: HashMap<JobId, u32>,
@@ -144,7 +144,7 @@ impl Asker {
     /// The document's own text, read in a child like everything else of it.
     async fn text(&self, document: Bytes) -> anyhow::Result<String> {
         let ask = Ask { to: To::Text, ..Ask::default() };
-        let converted = self.engine.convert(&ask, document).await?;
+        let converted = self.converter.convert(&ask, document).await?;
         Ok(String::from_utf8_lossy(&converted.document).into_owned())
     }
 }

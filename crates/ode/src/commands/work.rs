@@ -90,7 +90,7 @@ impl Work {
     ) -> anyhow::Result<(Registry, Vec<Arc<dyn Chore>>)> {
         let at_once = self.jobs_at_once.get();
         let route = match &self.gateway_url {
-            None => Route::BuiltIn(Arc::new(gateway::engine(&self.conversions, at_once).await?)),
+            None => Route::BuiltIn(Arc::new(gateway::converter(&self.conversions, at_once).await?)),
             Some(url) => Route::Remote(Arc::new(self.gateways(url)?)),
         };
         let retry = RetryPolicy {

@@ -38,7 +38,12 @@ impl Converter {
     /// Gets ready. The child is this very program, which must answer to `child convert [--mappings DIR] [--shadow]` by calling
     /// [`super::serve`], and to `child keep` by calling [`ode_child::keeper::serve`].
     pub fn new(options: Options) -> Result<Self, ode_child::Error> {
-        let program = program(options.mappings, options.shadow)?;
+        let program = program(options.mappings.clone(), options.shadow)?;
+        Self::with_program(options, program)
+    }
+
+    /// The same with another program as the child.
+    pub(super) fn with_program(options: Options, program: Program) -> Result<Self, ode_child::Error> {
         let limits = Limits { payload_bytes: PAYLOAD_BYTES_MAX, ..options.pool.limits };
         let pool = Pool::new(PoolOptions { limits, ..options.pool }, program, Subject::PDF)?;
         let keeper = Program::this_binary(["child", "keep"])?;

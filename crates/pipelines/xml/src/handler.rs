@@ -3,11 +3,11 @@
 //! The conversion happens here, in a child process, or at a gateway elsewhere. Either way a document that cannot be
 //! converted ends the job, and everything else is tried again.
 
-use super::ask::{Ask, Converted, Finding, Output, Places, To};
-use super::converter::Converter;
+use super::ask::{Converted, Finding};
 use super::gateways::Gateways;
+use super::live::LiveConverter;
+use super::request::Request;
 use async_trait::async_trait;
-use bytes::Bytes;
 use jiff::Timestamp;
 use ode_job::breaker::Standing;
 use ode_job::{Check, CheckKind, Claimed, ErrorCode, Failure, FailureKind, Progress, RetryPolicy, Severity};
@@ -17,25 +17,11 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Converts a document, wherever the mappings come from.
-#[async_trait]
-pub trait Engine: Send + Sync {
-    /// Converts one document. Dropping the future ends the conversion.
-    async fn convert(&self, ask: &Ask, document: Bytes) -> Result<Converted, Failure>;
-}
-
-#[async_trait]
-impl Engine for Converter {
-    async fn convert(&self, ask: &Ask, document: Bytes) -> Result<Converted, Failure> {
-        Converter::convert(self, ask, document).await
-    }
-}
-
 /// Where conversions happen.
 #[derive(Clone)]
 pub enum Route {
     /// Here.
-    BuiltIn(Arc<dyn Engine>),
+    BuiltIn(Arc<LiveConverter>),
     /// At gateways elsewhere.
     Remote(Arc<Gateways>),
 }
@@ -100,10 +86,10 @@ impl Handler for XmlHandler {
     async fn run(&self, job: &Claimed, context: &Context<'_>) -> Result<Value, Failure> {
         let began = Instant::now();
         context.note("attempt_count", job.attempt.into());
-        let order = Order::read(job)?;
+        let request = Request::read(job)?;
         let made = match &self.route {
-            Route::BuiltIn(engine) => here(engine.as_ref(), &order, context).await,
-            Route::Remote(gateways) => elsewhere(gateways, &order, context).await,
+            Route::BuiltIn(converter) => here(converter, &request, context).await,
+            Route::Remote(gateways) => elsewhere(gateways, &request, context).await,
         };
         let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         context.note("duration_ms", duration_ms.into());
@@ -122,39 +108,9 @@ impl Handler for XmlHandler {
         }
         made.findings.iter().for_each(|finding| context.check(check(finding)));
         Ok(json!({
-            "mapping": made.mapping, "output": order.output.to_string(), "pages": made.pages,
+            "mapping": made.mapping, "output": request.output.to_string(), "pages": made.pages,
             "findings": made.findings, "gateway": made.gateway, "duration_ms": duration_ms,
         }))
-    }
-}
-
-/// What a job asks for.
-struct Order {
-    /// A name, or `auto`.
-    mapping: String,
-    output: Output,
-}
-
-impl Order {
-    fn read(job: &Claimed) -> Result<Self, Failure> {
-        let output = match &job.config["output"] {
-            Value::Null => Ok(Output::default()),
-            Value::String(name) => name.parse(),
-            _ => Err("`output` is not a name. Use one of: own, ubl, cii.".to_owned()),
-        };
-        let output = output.map_err(|message| Failure::rejected(ErrorCode::Invalid, message))?;
-        Ok(Order { mapping: job.kind.clone(), output })
-    }
-
-    fn ask(&self) -> Ask {
-        Ask {
-            to: To::Xml,
-            mapping: (self.mapping != "auto").then(|| self.mapping.clone()),
-            output: self.output,
-            page_only: false,
-            // For whoever looks at the result later: what is kept beside it does not change it.
-            places: Places::Beside,
-        }
     }
 }
 
@@ -174,10 +130,11 @@ struct Made {
 /// What the history calls the converter that is not elsewhere.
 const BUILT_IN: &str = "built-in";
 
-async fn here(engine: &dyn Engine, order: &Order, context: &Context<'_>) -> Result<Made, Failure> {
+async fn here(converter: &LiveConverter, request: &Request, context: &Context<'_>) -> Result<Made, Failure> {
     context.note("gateway", BUILT_IN.into());
     let source = fetch(context).await?;
-    let Converted { document, provenance, summary } = engine.convert(&order.ask(), source.content).await?;
+    let Converted { document, provenance, summary } =
+        converter.convert(&request.ask(), source.content).await?;
     Ok(Made {
         name: source.name,
         xml: document,
@@ -189,7 +146,7 @@ async fn here(engine: &dyn Engine, order: &Order, context: &Context<'_>) -> Resu
     })
 }
 
-async fn elsewhere(gateways: &Gateways, order: &Order, context: &Context<'_>) -> Result<Made, Failure> {
+async fn elsewhere(gateways: &Gateways, request: &Request, context: &Context<'_>) -> Result<Made, Failure> {
     let mut source: Option<Source> = None;
     let (mut probed, mut absent) = (None, None);
     // Lazy: a gateway is asked for a permit only when those before it could not do the work.
@@ -198,7 +155,7 @@ async fn elsewhere(gateways: &Gateways, order: &Order, context: &Context<'_>) ->
             Some(source) => source,
             None => fetch(context).await?,
         };
-        let called = chosen.process(document.content.clone(), &order.mapping, Some(order.output)).await;
+        let called = chosen.process(document.content.clone(), &request.mapping, Some(request.output)).await;
         context.note("gateway", called.address.clone().into());
         context.note("http_status", called.call.status.into());
         let is_answered = called.call.is_answered();

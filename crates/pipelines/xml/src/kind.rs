@@ -1,13 +1,13 @@
 //! The pipeline's jobs at the addresses that all pipelines share.
 
+use super::request::{AUTO, new_job};
 use crate::machine::XML;
 use ode_http::view::{Links, why_no_retry};
-use ode_http::{Intake, JobKind, Offer, Output, intake::Wanted, kind};
+use ode_http::{Intake, JobKind, Offer, Output, kind};
 use ode_invoice::Registry;
 use ode_invoice::mapping::file::Status;
-use ode_job::{NewJob, Phase, SourceDocument};
+use ode_job::Phase;
 use ode_store::OwnedJob;
-use serde_json::json;
 
 /// Forms of the result. The first is what one gets without asking.
 const OUTPUTS: &[Output] = &[
@@ -19,7 +19,8 @@ const OUTPUTS: &[Output] = &[
 /// Describes how jobs that become XML are shown, and which documents become such jobs.
 #[must_use]
 pub fn job_kind() -> JobKind {
-    let intake = Intake { offers: offers(), outputs: OUTPUTS, copies_results: true, ..Intake::new(&[], job) };
+    let intake =
+        Intake { offers: offers(), outputs: OUTPUTS, copies_results: true, ..Intake::new(&[], new_job) };
     JobKind {
         label: |job| label(job.phase),
         is_expired: |job| job.record.phase == Phase::Done && !job.has_result(),
@@ -48,14 +49,6 @@ fn may_convert(job: &OwnedJob) -> bool {
     }
 }
 
-fn job(document: SourceDocument, Wanted { mapping, output }: Wanted<'_>) -> NewJob {
-    let mut job = NewJob::new(XML, mapping, document.into_input());
-    if let Some(output) = output {
-        job.config = json!({ "output": output });
-    }
-    job
-}
-
 /// The mappings that come with ODE, the one that chooses first. Which others there are is for the conversion to say.
 fn offers() -> Vec<Offer> {
     let shipped = Registry::shipped().current();
@@ -63,7 +56,7 @@ fn offers() -> Vec<Offer> {
     let mut offers: Vec<_> = live.map(|mapping| offer(&mapping.id, &mapping.about)).collect();
     offers.sort_by(|one, other| one.name.cmp(&other.name));
     let auto = Offer {
-        name: "auto".into(),
+        name: AUTO.into(),
         label: "Whichever fits (auto)".into(),
         about: "The mapping that fits the document best".into(),
     };

@@ -1,13 +1,15 @@
 //! The form that a document comes in: read within bounds, and refused as soon as it is known to be wrong.
 
-use super::Order;
-use crate::form::{Field, Form, Unread};
-use crate::problem::Problem;
+use crate::ask::{Ask, Places, To};
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
+use ode_http::form::{Field, Form, Unread};
+use ode_http::problem::Problem;
 use ode_job::{ErrorCode, Failure};
 
+/// The mapping where none is named.
+const MAPPING: &str = "pt_simon_invoice_v1";
 /// What a form holds besides its document: other fields, and the lines between them.
 const FRAME_BYTES_MAX: u64 = 64 << 10;
 /// A mapping's name is the longest of the other fields.
@@ -18,8 +20,8 @@ const NAME_SHOWN_MAX: usize = 40;
 
 const FIELDS: &str = "It takes file, mapping, output and provenance, each once.";
 
-/// Reads the form.
-pub(super) async fn read(request: Request, bytes_max: u64) -> Result<Order, Problem> {
+/// Reads the form: what to make of a document, and the document.
+pub(super) async fn read(request: Request, bytes_max: u64) -> Result<(Ask, Bytes), Problem> {
     if request.uri().query().is_some_and(|query| !query.is_empty()) {
         let message = "Put nothing behind the ? of the address. Send mapping, output and provenance as fields of the form.";
         return Err(Problem::invalid(message));
@@ -52,7 +54,17 @@ pub(super) async fn read(request: Request, bytes_max: u64) -> Result<Order, Prob
     }
     let document =
         document.ok_or_else(|| Problem::invalid("The form has no field named file, which holds the PDF."))?;
-    Ok(Order { document, mapping, output, provenance: provenance.unwrap_or(false) })
+    let mapping = mapping.filter(|name| !name.is_empty()).unwrap_or_else(|| MAPPING.to_owned());
+    let output = output.filter(|output| !output.is_empty()).map(|output| output.parse()).transpose();
+    let output = output.map_err(|message: String| Failure::rejected(ErrorCode::Invalid, message))?;
+    let ask = Ask {
+        to: To::Xml,
+        mapping: (mapping != "auto").then_some(mapping),
+        output: output.unwrap_or_default(),
+        page_only: false,
+        places: if provenance == Some(true) { Places::Within } else { Places::Untold },
+    };
+    Ok((ask, document))
 }
 
 fn declared_bytes(headers: &HeaderMap) -> Option<u64> {

@@ -1,74 +1,20 @@
-//! The routes over a real socket, with a converter that does as it is told.
+//! The routes over a real socket, with the converter and a child that does what the document says.
 
 use super::*;
+use crate::stub::{self, DOCUMENT_BYTES_MAX, Document};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Mutex;
 use tokio::runtime::Runtime;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 /// Nothing that a test waits for takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The largest document that the converter takes.
-const DOCUMENT_BYTES_MAX: u64 = 100_000;
-
-/// Answers with what it was asked, fails by the name of a code, or never ends.
-#[derive(Default)]
-struct Echo {
-    dropped: Arc<Notify>,
-    started: Arc<Notify>,
-}
-
-/// Tells when a conversion is given up.
-struct Held(Arc<Notify>);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.notify_one();
-    }
-}
-
-impl Convert for Echo {
-    async fn convert(&self, order: Order) -> Result<Conversion, Failure> {
-        let mapping = order.mapping.clone().unwrap_or("none".into());
-        if mapping == "wait" {
-            let _held = Held(self.dropped.clone());
-            self.started.notify_one();
-            return std::future::pending().await;
-        }
-        if let Ok(code) = mapping.parse::<ErrorCode>() {
-            let kind = if code.is_retryable() { Failure::retryable } else { Failure::rejected };
-            return Err(kind(code, "secret words").with_detail("secret detail"));
-        }
-        let (output, length) = (order.output.unwrap_or("none".into()), order.document.len());
-        let xml = format!("<asked output=\"{output}\" places=\"{}\" bytes=\"{length}\"/>", order.provenance);
-        Ok(Conversion {
-            xml: xml.into(),
-            source: mapping,
-            findings: vec![json!({ "code": "A", "message": "Größe €" }); 3],
-            pages: 2,
-            shadows: Vec::new(),
-        })
-    }
-
-    fn mappings(&self) -> Mappings {
-        let (name, kind) = ("a".to_owned(), "invoice".to_owned());
-        let mapping =
-            MappingInfo { id: "a_v1".into(), name, version: 1, status: "live", kind, outputs: &["own"] };
-        Mappings { mappings: vec![mapping], mistakes: vec!["b.toml:3:1: what is this?".into()] }
-    }
-
-    fn document_bytes_max(&self) -> u64 {
-        DOCUMENT_BYTES_MAX
-    }
-}
-
 /// A gateway that serves.
 struct Serving {
     runtime: Runtime,
     address: SocketAddr,
-    converter: Arc<Echo>,
     stop: Mutex<Option<oneshot::Sender<()>>>,
     ended: tokio::task::JoinHandle<()>,
 }
@@ -79,13 +25,18 @@ impl Serving {
     }
 
     fn with(limits: GatewayLimits) -> Self {
+        Serving::following(limits, None)
+    }
+
+    fn following(limits: GatewayLimits, folder: Option<std::path::PathBuf>) -> Self {
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let (address, converter) = (listener.local_addr().unwrap(), Arc::new(Echo::default()));
+        let (address, converter) =
+            (listener.local_addr().unwrap(), runtime.block_on(stub::converter(folder)));
         let (stop, stopped) = oneshot::channel();
-        let served = serve_gateway(listener, converter.clone(), limits, async { drop(stopped.await) });
+        let served = serve_gateway(listener, Arc::new(converter), limits, async { drop(stopped.await) });
         let ended = runtime.spawn(served);
-        Serving { runtime, address, converter, stop: Mutex::new(Some(stop)), ended }
+        Serving { runtime, address, stop: Mutex::new(Some(stop)), ended }
     }
 
     fn connect(&self) -> TcpStream {
@@ -108,8 +59,13 @@ impl Serving {
         hear(self.say(&request(&form(parts))))
     }
 
-    fn wait(&self, notify: &Notify) {
-        self.runtime.block_on(async { tokio::time::timeout(PATIENCE, notify.notified()).await }).unwrap();
+    /// Waits until so many requests are under way.
+    fn wait_for(&self, in_flight: &str) {
+        let started = Instant::now();
+        while self.in_flight() != in_flight {
+            assert!(started.elapsed() < PATIENCE, "{} requests are under way", self.in_flight());
+            std::thread::yield_now();
+        }
     }
 
     fn in_flight(&self) -> String {
@@ -169,24 +125,27 @@ fn request(body: &str) -> Vec<u8> {
 #[test]
 fn a_document_becomes_xml_with_what_there_is_to_say_about_it() {
     let serving = Serving::start();
-    let answer = serving.post(&[("file", "%PDF-")]);
-    assert_eq!(
-        (answer.status, answer.body.as_str()),
-        (200, "<asked output=\"none\" places=\"false\" bytes=\"5\"/>")
-    );
+    let finding =
+        Finding { severity: "review".into(), code: "A".into(), field: None, message: "Größe €".into() };
+    let document = Document { findings: vec![finding; 3], ..Document::default() }.text();
+    let answer = serving.post(&[("file", &document)]);
+    let expected = format!("<asked output=\"own\" within=\"false\" bytes=\"{}\"/>", document.len());
+    assert_eq!((answer.status, answer.body), (200, expected));
     for header in [
         "content-type: application/xml\r\n",
-        "ode-mapping: none\r\n",
+        "ode-mapping: pt_simon_invoice_v1\r\n",
         "ode-findings: 3\r\n",
         "\"message\":\"gr\\u00f6\\u00dfe \\u20ac\"",
     ] {
-        assert!(answer.headers.contains(header), "{answer:?}");
+        assert!(answer.headers.contains(header), "{:?}", answer.headers);
     }
     // In any order.
+    let document = Document { source: Some("embedded:ä\nb".into()), ..Document::default() }.text();
     let answer =
-        serving.post(&[("provenance", "true"), ("output", "ubl"), ("file", "%PDF-1"), ("mapping", "ä\nb")]);
-    assert_eq!(answer.body, "<asked output=\"ubl\" places=\"true\" bytes=\"6\"/>");
-    assert!(answer.headers.contains("ode-mapping: ??b\r\n"), "{answer:?}");
+        serving.post(&[("provenance", "true"), ("output", "ubl"), ("file", &document), ("mapping", "auto")]);
+    let expected = format!("<asked output=\"ubl\" within=\"true\" bytes=\"{}\"/>", document.len());
+    assert_eq!(answer.body, expected);
+    assert!(answer.headers.contains("ode-mapping: embedded:??b\r\n"), "{answer:?}");
     let metrics = serving.get("/metrics").body;
     assert!(metrics.contains("ode_gateway_conversions_total{code=\"OK\"} 2\n"), "{metrics}");
 }
@@ -282,12 +241,12 @@ fn each_failure_has_its_status_and_our_own_faults_stay_ours() {
         ("NO_TEXT", 422),
         ("BUSY", 503),
     ] {
-        let answer = serving.post(&[("file", "a"), ("mapping", code)]);
+        let answer = serving.post(&[("file", &failing(code))]);
         answer.assert_problem(status, code, "secret words.");
         assert!(!answer.body.contains("detail\":\"secret detail"), "{answer:?}");
     }
     for code in ["UNKNOWN", "IO_ERROR", "GW_5XX"] {
-        let answer = serving.post(&[("file", "a"), ("mapping", code)]);
+        let answer = serving.post(&[("file", &failing(code))]);
         answer.assert_problem(500, "UNKNOWN", "our fault");
         assert!(!answer.body.contains("secret"), "{answer:?}");
     }
@@ -296,25 +255,37 @@ fn each_failure_has_its_status_and_our_own_faults_stay_ours() {
     assert!(metrics.contains("ode_gateway_conversions_total{code=\"NOT_PDF\"} 1\n"), "{metrics}");
 }
 
+fn failing(code: &str) -> String {
+    Document { fails: Some(code.into()), ..Document::default() }.text()
+}
+
+fn waiting() -> String {
+    Document { waits: true, ..Document::default() }.text()
+}
+
+#[test]
+fn a_mapping_or_output_that_does_not_exist_is_refused_before_a_child_is_started() {
+    let serving = Serving::start();
+    let answer = serving.post(&[("file", &waiting()), ("mapping", "no_such_v1")]);
+    answer.assert_problem(422, "UNKNOWN_MAPPING", "no_such_v1");
+    let answer = serving.post(&[("file", &waiting()), ("output", "pdf")]);
+    answer.assert_problem(400, "INVALID", "own, ubl, cii");
+}
+
 #[test]
 fn who_comes_when_all_places_are_taken_is_told_so_at_once() {
     let serving = Serving::with(GatewayLimits { requests: 2, ..GatewayLimits::default() });
-    let body = form(&[("file", "a"), ("mapping", "wait")]);
+    let body = form(&[("file", &waiting())]);
     let first = serving.say(&request(&body));
-    serving.wait(&serving.converter.started);
     let second = serving.say(&request(&body));
-    serving.wait(&serving.converter.started);
+    serving.wait_for("2");
     // Nothing of its body has been sent, and nothing of it is waited for.
     let third = serving.say(head("content-length: 5000\r\nexpect: 100-continue\r\n").as_bytes());
     hear(third).assert_problem(503, "BUSY", "Try again in a moment.");
     assert_eq!(serving.in_flight(), "2");
     // Who hangs up gives up, and makes room.
     drop(first);
-    serving.wait(&serving.converter.dropped);
-    // Its place is free a moment after its conversion is over.
-    while serving.in_flight() != "1" {
-        std::thread::yield_now();
-    }
+    serving.wait_for("1");
     assert_eq!(serving.post(&[("file", "a")]).status, 200);
     drop(second);
 }
@@ -351,10 +322,9 @@ fn only_so_many_connections_are_open_at_a_time() {
 fn stopping_lets_what_runs_end_and_then_cuts_it_off() {
     let serving =
         Serving::with(GatewayLimits { grace: Duration::from_millis(50), ..GatewayLimits::default() });
-    let mut stream = serving.say(&request(&form(&[("file", "a"), ("mapping", "wait")])));
-    serving.wait(&serving.converter.started);
+    let mut stream = serving.say(&request(&form(&[("file", &waiting())])));
+    serving.wait_for("1");
     drop(serving.stop.lock().unwrap().take());
-    serving.wait(&serving.converter.dropped);
     assert_eq!(stream.read(&mut [0; 1]).unwrap_or(0), 0);
     let Serving { runtime, address, ended, .. } = serving;
     runtime.block_on(async { tokio::time::timeout(PATIENCE, ended).await }).unwrap().unwrap();
@@ -363,17 +333,29 @@ fn stopping_lets_what_runs_end_and_then_cuts_it_off() {
 
 #[test]
 fn what_else_can_be_asked_is_answered() {
-    let serving = Serving::start();
+    let folder = tempfile::tempdir().unwrap();
+    let serving = Serving::following(GatewayLimits::default(), Some(folder.path().to_owned()));
     let health: Value = serde_json::from_str(&serving.get("/healthz").body).unwrap();
     assert_eq!(health, json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }));
-    let mappings: Value = serde_json::from_str(&serving.get("/mappings").body).unwrap();
+    // A file that is wrong is reported once it was seen, and changes nothing.
+    std::fs::write(folder.path().join("b.toml"), "what is this?").unwrap();
+    let started = Instant::now();
+    let mappings = loop {
+        let mappings: Value = serde_json::from_str(&serving.get("/mappings").body).unwrap();
+        if mappings["mistakes"] != json!([]) {
+            break mappings;
+        }
+        assert!(started.elapsed() < PATIENCE, "{mappings}");
+        std::thread::yield_now();
+    };
+    assert!(mappings["mistakes"][0].as_str().unwrap().contains("b.toml:1"), "{}", mappings["mistakes"]);
+    let mappings = mappings["mappings"].as_array().unwrap();
+    let invoice = mappings.iter().find(|mapping| mapping["id"] == "pt_simon_invoice_v1").unwrap();
     let expected = json!({
-        "mappings": [
-            { "id": "a_v1", "name": "a", "version": 1, "status": "live", "kind": "invoice", "outputs": ["own"] },
-        ],
-        "mistakes": ["b.toml:3:1: what is this?"],
+        "id": "pt_simon_invoice_v1", "name": "pt_simon_invoice", "version": 1, "status": "live",
+        "kind": "invoice", "outputs": ["own", "ubl", "cii"],
     });
-    assert_eq!(mappings, expected);
+    assert_eq!(invoice, &expected);
     let metrics = serving.get("/metrics");
     assert!(metrics.headers.contains("content-type: text/plain; version=0.0.4"), "{metrics:?}");
     assert!(metrics.body.contains("\node_gateway_mapping_mistakes 1\n"), "{metrics:?}");
