@@ -239,7 +239,7 @@ pub(crate) async fn place(store: &Store, lease: &Lease) {
         }
     }
     for step in order_steps(lease.job()) {
-        match Held::new(&store, lease).record_order(&step).await {
+        match Held::new(store, lease).record_order(&step).await {
             Ok(()) | Err(Error::LeaseLost(_)) => {}
             Err(error) => panic!("{}: {error}", step.name()),
         }

@@ -282,10 +282,10 @@ async fn an_order_that_is_tried_again_stays_within_the_limit(store: Store) {
 /// Ends the order of a print with a failure that people were told of.
 async fn fail_order(store: &Store, claimed: Claimed, steps: &[OrderStep]) {
     for step in steps {
-        Held::new(&store, &claimed.lease).record_order(step).await.unwrap();
+        Held::new(store, &claimed.lease).record_order(step).await.unwrap();
     }
     let attention = OrderStep::Attention { reason: Attention::Refused, message: "it was refused".into() };
-    Held::new(&store, &claimed.lease).record_order(&attention).await.unwrap();
+    Held::new(store, &claimed.lease).record_order(&attention).await.unwrap();
     finish(store, claimed, Ended::Failed(Failure::from(ErrorCode::OrderRefused))).await;
 }
 

@@ -3,8 +3,8 @@
 use super::previews::Site;
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Extension, Path, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::extract::{Extension, Path, Request, State};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
@@ -363,17 +363,16 @@ pub(crate) async fn preview(
     Extension(site): Site,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    uri: Uri,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let width = PreviewQuery::read(&uri)?;
+    let width = PreviewQuery::read(request.uri())?;
     let map = app.store.printable_map(caller.owner, map_id(&id)?).await?;
     let tag = format!("\"{}-{width}\"", map.sha256);
     let cached = [
         (header::ETAG, HeaderValue::from_str(&tag).map_err(|_| Problem::our_fault())?),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=86400")),
     ];
-    if etag::is_known(&headers, &tag) {
+    if etag::is_known(request.headers(), &tag) {
         return Ok((StatusCode::NOT_MODIFIED, cached).into_response());
     }
     let png = site.preview(&map.sha256, map.data.unwrap_or_default(), width).await?;
