@@ -7,7 +7,6 @@ mod files;
 mod help;
 mod log_lines;
 mod names;
-mod registry;
 mod telemetry;
 mod wire;
 

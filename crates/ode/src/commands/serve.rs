@@ -12,13 +12,14 @@ use anyhow::Context as _;
 use clap::Args;
 use ode_child::Sandbox;
 use ode_html::Html;
-use ode_http::{Routes, Site, Watcher};
-use ode_pipeline::Pipeline as _;
+use ode_http::{Site, Watcher};
+use ode_pipeline::Pipeline;
 use ode_print::{Print, PrintSite};
 use ode_script::Scripts;
 use ode_store::disk::Watermark;
 use ode_store::{Blobs, Store};
 use ode_worker::{Chores, Worker};
+use ode_xml::Xml;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -147,11 +148,12 @@ async fn serve(
     let mut site = args.site.settings(settings, args.drain.grace())?;
     site.fields = gateway::fields_known();
     let scripts = Scripts::site(&args.site.scripts, &settings.script_folders(), &store).await?;
-    let xml = Routes { kind: Some(ode_xml::job_kind()), ..Routes::default() };
+    let xml = Xml { kind: Some(ode_xml::job_kind()), ..Xml::default() };
     let html = Html { service: Some(args.site.html(settings)?), ..Html::default() };
     let print = PrintSite::new(drawer(None, Sandbox::BestEffort)?, ode_print::hook_secret()?);
     let print = Print { site: Some(Arc::new(print)), ..Print::default() };
-    let routes = vec![xml, print.routes(), html.routes(), scripts.routes()];
+    let pipelines: [&dyn Pipeline; 4] = [&xml, &print, &html, &scripts];
+    let routes = pipelines.into_iter().map(Pipeline::routes).collect();
     let site = Site::open(store.clone(), blobs.clone(), site, routes).await?;
     let watching = args.watched.start(site.watcher()).await?;
     let beside = beside(store.clone(), blobs).await?;
@@ -269,7 +271,9 @@ async fn start_worker(
     };
     let asking = work.opinions.start(store.clone(), blobs.clone(), work.conversions()).await?;
     let telling = work.webhooks(settings, store.clone())?;
-    let (registry, chores) = work.registry(settings, &store).await?;
+    let pipelines = work.pipelines(settings, &store).await?;
+    let registry = ode_pipeline::registry(&pipelines);
+    let chores = pipelines.iter().flat_map(|pipeline| pipeline.chores()).collect();
     let worker = Worker::start_with(store, Some(blobs), registry, chores, config).await?;
     Ok(Working { worker, asking, telling: tokio::spawn(telling.run()) })
 }

@@ -5,16 +5,15 @@ use super::gateway;
 use super::keep::Keep;
 use super::opinions::Opinions;
 use crate::config::Settings;
-use crate::registry::{Handlers, registry};
 use anyhow::Context as _;
 use clap::Args;
+use ode_html::Html;
 use ode_job::{BreakerPolicy, RetryPolicy};
-use ode_pipeline::Pipeline as _;
+use ode_pipeline::Pipeline;
 use ode_print::{ExportHandler, OrderArgs, Print};
 use ode_script::Scripts;
 use ode_store::Store;
-use ode_worker::{Chore, Registry};
-use ode_xml::{ClientLimits, GatewayClient, Gateways, Route, XmlHandler};
+use ode_xml::{ClientLimits, GatewayClient, Gateways, Route, Xml, XmlHandler};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,12 +81,12 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// The handlers, ready to work, and what is done by the clock beside them.
-    pub(super) async fn registry(
+    /// The pipelines, ready to work.
+    pub(super) async fn pipelines(
         &self,
         settings: &Settings,
         store: &Store,
-    ) -> anyhow::Result<(Registry, Vec<Arc<dyn Chore>>)> {
+    ) -> anyhow::Result<Vec<Arc<dyn Pipeline>>> {
         let at_once = self.jobs_at_once.get();
         let route = match &self.gateway_url {
             None => Route::BuiltIn(Arc::new(gateway::converter(&self.conversions, at_once).await?)),
@@ -101,15 +100,15 @@ impl Work {
         };
         let limits = ClientLimits { total: self.gateway_timeout, ..ClientLimits::default() };
         let xml = XmlHandler::new(route, at_once).with_retry(retry).with_call_timeout(limits.total);
-        let html = self.html.handler(retry)?;
+        let xml = Xml { handler: Some(xml), ..Xml::default() };
+        let html = Html { handler: Some(self.html.handler(retry)?), ..Html::default() };
         let at_once = self.maps_at_once.get();
         let drawer = super::drawing::drawer(Some(at_once), self.conversions.sandbox())?;
         let export = ExportHandler::new(drawer, at_once, retry);
         let (order, following) = self.orders.start(store, retry, self.breaker()).await?.unzip();
         let print = Print { export: Some(export), order, chores: following.unwrap_or_default(), site: None };
         let scripts = Scripts::worker(&self.scripts, &settings.script_folders(), store).await?;
-        let chores = print.chores().into_iter().chain(scripts.chores()).collect();
-        Ok((registry(Handlers { xml, html, print, scripts }), chores))
+        Ok(vec![Arc::new(xml), Arc::new(html), Arc::new(print), Arc::new(scripts)])
     }
 
     /// What sends messages about jobs that ended.

@@ -1,4 +1,4 @@
-//! PDF to XML: what is asked for, the conversion itself, and the child process it runs in.
+//! The xml pipeline: what is asked for, the conversion itself, and the child process it runs in.
 //!
 //! The whole conversion is a function of bytes. Nobody calls it on a document from outside but the child, which
 //! [`Converter`] starts for each one and [`serve`] is inside. [`XmlHandler`] is what the worker knows of it.
@@ -37,3 +37,34 @@ pub use live::{LiveConverter, StartError};
 pub use model::{Model, ModelError, ModelSettings};
 pub use ocr::OcrOptions;
 pub use study::{Differences, Study};
+
+use ode_http::{JobKind, Routes};
+use ode_job::Lane;
+use ode_metrics::Family;
+use ode_pipeline::Pipeline;
+use ode_worker::Handler;
+use std::sync::Arc;
+
+/// The xml pipeline, ready for what this process does.
+#[derive(Clone, Default)]
+pub struct Xml {
+    /// The handler, where this process works.
+    pub handler: Option<XmlHandler>,
+    /// How its jobs appear at the shared addresses, where this process serves them.
+    pub kind: Option<JobKind>,
+}
+
+impl Pipeline for Xml {
+    fn lanes(&self) -> Vec<(Lane, Arc<dyn Handler>)> {
+        let handler = self.handler.clone().into_iter();
+        handler.map(|handler| (machine::LANE, Arc::new(handler) as Arc<dyn Handler>)).collect()
+    }
+
+    fn routes(&self) -> Routes {
+        Routes { kind: self.kind.clone(), ..Routes::default() }
+    }
+
+    fn metrics(&self) -> &'static [&'static dyn Family] {
+        &METRICS
+    }
+}
