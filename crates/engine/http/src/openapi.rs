@@ -56,8 +56,8 @@ impl Described {
     pub fn new(added: utoipa::openapi::OpenApi) -> Self {
         let mut api = Api::openapi();
         api.merge(added);
-        let place = |name: &str| TAGS.iter().position(|tag| *tag == name).unwrap_or(TAGS.len() - 1);
-        api.tags.iter_mut().for_each(|tags| tags.sort_by_key(|tag| place(&tag.name)));
+        // What the service does comes first, in the order in which the pipelines are wired.
+        api.tags.iter_mut().for_each(|tags| tags.sort_by_key(|tag| tag.name == "health"));
         let json = api.to_json().expect("the description is always valid JSON");
         Described { json, page: describe(&api) }
     }
@@ -73,9 +73,6 @@ pub async fn document(Extension(described): Extension<Arc<Described>>) -> impl I
 pub async fn page(Extension(described): Extension<Arc<Described>>) -> impl IntoResponse {
     ([(header::CACHE_CONTROL, "no-cache")], Html(described.page.clone()))
 }
-
-/// The groups of addresses as they are listed; others come before the last.
-const TAGS: [&str; 5] = ["jobs", "maps", "html", "scripts", "health"];
 
 /// What people look for first comes first.
 const ORDER: [&str; 11] = [

@@ -241,10 +241,10 @@ fn router(app: Arc<App>, added: Vec<Routes>) -> Router {
         // Files have a limit of their own, which is kept while they come.
         .layer(DefaultBodyLimit::disable())
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::know));
-    let keyed = routes
-        .keyed
-        .layer(DefaultBodyLimit::disable())
-        .route_layer(middleware::from_fn_with_state(app.clone(), caller::know_key));
+    let mut keyed = routes.keyed.layer(DefaultBodyLimit::disable());
+    if keyed.has_routes() {
+        keyed = keyed.route_layer(middleware::from_fn_with_state(app.clone(), caller::know_key));
+    }
     let open = Router::new()
         .route("/api/files/{id}", get(download::by_link))
         .route("/api/healthz", get(health::healthz))
