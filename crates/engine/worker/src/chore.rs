@@ -1,10 +1,12 @@
 //! What a pipeline has done by the clock, beside its jobs.
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use ode_job::{Failure, JobId, WorkerId};
 use ode_store::sql::{Sql, Tx};
 use ode_store::{Error, Store, crash};
 use std::fmt::Display;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -121,7 +123,9 @@ async fn do_if_due(store: &Store, who: WorkerId, chore: &dyn Chore) -> Result<()
         return Ok(());
     }
     let turn = Turn { store, name, who };
-    let work = async { Ok(chore.run(&turn).await) };
+    // One that panics has failed like any other; it must not be gone for as long as this process lives.
+    let run = AssertUnwindSafe(chore.run(&turn)).catch_unwind();
+    let work = async { Ok(run.await.unwrap_or_else(|_| Err(ChoreError::new("it panicked")))) };
     match store.at_chore(name, who, work).await? {
         Some(Ok(())) => store.end_chore(name, who).await.map(drop),
         Some(Err(error)) => {

@@ -209,13 +209,17 @@ impl Worker {
         shared.lanes.hand_back_waiting(&shared).await;
         stopping.send_replace(true);
         let aborts: Vec<_> = chores.iter().map(JoinHandle::abort_handle).collect();
-        if tokio::time::timeout(shared.config.grace, join(chores)).await.is_err() {
+        // Both at once: whoever stops this process waits for one grace period.
+        let (chores, drained) = tokio::join!(
+            tokio::time::timeout(shared.config.grace, join(chores)),
+            tokio::time::timeout(shared.config.grace, shared.lanes.drained(&shared.idle)),
+        );
+        if chores.is_err() {
             tracing::warn!(
                 "a chore was still under way at the end of the grace period; another worker goes on with it"
             );
             aborts.iter().for_each(tokio::task::AbortHandle::abort);
         }
-        let drained = tokio::time::timeout(shared.config.grace, shared.lanes.drained(&shared.idle)).await;
         if drained.is_err() {
             shared.lanes.interrupt_all(lane::Interrupt::Shutdown);
             shared.lanes.drained(&shared.idle).await;

@@ -21,7 +21,7 @@ const EVERY: Duration = Duration::from_secs(2);
 /// How often an order is asked about where nothing else is said.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_hours(1);
 /// An order at which something was just done, or is about to be.
-const SOON: Duration = Duration::from_secs(2);
+pub(super) const SOON: Duration = Duration::from_secs(2);
 /// After a look that told nothing.
 const NOTHING_TOLD: Duration = Duration::from_mins(1);
 /// Orders asked about in one turn; the rest is for the next one.
@@ -227,9 +227,9 @@ impl Following<'_> {
         let (job, provider) = (order.job_id, &self.chore.provider);
         provider.turn(self.turn.sql()).await?;
         self.turn.crash_point("follow-before-intent", job);
-        if !record::record_intent(self.turn, job, SOON).await? {
+        let Some(planned) = record::record_intent(self.turn, job, SOON).await? else {
             return self.not_allowed(order).await;
-        }
+        };
         self.turn.crash_point("follow-intent", job);
         let outcome = provider.client.confirm(&order.external_id).await;
         self.turn.crash_point("follow-confirmed", job);
@@ -237,10 +237,11 @@ impl Following<'_> {
         let (confirmation, again) = self.understand(order, found, outcome).await?;
         self.record(order, &confirmation).await?;
         self.turn.crash_point("follow-recorded", job);
-        match &confirmation {
-            Confirmation::Unclear(_) => self.doubt(order, standing).await,
-            _ => self.look_within(order, again).await,
-        }
+        let again = match &confirmation {
+            Confirmation::Unclear(_) => self.doubt(order, standing).await?,
+            _ => again,
+        };
+        Ok(record::look_after(self.turn.sql(), job, again, planned).await?)
     }
 
     /// The intent was not recorded: the chore was lost, or the order is not for it to confirm.
@@ -295,13 +296,13 @@ impl Following<'_> {
     }
 
     /// Nobody can say what became of the call: the order is looked at after a pause that grows, and for long also by people.
-    async fn doubt(&self, order: &OrderRecord, standing: &Standing) -> Result<(), Stopped> {
+    async fn doubt(&self, order: &OrderRecord, standing: &Standing) -> Result<Duration, Stopped> {
         let policy = self.chore.policy;
         if standing.unclear_for.is_some_and(|long| long > policy.attention_after) {
             let attention = Confirmation::NeedsAttention(Attention::Unclear, format!("{UNCLEAR}."));
             self.record(order, &attention).await?;
         }
-        self.look_within(order, policy.doubt_wait(standing.doubts)).await
+        Ok(policy.doubt_wait(standing.doubts))
     }
 }
 

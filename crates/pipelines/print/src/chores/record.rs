@@ -14,8 +14,8 @@ const IS_DUE: &str = "SELECT job_id FROM print_orders WHERE look_at <= {now} AND
 const LOOK_WITHIN: &str = "UPDATE print_orders
     SET look_at = CASE WHEN {after $2} < look_at THEN {after $2} ELSE look_at END WHERE job_id = $1";
 const STANDING: &str = "SELECT o.doubts, o.unclear_at, {now} AS now,
-        CAST((SELECT count(*) FROM print_order_steps s WHERE s.job_id = o.job_id AND s.step = 'confirm_sent') AS bigint)
-            AS confirms,
+        CAST((SELECT coalesce(sum(CASE s.step WHEN 'confirm_sent' THEN 1 WHEN 'not_executed' THEN -1 ELSE 0 END), 0)
+            FROM print_order_steps s WHERE s.job_id = o.job_id) AS bigint) AS confirms,
         (SELECT s.step FROM print_order_steps s WHERE s.job_id = o.job_id ORDER BY s.id DESC LIMIT 1) AS last_step
     FROM print_orders o WHERE o.job_id = $1";
 /// Of an order whose job is not `ordered` yet, or not any more, the handler or nobody confirms. What dies after this is
@@ -23,7 +23,9 @@ const STANDING: &str = "SELECT o.doubts, o.unclear_at, {now} AS now,
 const MAY_CONFIRM: &str = "UPDATE print_orders
     SET look_at = CASE WHEN {after $2} < look_at THEN {after $2} ELSE look_at END, updated_at = {now}
     WHERE job_id = $1 AND phase = 'confirmed' AND EXISTS (SELECT 1 FROM jobs j WHERE j.id = $1 AND j.state = 'ordered')
-    RETURNING job_id";
+    RETURNING look_at";
+/// Only as it was planned with the intent: what an event asked for meanwhile is sooner, and stays.
+const LOOK_AFTER: &str = "UPDATE print_orders SET look_at = {after $2} WHERE job_id = $1 AND look_at = $3";
 const STEP: &str = "INSERT INTO print_order_steps (job_id, fence, step, details) VALUES ($1, NULL, $2, $3)";
 const CLEAR: &str = "UPDATE print_orders SET provider_status = $2, doubts = 0, unclear_at = NULL,
         attention = NULL, attention_message = NULL, attention_at = NULL, updated_at = {now} WHERE job_id = $1";
@@ -39,7 +41,7 @@ pub(crate) struct Standing {
     pub(crate) doubts: u32,
     /// For how long it has not been clear.
     pub(crate) unclear_for: Option<Duration>,
-    /// How often it was confirmed, or may have been.
+    /// How often it was confirmed, or may have been; confirmations that were not carried out do not count.
     pub(crate) confirms: u32,
     /// What became of the last confirmation is not recorded, or was not that the order is confirmed.
     pub(crate) is_open: bool,
@@ -110,17 +112,31 @@ pub(crate) async fn standing(sql: Sql<'_>, job: JobId) -> Result<Standing, Error
     })
 }
 
-/// Records that an order is about to be confirmed again, and has it looked at soon, whatever becomes of that. False if it
-/// must not be: the chore is another's by now, or the order is not one that was placed.
-pub(crate) async fn record_intent(turn: &Turn<'_>, job: JobId, soon: Duration) -> Result<bool, Error> {
-    let Some(mut tx) = turn.begin().await? else { return Ok(false) };
-    if tx.run(MAY_CONFIRM, params![job, micros(soon)]).await?.is_empty() {
-        return Ok(false);
-    }
+/// Has an order looked at again after this time, unless somebody asked for it since the intent planned the next look.
+pub(crate) async fn look_after(
+    sql: Sql<'_>,
+    job: JobId,
+    after: Duration,
+    planned: Timestamp,
+) -> Result<(), Error> {
+    sql.write(LOOK_AFTER, params![job, micros(after), planned]).await.map(drop)
+}
+
+/// Records that an order is about to be confirmed again, and plans a look at it soon, whatever becomes of that: returns
+/// when. None if it must not be confirmed: the chore is another's by now, or the order is not one that was placed.
+pub(crate) async fn record_intent(
+    turn: &Turn<'_>,
+    job: JobId,
+    soon: Duration,
+) -> Result<Option<Timestamp>, Error> {
+    let Some(mut tx) = turn.begin().await? else { return Ok(None) };
+    let rows = tx.run(MAY_CONFIRM, params![job, micros(soon)]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let planned = row.moment("look_at")?;
     let details = json!({ "again": true, "by": turn.holder() });
     tx.run(STEP, params![job, "confirm_sent", details]).await?;
     tx.commit().await?;
-    Ok(true)
+    Ok(Some(planned))
 }
 
 /// Records what became of it. False if the chore is another's by now, who finds out by looking.

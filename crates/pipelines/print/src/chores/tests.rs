@@ -1,6 +1,8 @@
 //! Following an order against a simulated provider, which tells what it was made to do.
 
 use super::FollowOrders;
+use super::follow::SOON;
+use super::record::{self, Confirmation};
 use crate::machine;
 use crate::order::{OrderHandler, OrderPolicy, Pace, Printful, PrintfulSettings, Provider};
 use ode_job::order::{Attention, Money, OrderAsk, Recipient};
@@ -120,6 +122,14 @@ impl Placed {
     }
 
     /// What was recorded since the order was placed.
+    /// From what was recorded last to the next look.
+    async fn pause(&self) -> jiff::SignedDuration {
+        let sql = "SELECT look_at, updated_at FROM print_orders WHERE job_id = $1";
+        let rows = self.trial.store.sql().read(sql, params![self.job]).await.unwrap();
+        let moment = |column| rows[0].moment(column).unwrap();
+        moment("look_at").duration_since(moment("updated_at"))
+    }
+
     async fn steps(&self) -> Vec<String> {
         let steps = self.trial.store.order_steps(self.job).await.unwrap();
         let placed = steps.iter().position(|step| step.step == "confirmed").unwrap();
@@ -218,6 +228,7 @@ async fn a_confirmation_of_which_nobody_can_say_is_looked_up_before_another() {
         placed.fault(fault);
         placed.follow().await.unwrap();
         assert_eq!(placed.steps().await, ["confirm_sent", "unclear"], "{fault}");
+        assert!(placed.pause().await > SOON.try_into().unwrap(), "{fault}: the call may still be on its way");
         placed.hear().await;
         placed.follow().await.unwrap();
         placed.hear().await;
@@ -237,9 +248,29 @@ async fn a_confirmation_that_was_not_taken_is_sent_later() {
         (placed.steps().await, placed.charges()),
         (vec!["confirm_sent".into(), "not_executed".into()], 1)
     );
+    assert!(placed.pause().await > SOON.try_into().unwrap(), "the provider asked for a pause");
     placed.hear().await;
     placed.follow().await.unwrap();
     assert_eq!(placed.charges(), 2);
+}
+
+#[tokio::test]
+async fn confirmations_that_were_not_taken_do_not_count() {
+    let placed = Placed::open().await;
+    let turn = placed.trial.take(&placed.chore).await.unwrap().expect("nobody else is at it");
+    let sql = placed.trial.store.sql();
+    let before = record::standing(sql, placed.job).await.unwrap().confirms;
+    for (outcome, counted) in
+        [(Confirmation::NotExecuted("busy".into()), 0), (Confirmation::Unclear("cut off".into()), 1)]
+    {
+        record::record_intent(&turn, placed.job, SOON).await.unwrap().expect("it is ours");
+        assert!(record::record_outcome(&turn, placed.job, &outcome).await.unwrap());
+        assert_eq!(
+            record::standing(sql, placed.job).await.unwrap().confirms,
+            before + counted,
+            "{outcome:?}"
+        );
+    }
 }
 
 #[tokio::test]
