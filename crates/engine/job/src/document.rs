@@ -1,6 +1,7 @@
 //! The document that a job works on, as its input describes it.
 
 use crate::JobId;
+use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -12,23 +13,33 @@ const KEY: &str = "document";
 #[serde(default)]
 pub struct SourceDocument {
     /// The sender's name for it. Never part of a path.
+    #[serde(deserialize_with = "if_it_fits")]
     pub name: Option<String>,
     /// SHA-256, hexadecimal.
+    #[serde(deserialize_with = "if_it_fits")]
     pub sha256: Option<String>,
     /// Size.
+    #[serde(deserialize_with = "if_it_fits")]
     pub bytes: Option<i64>,
     /// Path of its blob.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "if_it_fits")]
     pub path: Option<String>,
     /// Storage of its blob.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "if_it_fits")]
     pub storage: Option<String>,
     /// Number of its pages, where somebody counted them before.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "if_it_fits")]
     pub pages: Option<i64>,
     /// The job whose result this one copies.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "if_it_fits")]
     pub duplicate_of: Option<JobId>,
+}
+
+/// A value of the wrong type, as SQL may have stored it, counts as none and takes no other along.
+fn if_it_fits<'de, T: DeserializeOwned, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Value::deserialize(deserializer).map(|value| serde_json::from_value(value).ok())
 }
 
 impl SourceDocument {
@@ -72,6 +83,14 @@ mod tests {
         for input in [json!({}), json!({ "document": null }), json!({ "document": 7 }), json!(null)] {
             assert_eq!(SourceDocument::of(&input), None, "{input}");
         }
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_takes_no_other_along() {
+        let input =
+            json!({ "document": { "name": "a.pdf", "pages": "3", "bytes": 12.5, "duplicate_of": "x" } });
+        let expected = SourceDocument { name: Some("a.pdf".into()), ..SourceDocument::default() };
+        assert_eq!(SourceDocument::of(&input), Some(expected));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde_json::json;
 use std::time::Duration;
 
 static DELIVERIES: Counter<1> = Counter::new(
-    "ode_httphook_deliveries_total",
+    "ode_webhook_deliveries_total",
     "Messages to owners that were sent, by what came of it: delivered, again or given_up.",
     ["outcome"],
 );

@@ -15,8 +15,9 @@ impl Chore for ShredSecrets {
         "shred-secrets"
     }
 
+    /// Shorter than the pause between two looks, so that each look finds it due.
     fn every(&self) -> Duration {
-        Duration::from_secs(30)
+        Duration::from_secs(15)
     }
 
     async fn run(&self, turn: &Turn<'_>) -> Result<(), ChoreError> {

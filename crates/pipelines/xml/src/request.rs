@@ -20,8 +20,11 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Reads the configuration of a job.
+    /// Reads the configuration of a job. One that is no object, as SQL may have stored it, asks for nothing.
     pub(super) fn read(config: &Value) -> Result<Self, Failure> {
+        if !config.is_object() {
+            return Ok(Self::default());
+        }
         Self::deserialize(config).map_err(|_| {
             let message = "`output` is not a name. Use one of: own, ubl, cii.";
             Failure::rejected(ErrorCode::Invalid, message)
