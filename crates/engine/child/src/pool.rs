@@ -13,16 +13,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// How the children of a pool run.
+/// Limits of a pool and of each of its runs.
 #[derive(Debug, Clone)]
 pub struct PoolOptions {
     /// Turns at a time, at least one; further work waits.
     pub at_once: usize,
     /// Longest wait for a turn; past it, the failure is [`Busy`](ErrorCode::Busy).
     pub patience: Duration,
-    /// Whether the child locks itself in. Off only to look for a fault.
+    /// Sandbox of the child. Off for debugging only.
     pub sandbox: Sandbox,
-    /// What one run may use.
+    /// Limits of one run.
     pub limits: Limits,
 }
 
@@ -121,7 +121,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// What the child answered, or why it did not.
+    /// Returns the answer of the child, or the failure that kept it from answering.
     pub fn answer<A: DeserializeOwned>(&self) -> Result<A, Failure> {
         let result = self.subject.result(&self.report.outcome, &self.spec.limits)?;
         serde_json::from_str(result.get()).map_err(unexpected)
@@ -138,7 +138,7 @@ impl Run {
         found.map(|artifact| self.report.read(artifact).map_err(unexpected)).transpose()
     }
 
-    /// What it cost.
+    /// Processor time and memory of the run.
     pub fn usage(&self) -> Usage {
         self.report.usage
     }
