@@ -1,5 +1,4 @@
-//! What children work on, as far as the failures of their runs depend on it: every [`Outcome`] as the result of a run
-//! or the [`Failure`] of its job.
+//! Kinds of input that children work on. Each maps the [`Outcome`] of a run to its result, or to the [`Failure`] of the job.
 
 use crate::{Limits, Outcome};
 use ode_job::{ErrorCode, Failure};
@@ -15,7 +14,7 @@ pub struct Subject {
     pub crashed: Option<(ErrorCode, &'static str)>,
 }
 
-/// What an input takes more of than it may.
+/// The limit that an input exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
     /// Its own size, limited in bytes.
