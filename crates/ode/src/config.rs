@@ -153,7 +153,6 @@ impl Settings {
         config.redis_url.clone_from(&self.redis);
         actor.clone_into(&mut config.actor);
         config.silence_max = Duration::try_from_secs_f64(self.silence).unwrap_or(config.silence_max);
-        config.rules = crate::wire::rules();
         let store = Store::open(config).await?;
         match schema {
             Schema::Migrate => {

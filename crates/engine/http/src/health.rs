@@ -94,7 +94,7 @@ pub async fn details(watcher: &Watcher) -> Response {
             Dialect::Postgres => "postgresql",
             Dialect::Sqlite => "sqlite",
         },
-        schema: ode_store::SCHEMA_NEWEST,
+        schema: ode_store::schema_newest(),
         findings,
         health,
     };

@@ -316,11 +316,11 @@ pub mod tests {
     use tokio::net::TcpStream;
 
     pub async fn app(files: &std::path::Path, change: impl FnOnce(&mut WebSettings)) -> Arc<App> {
-        ode_job::machines::declare(&[
-            ode_xml::machine::XML.machine(),
-            ode_html::machine::HTML.machine(),
-            ode_print::machine::PRINT.machine(),
-            ode_script::machine::SCRIPT.machine(),
+        ode_store::declare(&[
+            &ode_xml::DECLARATION,
+            &ode_html::DECLARATION,
+            &ode_print::DECLARATION,
+            &ode_script::DECLARATION,
         ])
         .unwrap();
         let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();

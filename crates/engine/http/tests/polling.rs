@@ -4,7 +4,7 @@
 
 use ode_http::intake::Wanted;
 use ode_http::{Intake, JobKind, Routes, Site, WebLimits, WebSettings};
-use ode_job::{NewJob, SourceDocument, machines};
+use ode_job::{NewJob, SourceDocument};
 use ode_store::{Blobs, BlobsConfig, Config, Store};
 use ode_xml::machine::XML;
 use std::net::SocketAddr;
@@ -29,11 +29,11 @@ fn documents() -> JobKind {
 }
 
 async fn serve(lists_kept_for: Duration) -> Here {
-    machines::declare(&[
-        XML.machine(),
-        ode_html::machine::HTML.machine(),
-        ode_print::machine::PRINT.machine(),
-        ode_script::machine::SCRIPT.machine(),
+    ode_store::declare(&[
+        &ode_xml::DECLARATION,
+        &ode_html::DECLARATION,
+        &ode_print::DECLARATION,
+        &ode_script::DECLARATION,
     ])
     .unwrap();
     let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();

@@ -2,6 +2,7 @@
 
 use crate::blobs::Blobs;
 use crate::db::params;
+use crate::declaration::declared;
 use crate::error::Error;
 use crate::read::record;
 use crate::retention::gzip;
@@ -21,15 +22,15 @@ const DUE_COUNT: &str =
 
 impl Store {
     /// The pipelines whose jobs are archived, and where.
-    fn archives(&self) -> impl Iterator<Item = (Pipeline, &'static str)> {
-        self.inner.rules.iter().filter_map(|rules| Some((rules.pipeline, rules.archive?)))
+    fn archives() -> impl Iterator<Item = (Pipeline, &'static str)> {
+        declared().iter().filter_map(|declaration| Some((declaration.pipeline, declaration.rules.archive?)))
     }
 
     /// Puts jobs that ended and were made longer ago than this into compressed files, and removes them with everything of
     /// theirs. Returns how many there were.
     pub(crate) async fn archive_jobs(&self, blobs: &Blobs, keep: Duration) -> Result<u64, Error> {
         let mut count = 0;
-        for (pipeline, folder) in self.archives() {
+        for (pipeline, folder) in Self::archives() {
             count += self.archive_jobs_of(pipeline, folder, blobs, keep).await?;
         }
         Ok(count)
@@ -67,7 +68,7 @@ impl Store {
     /// How many jobs would be archived.
     pub(crate) async fn archive_due(&self, keep: Duration) -> Result<u64, Error> {
         let mut count = 0;
-        for (pipeline, _) in self.archives() {
+        for (pipeline, _) in Self::archives() {
             let rows = self.db().read(DUE_COUNT, params![-micros(keep), pipeline.as_str()]).await?;
             count += rows.first().map_or(Ok(0), |row| row.int("jobs"))?.unsigned_abs();
         }

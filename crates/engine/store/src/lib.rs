@@ -16,6 +16,7 @@ mod connections;
 #[doc(hidden)]
 pub mod crash;
 mod db;
+mod declaration;
 mod dialect;
 pub mod disk;
 mod documents;
@@ -59,6 +60,7 @@ pub use beside::{EnqueuedTogether, NewJobs};
 pub use blobs::{Blobs, BlobsConfig, Stored};
 pub use chore::Hold;
 pub use claim::ClaimRequest;
+pub use declaration::{Declaration, declare};
 pub use dialect::Dialect;
 pub use documents::{Document, Download};
 pub use enqueue::{BornClaimed, Enqueued, Slots, fingerprint};
@@ -73,7 +75,7 @@ pub use keys::{ApiKey, KeyText, NewKey, OwnerKind, Principal};
 pub use leftovers::{LEFTOVERS, Publisher, Withdrawn};
 pub use limiter::{Limiter, Rate};
 pub use maps::{FrozenMap, MapPage, PrintableMap, Printing, Prints, UserMap};
-pub use migrate::{NEWEST as SCHEMA_NEWEST, Status as MigrationStatus, Taken};
+pub use migrate::{Migration, Status as MigrationStatus, Taken, newest as schema_newest};
 pub use orders::{Asked, OrderRecord, OrderStepRecord, PaidOrder, Seen, SpendCap};
 pub use overview::{Converting, LiveJobs, Overview};
 pub use owned::{OwnedFilter, OwnedJob, OwnedPage, Setback};
@@ -90,6 +92,7 @@ pub use workers::{Look, Renewed};
 
 use db::Db;
 use mint::Mint;
+use ode_job::machines;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -107,8 +110,6 @@ pub struct Config {
     pub actor: String,
     /// How long a worker may be silent before its jobs go to others.
     pub silence_max: Duration,
-    /// The rules of the pipelines whose jobs are kept here.
-    pub rules: Vec<&'static Rules>,
 }
 
 impl Config {
@@ -120,7 +121,6 @@ impl Config {
             redis_url: None,
             actor: "ode".into(),
             silence_max: Duration::from_secs(5),
-            rules: Vec::new(),
         }
     }
 }
@@ -139,7 +139,6 @@ struct Inner {
     mint: Mint,
     actor: String,
     silence_max: Duration,
-    rules: Vec<&'static Rules>,
     url: String,
     wake: wake::Hub,
     hints: hints::Hints,
@@ -152,6 +151,12 @@ struct Inner {
 impl Store {
     /// Opens the database without looking at its schema; see [`Store::check_schema`] and [`Store::migrate_up`].
     pub async fn open(config: Config) -> Result<Self, Error> {
+        if machines::pipelines().len() != declaration::declared().len() {
+            return Err(Error::Config(
+                "The machines of this program are declared without their rules; see ode_store::declare."
+                    .into(),
+            ));
+        }
         let url = &config.database_url;
         let db = if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let pool = dialect::postgres::open(url, config.connections_max).await?;
@@ -171,7 +176,6 @@ impl Store {
             mint: Mint::new(),
             actor: config.actor,
             silence_max: config.silence_max,
-            rules: config.rules,
             url: config.database_url,
             group,
             speeds: estimate::Speeds::default(),

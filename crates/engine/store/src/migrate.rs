@@ -1,56 +1,71 @@
 //! The schema's versions: from nothing to the newest and back, safe when several processes start at once.
+//!
+//! A migration is known by its name. Its version is given when it is applied, so that a pipeline that is added later gets the
+//! next one.
 
 use crate::columns::lists;
 use crate::db::{Db, Row, Tx, params};
+use crate::declaration::declared;
 use crate::dialect::Dialect;
 use crate::error::Error;
 use jiff::Timestamp;
 
-/// One step of the schema.
-struct Migration {
-    version: i64,
-    name: &'static str,
-    up: [&'static str; 2],
-    down: [&'static str; 2],
+/// One step of the schema, made by [`migration!`](crate::migration).
+#[derive(Debug, Clone, Copy)]
+pub struct Migration {
+    /// Its name, by which a database knows it: no two migrations have the same.
+    pub name: &'static str,
+    /// What makes it, for PostgreSQL and for SQLite.
+    pub up: [&'static str; 2],
+    /// What takes it away again, with all it holds.
+    pub down: [&'static str; 2],
 }
 
-impl Migration {
-    fn is_in(&self, applied: &[Status]) -> bool {
-        applied.iter().any(|line| line.version == self.version)
-    }
-}
-
+/// The migration of this name, from the files `NAME.up.sql` and `NAME.down.sql` in the folders `migrations/postgres` and
+/// `migrations/sqlite` of the crate that says so.
+#[macro_export]
 macro_rules! migration {
-    ($version:literal, $name:literal) => {
-        Migration {
-            version: $version,
+    ($name:literal) => {
+        $crate::Migration {
             name: $name,
             up: [
-                include_str!(concat!("../migrations/postgres/", $name, ".up.sql")),
-                include_str!(concat!("../migrations/sqlite/", $name, ".up.sql")),
+                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres/", $name, ".up.sql")),
+                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite/", $name, ".up.sql")),
             ],
             down: [
-                include_str!(concat!("../migrations/postgres/", $name, ".down.sql")),
-                include_str!(concat!("../migrations/sqlite/", $name, ".down.sql")),
+                include_str!(concat!(
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/migrations/postgres/",
+                    $name,
+                    ".down.sql"
+                )),
+                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite/", $name, ".down.sql")),
             ],
         }
     };
 }
 
-const MIGRATIONS: &[Migration] = &[
-    migration!(1, "0001_engine"),
-    migration!(2, "0002_access"),
-    migration!(3, "0003_web"),
-    migration!(4, "0004_documents"),
-    migration!(5, "0005_maps"),
-    migration!(6, "0006_orders"),
-    migration!(7, "0007_service"),
-    migration!(8, "0008_scripts"),
-    migration!(9, "0009_jobs_by_id"),
+const KERNEL: &[Migration] = &[
+    migration!("0001_engine"),
+    migration!("0002_access"),
+    migration!("0003_web"),
+    migration!("0004_documents"),
+    migration!("0005_maps"),
+    migration!("0006_orders"),
+    migration!("0007_service"),
+    migration!("0008_scripts"),
+    migration!("0009_jobs_by_id"),
 ];
 
-/// The newest version this program knows.
-pub const NEWEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
+/// Every migration of this program: the engine's, then those of the declared pipelines in their order.
+fn migrations() -> impl Iterator<Item = &'static Migration> {
+    KERNEL.iter().chain(declared().iter().flat_map(|declaration| declaration.migrations))
+}
+
+/// The version that a database has when every migration of this program is applied.
+pub fn newest() -> i64 {
+    i64::try_from(migrations().count()).unwrap_or(i64::MAX)
+}
 
 /// Any number, as long as nothing else locks it: two programs that migrate wait for each other here.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7305815)";
@@ -100,10 +115,10 @@ async fn try_up(db: &Db) -> Result<Vec<i64>, Error> {
     let applied = applied(&mut tx).await?;
     check_not_newer(&applied)?;
     let mut done = Vec::new();
-    for migration in MIGRATIONS.iter().filter(|migration| !migration.is_in(&applied)) {
-        run(&mut tx, migration.version, migration.up, true).await?;
-        tx.run(RECORD, params![migration.version, migration.name]).await?;
-        done.push(migration.version);
+    for (version, migration) in missing(&applied) {
+        run(&mut tx, migration, true).await?;
+        tx.run(RECORD, params![version, migration.name]).await?;
+        done.push(version);
     }
     tx.commit().await?;
     Ok(done)
@@ -120,11 +135,12 @@ async fn try_down(db: &Db, target: i64) -> Result<Taken, Error> {
     check_not_newer(&applied)?;
     let members = members(&mut tx).await?;
     let mut versions = Vec::new();
-    let above = MIGRATIONS.iter().rev().filter(|migration| migration.version > target);
-    for migration in above.filter(|migration| migration.is_in(&applied)) {
-        run(&mut tx, migration.version, migration.down, false).await?;
-        tx.run(FORGET, params![migration.version]).await?;
-        versions.push(migration.version);
+    for line in applied.iter().rev().filter(|line| line.version > target) {
+        let migration = migrations().find(|migration| migration.name == line.name);
+        let migration = migration.ok_or_else(|| unknown(line))?;
+        run(&mut tx, migration, false).await?;
+        tx.run(FORGET, params![line.version]).await?;
+        versions.push(line.version);
     }
     if target == 0 {
         tx.run("DROP TABLE ode_schema", params![]).await?;
@@ -161,17 +177,24 @@ where
 pub(crate) async fn status(db: &Db) -> Result<Vec<Status>, Error> {
     // Without a transaction: readiness asks this often, and must not stand in line with those who write.
     let is_there = !db.read(exists_sql(db.dialect()), params![]).await?.is_empty();
-    let applied = if is_there { lines(&db.read(APPLIED, params![]).await?)? } else { Vec::new() };
-    let missing = MIGRATIONS.iter().filter(|migration| !migration.is_in(&applied)).map(|migration| Status {
-        version: migration.version,
-        name: migration.name.to_owned(),
-        applied_at: None,
-        is_known: true,
-    });
-    let missing: Vec<Status> = missing.collect();
-    let mut status = [applied, missing].concat();
-    status.sort_by_key(|line| line.version);
+    let mut status = if is_there { lines(&db.read(APPLIED, params![]).await?)? } else { Vec::new() };
+    let missing: Vec<Status> = missing(&status)
+        .map(|(version, migration)| Status {
+            version,
+            name: migration.name.to_owned(),
+            applied_at: None,
+            is_known: true,
+        })
+        .collect();
+    status.extend(missing);
     Ok(status)
+}
+
+/// The migrations that are not applied, with the versions that they get.
+fn missing(applied: &[Status]) -> impl Iterator<Item = (i64, &'static Migration)> {
+    let next = applied.last().map_or(1, |line| line.version + 1);
+    let is_applied = |migration: &&Migration| applied.iter().any(|line| line.name == migration.name);
+    (next..).zip(migrations().filter(move |migration| !is_applied(migration)))
 }
 
 /// Refuses a database that this program would misunderstand.
@@ -188,12 +211,14 @@ pub(crate) async fn check(db: &Db) -> Result<(), Error> {
 }
 
 fn check_not_newer(applied: &[Status]) -> Result<(), Error> {
-    match applied.iter().map(|line| line.version).max() {
-        Some(found) if found > NEWEST => Err(Error::Schema(format!(
-            "The database has schema version {found} and this program knows {NEWEST}. Use a newer ode; nothing was changed."
-        ))),
-        _ => Ok(()),
-    }
+    applied.iter().rev().find(|line| !line.is_known).map_or(Ok(()), |line| Err(unknown(line)))
+}
+
+fn unknown(Status { version, name, .. }: &Status) -> Error {
+    Error::Schema(format!(
+        "The database has schema version {version} ({name}), which this program does not know. Use a newer ode; nothing was \
+         changed."
+    ))
 }
 
 async fn lock(db: &Db) -> Result<Tx, Error> {
@@ -225,19 +250,24 @@ async fn applied(tx: &mut Tx) -> Result<Vec<Status>, Error> {
 
 fn lines(rows: &[Row]) -> Result<Vec<Status>, Error> {
     let line = |row: &Row| {
-        let version = row.int("version")?;
-        let is_known = MIGRATIONS.iter().any(|migration| migration.version == version);
-        Ok(Status { version, name: row.text("name")?, applied_at: row.opt_moment("applied_at")?, is_known })
+        let (version, name) = (row.int("version")?, row.text("name")?);
+        let is_known = migrations().any(|migration| migration.name == name);
+        Ok(Status { version, name, applied_at: row.opt_moment("applied_at")?, is_known })
     };
     rows.iter().map(line).collect()
 }
 
-async fn run(tx: &mut Tx, version: i64, files: [&'static str; 2], is_up: bool) -> Result<(), Error> {
-    let [postgres, sqlite] = [(Dialect::Postgres, files[0]), (Dialect::Sqlite, files[1])]
-        .map(|(dialect, file)| lists::in_migration(dialect, version, is_up, file));
+async fn run(tx: &mut Tx, migration: &Migration, is_up: bool) -> Result<(), Error> {
+    let [postgres, sqlite] = if is_up { migration.up } else { migration.down };
+    let number = KERNEL.iter().position(|kernel| kernel.name == migration.name);
+    let render = |dialect, file| match number {
+        Some(number) => lists::in_migration(dialect, number + 1, is_up, file),
+        None => file.to_owned(),
+    };
     let sql = match tx.dialect() {
-        Dialect::Sqlite => sqlite,
+        Dialect::Sqlite => render(Dialect::Sqlite, sqlite),
         Dialect::Postgres => {
+            let postgres = render(Dialect::Postgres, postgres);
             let version =
                 tx.run("SELECT current_setting('server_version_num')::bigint AS version", params![]).await?;
             let version = version.first().map_or(Ok(0), |row| row.int("version"))?;

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::finish::{Change, Standing};
 use crate::mint::unless_taken;
 use crate::rules::Gate;
-use crate::{Store, micros, orders};
+use crate::{Store, declaration, micros, orders};
 use jiff::Timestamp;
 use ode_job::settle::Spent;
 use ode_job::{
@@ -59,11 +59,8 @@ impl Store {
     {
         let standing = self.standing(id).await?;
         let retried = standing.step(Event::Retried)?;
-        let rules = self.rules(standing.pipeline);
-        let may_wait = match rules {
-            Some(rules) => (rules.may_wait)(self.sql(), id).await?,
-            None => false,
-        };
+        let rules = declaration::rules(standing.pipeline);
+        let may_wait = (rules.may_wait)(self.sql(), id).await?;
         // A person who retries means now: a job that waits for nobody does not wait for the next look at what is due.
         let path = standing.pipeline.path_to_ready().into_iter();
         let path = path.filter(|edge| edge.from == retried.to && !may_wait);
@@ -85,9 +82,7 @@ impl Store {
             tx.run(COME_DUE, params![id]).await?;
         }
         tx = keep(tx).await?;
-        if let Some(rules) = rules {
-            (rules.renew)(&mut tx, id).await?;
-        }
+        (rules.renew)(&mut tx, id).await?;
         if standing.pipeline.as_str() == "print" {
             orders::renew(&mut tx, id).await?;
         }

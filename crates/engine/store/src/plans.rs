@@ -3,7 +3,7 @@
 use crate::db::{Param, params};
 use crate::documents::ids_as_rows;
 use crate::owned::{BY_IDS, ByOwner, LIST_AND_COUNT, SETBACKS};
-use crate::{Config, Dialect, Store};
+use crate::{Config, Declaration, Dialect, Migration, Store};
 use crate::{enqueue, feed, finish, orders, read, twins, webhooks};
 use jiff::Timestamp;
 use ode_job::JobId;
@@ -11,26 +11,30 @@ use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _};
 use uuid::Uuid;
 
-fn declare_machines() {
-    use ode_job::machines;
-    let pipelines = [
-        ode_xml::machine::XML,
-        ode_html::machine::HTML,
-        ode_print::machine::PRINT,
-        ode_script::machine::SCRIPT,
-    ];
-    machines::declare(&pipelines.map(|pipeline| pipeline.machine())).unwrap();
+/// Declares the pipelines. They are linked with another build of this crate than its own tests, so their declarations are
+/// copied.
+fn declare() {
+    let pipelines =
+        [&ode_xml::DECLARATION, &ode_html::DECLARATION, &ode_print::DECLARATION, &ode_script::DECLARATION];
+    let copies = pipelines.map(|declaration| -> &'static Declaration {
+        let migrations = declaration.migrations.iter();
+        let migrations =
+            migrations.map(|theirs| Migration { name: theirs.name, up: theirs.up, down: theirs.down });
+        let migrations = migrations.collect::<Vec<_>>().leak();
+        Box::leak(Box::new(Declaration { migrations, ..Declaration::new(declaration.pipeline) }))
+    });
+    crate::declare(&copies).unwrap();
 }
 
 pub(crate) async fn sqlite() -> Store {
-    declare_machines();
+    declare();
     let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
     store.migrate_up().await.unwrap();
     store
 }
 
 pub(crate) async fn postgres() -> Store {
-    declare_machines();
+    declare();
     let server = std::env::var("ODE_TEST_POSTGRES_URL").expect("`tests/run` starts a server and names it");
     let name = format!("ode_test_{}", Uuid::new_v4().simple());
     let mut connection = sqlx::PgConnection::connect(&server).await.unwrap();

@@ -1,8 +1,9 @@
 //! What a pipeline has a say in beyond its own tables: when its held jobs get in line, what is renewed with a job that is tried
-//! again, and where jobs go that ended long ago. A store is opened with the rules of the pipelines it serves.
+//! again, and where jobs go that ended long ago. Its [`Declaration`](crate::Declaration) has them.
 
 use crate::Store;
 use crate::db::Tx;
+use crate::declaration::declared;
 use crate::error::Error;
 use crate::sql::Sql;
 use futures_util::future::BoxFuture;
@@ -34,8 +35,6 @@ pub type Ruling<'a, T> = BoxFuture<'a, Result<T, Error>>;
 /// The rules of one pipeline.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// Which pipeline.
-    pub pipeline: Pipeline,
     /// Looks at the gates of jobs whose moment has come. Jobs that are not among the answers get in line.
     pub look: for<'a> fn(Sql<'a>, &'a [JobId]) -> Ruling<'a, Gates>,
     /// Tells whether a job may wait for more than its moment, so that trying it again does not put it in line at once.
@@ -48,32 +47,24 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// A pipeline whose jobs wait for nothing but their moment, have nothing to renew and are kept.
-    pub const fn new(pipeline: Pipeline) -> Self {
-        Rules {
-            pipeline,
-            look: |_, _| Box::pin(async { Ok(HashMap::new()) }),
-            may_wait: |_, _| Box::pin(async { Ok(false) }),
-            renew: |_, _| Box::pin(async { Ok(()) }),
-            archive: None,
-        }
-    }
+    /// Jobs that wait for nothing but their moment, have nothing to renew and are kept.
+    pub const NONE: Rules = Rules {
+        look: |_, _| Box::pin(async { Ok(HashMap::new()) }),
+        may_wait: |_, _| Box::pin(async { Ok(false) }),
+        renew: |_, _| Box::pin(async { Ok(()) }),
+        archive: None,
+    };
 }
 
 impl Store {
-    /// The rules of a pipeline, if it has some.
-    pub(crate) fn rules(&self, pipeline: Pipeline) -> Option<&'static Rules> {
-        self.inner.rules.iter().copied().find(|rules| rules.pipeline == pipeline)
-    }
-
     /// The gates of jobs whose moment has come.
     pub(crate) async fn gates(&self, due: &[(JobId, Pipeline)]) -> Result<Gates, Error> {
         let mut gates = Gates::new();
-        for rules in &self.inner.rules {
-            let ids: Vec<JobId> =
-                due.iter().filter(|(_, pipeline)| *pipeline == rules.pipeline).map(|(id, _)| *id).collect();
+        for declaration in declared() {
+            let own = due.iter().filter(|(_, pipeline)| *pipeline == declaration.pipeline);
+            let ids: Vec<JobId> = own.map(|(id, _)| *id).collect();
             if !ids.is_empty() {
-                gates.extend((rules.look)(self.sql(), &ids).await?);
+                gates.extend((declaration.rules.look)(self.sql(), &ids).await?);
             }
         }
         Ok(gates)

@@ -2,8 +2,8 @@
 
 use crate::context::{Context, Gathered, LatestProgress};
 use crate::{Chore, Handler, Turn, log};
-use ode_job::{Artifact, Check, Claimed, Failure, NewJob, Pipeline, WorkerId, machines};
-use ode_store::{Blobs, BlobsConfig, ClaimRequest, Config, Error, Places, Store};
+use ode_job::{Artifact, Check, Claimed, Failure, NewJob, WorkerId};
+use ode_store::{Blobs, BlobsConfig, ClaimRequest, Config, Declaration, Error, Places, Store};
 use serde_json::{Map, Value};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -35,8 +35,8 @@ pub struct Tried {
 
 impl Trial {
     /// A new store, with nothing in it, for jobs of this pipeline.
-    pub async fn open(pipeline: Pipeline) -> Result<Self, Error> {
-        machines::declare(&[pipeline.machine()]).map_err(|error| Error::Config(error.to_string()))?;
+    pub async fn open(pipeline: &'static Declaration) -> Result<Self, Error> {
+        ode_store::declare(&[pipeline]).map_err(|error| Error::Config(error.to_string()))?;
         let directory = tempfile::tempdir().map_err(|error| Error::Config(error.to_string()))?;
         let store = Store::open(Config::new("sqlite::memory:")).await?;
         store.migrate_up().await?;

@@ -72,7 +72,7 @@ async fn check_database(settings: &Settings) -> Vec<Finding> {
 
 async fn check_store(store: &Store) -> Vec<Finding> {
     let schema = match store.check_schema().await {
-        Ok(()) => Finding::ok("schema", format!("version {}", ode_store::SCHEMA_NEWEST)),
+        Ok(()) => Finding::ok("schema", format!("version {}", ode_store::schema_newest())),
         Err(error) => {
             Finding::bad("schema", error.to_string(), "Run `ode migrate up`, or use the matching ode.")
         }

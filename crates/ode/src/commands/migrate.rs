@@ -61,17 +61,17 @@ async fn show(settings: &Settings, json: bool) -> anyhow::Result<ExitCode> {
 async fn up(settings: &Settings) -> anyhow::Result<()> {
     let done = settings.store("cli", Schema::Ignore).await?.migrate_up().await?;
     if done.is_empty() {
-        output::line(format!("The schema is up to date (version {}).", ode_store::SCHEMA_NEWEST))?;
+        output::line(format!("The schema is up to date (version {}).", ode_store::schema_newest()))?;
     }
     done.iter().try_for_each(|version| output::line(format!("Applied version {version}.")))
 }
 
 fn check_target(to: i64) -> anyhow::Result<()> {
     anyhow::ensure!(
-        (0..ode_store::SCHEMA_NEWEST).contains(&to),
+        (0..ode_store::schema_newest()).contains(&to),
         WrongUse(format!(
             "There is no way down to version {to}. Give --to a version from 0 to {}; `ode migrate status` shows them.",
-            ode_store::SCHEMA_NEWEST - 1
+            ode_store::schema_newest() - 1
         ))
     );
     Ok(())

@@ -117,10 +117,8 @@ impl Ode {
     /// Does what only a worker can do, with a store of the test's own.
     pub(crate) fn with_store<T>(&self, work: impl AsyncFnOnce(Store) -> T) -> T {
         block_on(async {
-            declare_machines();
-            let store = Store::open(Config { rules: vec![&ode_script::RULES], ..Config::new(self.url()) })
-                .await
-                .unwrap();
+            declare();
+            let store = Store::open(Config::new(self.url())).await.unwrap();
             work(store).await
         })
     }
@@ -198,13 +196,19 @@ pub(crate) enum Snapshot {
     Database(String),
 }
 
-/// Makes the machines known to this process, which reads what the program wrote.
-fn declare_machines() {
-    ode_job::machines::declare(&[
-        ode_xml::machine::XML.machine(),
-        ode_html::machine::HTML.machine(),
-        ode_print::machine::PRINT.machine(),
-        ode_script::machine::SCRIPT.machine(),
+/// The newest version of the schema.
+pub(crate) fn schema_newest() -> i64 {
+    declare();
+    ode_store::schema_newest()
+}
+
+/// Makes the pipelines known to this process, which reads what the program wrote.
+fn declare() {
+    ode_store::declare(&[
+        &ode_xml::DECLARATION,
+        &ode_html::DECLARATION,
+        &ode_print::DECLARATION,
+        &ode_script::DECLARATION,
     ])
     .unwrap();
 }

@@ -12,7 +12,7 @@ on_both!(
 );
 
 fn versions_go_down_and_up_again(ode: &Ode) {
-    let newest = ode_store::SCHEMA_NEWEST;
+    let newest = crate::harness::schema_newest();
     assert_eq!(ode.ok(["migrate", "up"]), format!("The schema is up to date (version {newest}).\n"));
     let down: String = (1..=newest).rev().map(|version| format!("Took version {version} away.\n")).collect();
     assert_eq!(ode.ok(["migrate", "down", "--to", "0", "--yes"]), down);

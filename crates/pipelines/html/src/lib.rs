@@ -24,8 +24,12 @@ pub use routes::Service;
 use ode_http::Routes;
 use ode_job::Lane;
 use ode_pipeline::Pipeline;
+use ode_store::Declaration;
 use ode_worker::Handler;
 use std::sync::Arc;
+
+/// What it brings to the database.
+pub static DECLARATION: Declaration = Declaration::new(machine::HTML);
 
 /// The html pipeline, ready for what this process does.
 #[derive(Clone, Default)]

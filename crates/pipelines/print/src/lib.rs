@@ -21,3 +21,6 @@ pub use export::ExportHandler;
 pub use pipeline::Print;
 pub use routes::{ExportLinks, PrintSite};
 pub use setup::{OrderArgs, PrintfulArgs, SetupError, hook_secret};
+
+/// What it brings to the database.
+pub static DECLARATION: ode_store::Declaration = ode_store::Declaration::new(machine::PRINT);

@@ -82,19 +82,20 @@ use machine::SCRIPT as PIPELINE;
 use ode_http::Routes;
 use ode_job::Lane;
 use ode_pipeline::Pipeline;
-use ode_store::{Rules, Store};
+use ode_store::{Declaration, Rules, Store};
 use ode_worker::{Chore, Handler};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What scripts have a say in of the store: they wait for turns and for each other, keep their secrets for another try, and go to
-/// the archive.
-pub static RULES: Rules = Rules {
-    pipeline: PIPELINE,
-    look: |sql, ids| Box::pin(sql::gate::look(sql, ids)),
-    may_wait: |sql, id| Box::pin(sql::gate::may_wait(sql, id)),
-    renew: |tx, id| Box::pin(sql::secrets::renew(tx, id)),
-    archive: Some("archive/scripts"),
+/// Scripts wait for turns and for each other, keep their secrets for another try, and go to the archive.
+pub static DECLARATION: Declaration = Declaration {
+    rules: Rules {
+        look: |sql, ids| Box::pin(sql::gate::look(sql, ids)),
+        may_wait: |sql, id| Box::pin(sql::gate::may_wait(sql, id)),
+        renew: |tx, id| Box::pin(sql::secrets::renew(tx, id)),
+        archive: Some("archive/scripts"),
+    },
+    ..Declaration::new(PIPELINE)
 };
 
 /// The script pipeline, ready for what this process does.

@@ -42,8 +42,12 @@ use ode_http::{JobKind, Routes};
 use ode_job::Lane;
 use ode_metrics::Family;
 use ode_pipeline::Pipeline;
+use ode_store::Declaration;
 use ode_worker::Handler;
 use std::sync::Arc;
+
+/// What it brings to the database.
+pub static DECLARATION: Declaration = Declaration::new(machine::XML);
 
 /// The xml pipeline, ready for what this process does.
 #[derive(Clone, Default)]

@@ -67,22 +67,22 @@ pub(super) fn list(columns: &[Column], dialect: Dialect, name: &str, of: &str) -
     Some(made.join(", "))
 }
 
-/// A file of a migration of this version, up or down. The word `{jobs_view}` makes the view `jobs` anew there, of the
-/// columns that this version has. Other views stand on it, so on the way down it keeps those that go with this version, as
+/// A file of the engine's migration of this number, up or down. The word `{jobs_view}` makes the view `jobs` anew there, of the
+/// columns there are then. Other views stand on it, so on the way down it keeps those that go with this migration, as
 /// NULL, and the tables can drop them.
-pub(crate) fn in_migration(dialect: Dialect, version: i64, is_up: bool, sql: &str) -> String {
-    sql.replace("{jobs_view}", &view(COLUMNS, dialect, version, is_up))
+pub(crate) fn in_migration(dialect: Dialect, number: usize, is_up: bool, sql: &str) -> String {
+    sql.replace("{jobs_view}", &view(COLUMNS, dialect, number, is_up))
 }
 
-pub(super) fn view(columns: &[Column], dialect: Dialect, version: i64, is_up: bool) -> String {
+pub(super) fn view(columns: &[Column], dialect: Dialect, number: usize, is_up: bool) -> String {
     let as_null = |column: &Column| match column.shown {
-        Some(shown) if !is_up && column.since == version => {
+        Some(shown) if !is_up && column.since == number => {
             let shown = Some(Shown { live: None, past: None, ..shown });
             Column { tables: Tables::View(None), shown, ..*column }
         }
         _ => *column,
     };
-    let columns: Vec<Column> = columns.iter().filter(|column| column.since <= version).map(as_null).collect();
+    let columns: Vec<Column> = columns.iter().filter(|column| column.since <= number).map(as_null).collect();
     let half = |name| list(&columns, dialect, name, "").unwrap_or_default();
     let create = match dialect {
         Dialect::Postgres => "CREATE OR REPLACE VIEW jobs WITH (security_invoker) AS",

@@ -22,8 +22,8 @@ pub(crate) struct Column {
     name: &'static str,
     kind: Kind,
     tables: Tables,
-    /// The version of the schema that brought it.
-    since: i64,
+    /// The number of the engine's migration that brought it.
+    since: usize,
     /// A new job's value in `job_live`.
     new: Option<New>,
     /// The value in `job_past` when the job ends. The job's row in `job_live` is `j`.
@@ -259,8 +259,8 @@ impl Column {
         not(test),
         expect(dead_code, reason = "no migration has added a column yet; the tests add one")
     )]
-    const fn since(self, version: i64) -> Self {
-        Column { since: version, ..self }
+    const fn since(self, number: usize) -> Self {
+        Column { since: number, ..self }
     }
 
     const fn live(self) -> Self {

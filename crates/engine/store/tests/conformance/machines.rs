@@ -1,7 +1,5 @@
 //! The machines of the pipelines that come with ODE, with one name for each thing.
 
-use ode_job::machines;
-
 pub(crate) mod pipeline {
     pub(crate) use ode_html::machine::HTML;
     pub(crate) use ode_print::machine::PRINT;
@@ -31,6 +29,11 @@ pub(crate) mod lane {
 
 /// Makes them known to whatever parses names.
 pub(crate) fn declare() {
-    let machines: Vec<_> = pipeline::ALL.iter().map(|pipeline| pipeline.machine()).collect();
-    machines::declare(&machines).unwrap();
+    ode_store::declare(&[
+        &ode_xml::DECLARATION,
+        &ode_html::DECLARATION,
+        &ode_print::DECLARATION,
+        &ode_script::DECLARATION,
+    ])
+    .unwrap();
 }

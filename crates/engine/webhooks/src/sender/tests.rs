@@ -48,8 +48,7 @@ fn header<'a>(heard: &'a str, name: &str) -> &'a str {
 }
 
 async fn store() -> (Store, Owner) {
-    ode_job::machines::declare(&[ode_html::machine::HTML.machine(), ode_script::machine::SCRIPT.machine()])
-        .unwrap();
+    ode_store::declare(&[&ode_html::DECLARATION, &ode_script::DECLARATION]).unwrap();
     let store = Store::open(Config::new("sqlite::memory:")).await.unwrap();
     store.migrate_up().await.unwrap();
     let key = store.create_key(OwnerKind::Organisation, "acme", "").await.unwrap();

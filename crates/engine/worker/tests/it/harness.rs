@@ -85,12 +85,7 @@ pub(crate) async fn new_database(server: &str) -> String {
 pub(crate) const QUICK_SILENCE: Duration = Duration::from_millis(1200);
 
 pub(crate) async fn open(url: &str, redis: Option<String>, silence_max: Duration) -> Store {
-    ode_job::machines::declare(&[
-        ode_html::machine::HTML.machine(),
-        ode_xml::machine::XML.machine(),
-        ode_script::machine::SCRIPT.machine(),
-    ])
-    .unwrap();
+    ode_store::declare(&[&ode_html::DECLARATION, &ode_xml::DECLARATION, &ode_script::DECLARATION]).unwrap();
     Store::open(Config { redis_url: redis, silence_max, ..Config::new(url) }).await.unwrap()
 }
 

@@ -74,7 +74,7 @@ fn a_newer_schema_stops_no_order_that_is_under_way(ode: &Ode) {
     shop.order(job);
     let old: Serving = shop.quick_worker();
     until("the draft", || shop.told(job, "create") == 1);
-    let newest = ode_store::SCHEMA_NEWEST + 1;
+    let newest = crate::harness::schema_newest() + 1;
     let now = if ode.url().starts_with("postgres") { "now()" } else { "0" };
     ode.sql(&format!("INSERT INTO ode_schema (version, name, applied_at) VALUES ({newest}, 'newer', {now})"));
     ode.run(["worker"]).assert_refused(&["Use a newer ode"]);

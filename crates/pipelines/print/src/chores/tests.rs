@@ -30,7 +30,7 @@ const SIZE_OF_FILE: i64 = 1;
 
 impl Placed {
     async fn open() -> Self {
-        let trial = Trial::open(machine::PRINT).await.unwrap();
+        let trial = Trial::open(&crate::DECLARATION).await.unwrap();
         let options = Options {
             fetch_files: false,
             file_delay: Duration::ZERO,

@@ -2,11 +2,10 @@
 
 use ode_job::{
     Artifact, Claimed, Edge, Ended, Event, JobId, JobRecord, JobRef, Lane, Machine, NewJob, Owner, Pipeline,
-    Standing, State, WorkerId, machines,
+    Standing, State, WorkerId,
 };
-use ode_script::machine;
 use ode_store::sql::{Param, params};
-use ode_store::{ClaimRequest, Config, Finish, Store};
+use ode_store::{ClaimRequest, Config, Declaration, Finish, Store};
 use serde_json::json;
 use std::time::Duration;
 use uuid::Uuid;
@@ -36,6 +35,7 @@ pub(crate) const OTHER: Pipeline = Pipeline::new(&Machine {
         Edge::new(FAILED, Event::Retried, WAITING),
     ],
 });
+static OTHER_DECLARATION: Declaration = Declaration::new(OTHER);
 const WAITING: State = State::new("pending");
 const RUNNING: State = State::new("processing");
 const DONE: State = State::new("completed");
@@ -74,8 +74,8 @@ pub(crate) async fn postgres() -> Store {
 }
 
 async fn migrated(url: String) -> Store {
-    machines::declare(&[machine::SCRIPT.machine(), OTHER.machine()]).unwrap();
-    let store = Store::open(Config { rules: vec![&ode_script::RULES], ..Config::new(url) }).await.unwrap();
+    ode_store::declare(&[&ode_script::DECLARATION, &OTHER_DECLARATION]).unwrap();
+    let store = Store::open(Config::new(url)).await.unwrap();
     store.migrate_up().await.unwrap();
     store
 }

@@ -20,7 +20,7 @@ fn job(mapping: &str, config: Value) -> NewJob {
 
 /// The second attempt at a job with this mapping and configuration.
 async fn run(handler: &XmlHandler, mapping: &str, config: Value) -> Tried {
-    run_on(&Trial::open(crate::machine::XML).await.unwrap(), handler, mapping, config).await
+    run_on(&Trial::open(&crate::DECLARATION).await.unwrap(), handler, mapping, config).await
 }
 
 async fn run_on(trial: &Trial, handler: &XmlHandler, mapping: &str, config: Value) -> Tried {
@@ -37,7 +37,7 @@ async fn built_in() -> XmlHandler {
 
 /// The second attempt at converting this document here.
 async fn run_here(document: Document, mapping: &str, config: Value) -> Tried {
-    let trial = Trial::open(crate::machine::XML).await.unwrap();
+    let trial = Trial::open(&crate::DECLARATION).await.unwrap();
     let text = document.text();
     let mut claimed = trial.claim(job(mapping, config), Some(("März.pdf", text.as_bytes()))).await.unwrap();
     claimed.attempt = 2;
@@ -92,7 +92,7 @@ async fn what_is_wrong_with_a_document_keeps_its_code_and_is_not_tried_again() {
 
 #[tokio::test]
 async fn a_job_without_a_document_says_how_to_send_one() {
-    let trial = Trial::open(crate::machine::XML).await.unwrap();
+    let trial = Trial::open(&crate::DECLARATION).await.unwrap();
     let claimed = trial.claim(job("auto", json!({})), None).await.unwrap();
     let failure = trial.run(&built_in().await, &claimed).await.result.unwrap_err();
     assert_eq!((failure.code, failure.kind), (ErrorCode::Invalid, FailureKind::Rejected));
@@ -165,7 +165,7 @@ async fn attempt(trial: &Trial, handler: &XmlHandler) -> (Result<Value, Failure>
 
 #[tokio::test]
 async fn gateway_and_status_are_told_whether_it_worked_or_not() {
-    let trial = Trial::open(crate::machine::XML).await.unwrap();
+    let trial = Trial::open(&crate::DECLARATION).await.unwrap();
     let status = Arc::new(Mutex::new(OK));
     let (address, _) = gateway(status.clone());
     let handler = remote(&[&address]);
@@ -181,7 +181,7 @@ async fn gateway_and_status_are_told_whether_it_worked_or_not() {
 
 #[tokio::test]
 async fn while_the_breaker_is_open_nobody_calls_and_no_try_is_used_up() {
-    let trial = Trial::open(crate::machine::XML).await.unwrap();
+    let trial = Trial::open(&crate::DECLARATION).await.unwrap();
     let status = Arc::new(Mutex::new(DOWN));
     let (address, calls) = gateway(status.clone());
     let handler = remote(&[&address]);
@@ -208,7 +208,7 @@ async fn while_the_breaker_is_open_nobody_calls_and_no_try_is_used_up() {
 
 #[tokio::test]
 async fn the_backup_takes_over_while_the_first_is_away_and_gives_back() {
-    let trial = Trial::open(crate::machine::XML).await.unwrap();
+    let trial = Trial::open(&crate::DECLARATION).await.unwrap();
     let (first, second) = (Arc::new(Mutex::new(DOWN)), Arc::new(Mutex::new(OK)));
     let ((first_address, _), (second_address, second_calls)) = (gateway(first.clone()), gateway(second));
     let handler = remote(&[&first_address, &second_address]);
@@ -230,7 +230,7 @@ async fn the_backup_takes_over_while_the_first_is_away_and_gives_back() {
 
 #[tokio::test]
 async fn a_gateway_that_refuses_documents_is_there() {
-    let trial = Trial::open(crate::machine::XML).await.unwrap();
+    let trial = Trial::open(&crate::DECLARATION).await.unwrap();
     let (address, _) = gateway(Arc::new(Mutex::new("422 Unprocessable Content")));
     let handler = remote(&[&address]);
     for _ in 0..5 {
@@ -242,7 +242,7 @@ async fn a_gateway_that_refuses_documents_is_there() {
 
 #[tokio::test]
 async fn a_gateway_that_is_not_there_hands_over_to_the_backup_at_once() {
-    let trial = Trial::open(crate::machine::XML).await.unwrap();
+    let trial = Trial::open(&crate::DECLARATION).await.unwrap();
     let nobody = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let (backup, calls) = gateway(Arc::new(Mutex::new(OK)));
     let (outcome, notes) = attempt(&trial, &remote(&[&nobody, &backup])).await;

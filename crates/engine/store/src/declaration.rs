@@ -1,0 +1,48 @@
+//! What pipelines bring to the database, declared once when the program starts.
+
+use crate::migrate::Migration;
+use crate::rules::Rules;
+use ode_job::machines::{self, DeclareError};
+use ode_job::{Machine, Pipeline};
+use std::sync::OnceLock;
+
+/// What one pipeline brings to the database.
+#[derive(Debug)]
+pub struct Declaration {
+    /// Its machine: the states, steps and lanes that the database knows.
+    pub pipeline: Pipeline,
+    /// Tables and views of its own, in the order in which they are made.
+    pub migrations: &'static [Migration],
+    /// Decisions about its jobs that the engine leaves to it.
+    pub rules: Rules,
+}
+
+impl Declaration {
+    /// A pipeline with nothing of its own in the database.
+    pub const fn new(pipeline: Pipeline) -> Self {
+        Declaration { pipeline, migrations: &[], rules: Rules::NONE }
+    }
+}
+
+static DECLARED: OnceLock<Vec<&'static Declaration>> = OnceLock::new();
+
+/// Declares the pipelines of this program, in the order in which lists show them, before any name is parsed or any store
+/// opened. Declaring the same ones again changes nothing.
+pub fn declare(declarations: &[&'static Declaration]) -> Result<(), DeclareError> {
+    let machines: Vec<&'static Machine> =
+        declarations.iter().map(|declaration| declaration.pipeline.machine()).collect();
+    machines::declare(&machines)?;
+    DECLARED.get_or_init(|| declarations.to_vec());
+    Ok(())
+}
+
+/// The declared pipelines. None before [`declare`].
+pub(crate) fn declared() -> &'static [&'static Declaration] {
+    DECLARED.get().map_or(&[], Vec::as_slice)
+}
+
+/// The rules of a declared pipeline.
+pub(crate) fn rules(pipeline: Pipeline) -> &'static Rules {
+    let found = declared().iter().find(|declaration| declaration.pipeline == pipeline);
+    found.map_or(&Rules::NONE, |declaration| &declaration.rules)
+}
