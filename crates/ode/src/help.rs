@@ -2,41 +2,33 @@
 
 use clap::{Arg, Command};
 
-/// The commands by what people come for. Those in no group are shown after these, under a heading of their own.
-const GROUPS: &[(&str, &[&str])] = &[
+/// The headings of the help in their order, each with the commands of the engine below it, which follow those that pipelines bring.
+/// Commands below other headings are shown after these.
+const HEADINGS: &[(&str, &[&str])] = &[
     ("Documents", &["convert", "mapping", "client", "export"]),
-    ("Services", &["serve", "web", "worker", "gateway"]),
+    ("Services", &["serve", "web", "worker"]),
     ("Maps", &["maps", "print", "export:queue", "print:queue", "printful-sim"]),
-    ("Scripts", &["scripts", "seal", "demo-site"]),
+    ("Scripts", &["demo-site"]),
     ("Jobs", &["jobs", "job:status", "workers", "webhooks"]),
     ("Upkeep", &["keys", "migrate", "cleanup", "doctor", "bench"]),
-    ("Help", &["explain", "completions", "help"]),
 ];
 
-/// Commands that need no installation, so that its settings say nothing to them. They are still accepted there: the
-/// same options may stand before every command.
-const ALONE: &[&str] = &[
-    "convert",
-    "mapping",
-    "gateway",
-    "explain",
-    "bench",
-    "client",
-    "completions",
-    "printful-sim",
-    "demo-site",
-];
+/// Commands of the engine that need no installation, so that its settings say nothing to them. They are still accepted there:
+/// the same options may stand before every command.
+const ALONE: &[&str] =
+    &["convert", "mapping", "explain", "bench", "client", "completions", "printful-sim", "demo-site"];
 /// Settings that mean something everywhere.
 const EVERYWHERE: &[&str] = &["log", "log_json"];
 
-/// The command line with its help arranged.
-pub(crate) fn arranged(command: Command) -> Command {
-    let list = grouped(&command);
+/// The command line with the commands that pipelines bring, and its help arranged.
+pub(crate) fn arranged(own: Command, brought: &[ode_pipeline::Command]) -> Command {
+    let alone = brought.iter().filter(|command| !command.has_settings).map(|command| command.clap.get_name());
+    let alone: Vec<&str> = ALONE.iter().copied().chain(alone).collect();
+    let command = own.subcommands(brought.iter().map(|command| command.clap.clone()));
+    let list = grouped(&command, brought);
     let is_moot = |arg: &&Arg| arg.is_global_set() && !EVERYWHERE.contains(&arg.get_id().as_str());
     let moot: Vec<Arg> = command.get_arguments().filter(is_moot).map(|arg| arg.clone().hide(true)).collect();
-    let known: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    let alone = known.into_iter().filter(|name| ALONE.contains(&name.as_str()));
-    let command = alone.fold(command, |command, name| {
+    let command = alone.into_iter().fold(command, |command, name| {
         command.mut_subcommand(name, |subcommand| subcommand.args(moot.clone()))
     });
     command.help_template(format!(
@@ -44,29 +36,30 @@ pub(crate) fn arranged(command: Command) -> Command {
     ))
 }
 
-/// The list of commands, a paragraph for each group.
-fn grouped(command: &Command) -> String {
-    let line = |name: &str, about: String| format!("  {name:<NAME_WIDTH$}  {about}\n");
-    let mut others: Vec<(&str, String)> = command
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set())
-        .map(|command| (command.get_name(), command.get_about().map(ToString::to_string).unwrap_or_default()))
-        .chain([("help", "Print the help of a command".to_owned())])
-        .collect();
-    let mut groups = Vec::new();
-    for (title, names) in GROUPS {
-        let members: String = names
-            .iter()
-            .filter_map(|name| Some(others.remove(others.iter().position(|(other, _)| other == name)?)))
-            .map(|(name, about)| line(name, about))
-            .collect();
-        groups.push(format!("{title}:\n{members}\n"));
+/// The list of commands, a paragraph for each heading.
+fn grouped(command: &Command, brought: &[ode_pipeline::Command]) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> =
+        HEADINGS.iter().map(|(heading, _)| (*heading, Vec::new())).collect();
+    for command in brought {
+        match groups.iter_mut().find(|(heading, _)| *heading == command.heading) {
+            Some((_, names)) => names.push(command.clap.get_name()),
+            None => groups.push((command.heading, vec![command.clap.get_name()])),
+        }
     }
-    if !others.is_empty() {
-        let members: String = others.into_iter().map(|(name, about)| line(name, about)).collect();
-        groups.insert(groups.len() - 1, format!("More:\n{members}\n"));
+    for ((_, names), (_, own)) in groups.iter_mut().zip(HEADINGS) {
+        names.extend(*own);
     }
-    groups.concat()
+    groups.push(("Help", vec!["explain", "completions", "help"]));
+    let line = |name: &str| {
+        let about = command.find_subcommand(name).and_then(Command::get_about);
+        let about = about.map_or_else(|| "Print the help of a command".to_owned(), ToString::to_string);
+        format!("  {name:<NAME_WIDTH$}  {about}\n")
+    };
+    let paragraph = |(heading, names): &(&str, Vec<&str>)| {
+        let lines: String = names.iter().map(|name| line(name)).collect();
+        format!("{heading}:\n{lines}\n")
+    };
+    groups.iter().map(paragraph).collect()
 }
 
 /// Letters of the longest name.
@@ -75,15 +68,16 @@ const NAME_WIDTH: usize = 12;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
+    use crate::whole_command;
 
     /// Columns of the narrowest terminal that help is written for.
     const COLUMNS: usize = 100;
 
     #[test]
     fn every_command_is_listed_once_in_lines_that_fit() {
-        let command = crate::Cli::command();
-        let list = grouped(&command);
+        let brought = crate::tests::brought();
+        let command = whole_command(&brought);
+        let list = grouped(&command, &brought);
         for name in command.get_subcommands().filter(|one| !one.is_hide_set()).map(Command::get_name) {
             assert_eq!(list.matches(&format!("\n  {name:<NAME_WIDTH$}  ")).count(), 1, "{name}: {list}");
         }
@@ -92,9 +86,9 @@ mod tests {
 
     #[test]
     fn every_group_and_exception_is_about_a_command_that_exists() {
-        let command = crate::Cli::command();
-        let named = GROUPS.iter().flat_map(|(_, names)| *names).chain(ALONE);
-        for name in named.filter(|name| **name != "help") {
+        let command = whole_command(&crate::tests::brought());
+        let named = HEADINGS.iter().flat_map(|(_, names)| *names).chain(ALONE);
+        for name in named {
             assert!(command.find_subcommand(name).is_some(), "there is no command {name}");
         }
         for id in EVERYWHERE {
@@ -112,6 +106,6 @@ mod tests {
             }
             command.get_subcommands().for_each(|command| check(command, &path));
         }
-        check(&arranged(crate::Cli::command()), "");
+        check(&whole_command(&crate::tests::brought()), "");
     }
 }

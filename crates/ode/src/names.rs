@@ -1,11 +1,10 @@
 //! Names on the command line that come from a closed set: pipelines, states, phases, codes. They are parsed once, offered by shell completions, and a wrong one is answered with those that are near it.
 
+use crate::wire;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
-use ode_invoice::FindingCode;
 use ode_job::{ErrorCode, Phase, Pipeline, State};
-use ode_script::{CODES, KnownCode};
-use std::borrow::Cow;
+use ode_pipeline::KnownCode;
 use std::ffi::OsStr;
 use std::fmt;
 use std::marker::PhantomData;
@@ -39,35 +38,25 @@ named!(Pipeline: ode_job::machines::pipelines(), State: ode_job::machines::state
 /// What is looked up with `ode explain`: why something failed, or what is to be known about a result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Code {
-    /// Nothing came of it.
+    /// Of an error.
     Error(ErrorCode),
-    /// Something came of it.
-    Finding(FindingCode),
-    /// A script's own word for why it failed.
-    Script(&'static KnownCode),
+    /// Of a pipeline's own.
+    Known(&'static KnownCode),
 }
 
 impl Code {
     /// Its page in Markdown.
-    pub(crate) fn page(self) -> Cow<'static, str> {
+    pub(crate) fn page(self) -> &'static str {
         match self {
-            Code::Error(code) => code.page().into(),
-            Code::Finding(code) => code.page().into(),
-            Code::Script(code) => script_page(code).into(),
+            Code::Error(code) => code.page(),
+            Code::Known(code) => &code.page,
         }
     }
 }
 
-/// The page of a script's own code, in the form of the others.
-fn script_page(code: &KnownCode) -> String {
-    let KnownCode { name, sentence, advice, is_retried } = code;
-    let retried = if *is_retried { "yes" } else { "no" };
-    format!(
-        "# {name}\n\n> {sentence}\n\nRetried automatically: {retried}\n\n## What it means\n\nThis is a script's own code. \
-         A job that failed with it has it in `error.script_code`, beside `SCRIPT_FAILED` in `error.code`. docs/script-types.md \
-         lists the codes of the scripts that come with ODE, docs/scripts.md those that any script may end with; a script of \
-         your own may tell others.\n\n## What to do\n\n{advice}\n"
-    )
+/// The codes that pipelines have of their own.
+fn known_codes() -> impl Iterator<Item = &'static KnownCode> + Send {
+    wire::codes().flat_map(|codes| &codes.codes)
 }
 
 /// Somebody named a code that does not exist.
@@ -92,38 +81,31 @@ impl FromStr for Code {
     type Err = UnknownCode;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        if let Some(code) = FindingCode::ALL.iter().find(|code| code.as_str() == name) {
-            return Ok(Code::Finding(*code));
+        if let Some(code) = known_codes().find(|code| code.name == name) {
+            return Ok(Code::Known(code));
         }
-        match CODES.iter().find(|code| code.name == name) {
-            Some(code) => Ok(Code::Script(code)),
-            None => name.parse().map(Code::Error).map_err(|unknown| {
-                let may_be_a_scripts = name.contains('_');
-                UnknownCode { unknown, may_be_a_scripts }
-            }),
-        }
+        let may_be_a_scripts = name.contains('_');
+        name.parse().map(Code::Error).map_err(|unknown| UnknownCode { unknown, may_be_a_scripts })
     }
 }
 
 impl Named for Code {
     fn all() -> impl Iterator<Item = Self> + Send {
         let errors = ErrorCode::ALL.iter().copied().map(Code::Error);
-        let findings = FindingCode::ALL.iter().copied().map(Code::Finding);
-        errors.chain(findings).chain(CODES.iter().map(Code::Script))
+        errors.chain(known_codes().map(Code::Known))
     }
 
     fn name(self) -> &'static str {
         match self {
             Code::Error(code) => code.as_str(),
-            Code::Finding(code) => code.as_str(),
-            Code::Script(code) => code.name,
+            Code::Known(code) => code.name,
         }
     }
 
     /// Scripts write theirs in small letters; all others are in capitals.
     fn tidy(typed: &str) -> String {
         let typed = typed.trim();
-        if CODES.iter().any(|code| code.name == typed) { typed.to_owned() } else { typed.to_uppercase() }
+        if known_codes().any(|code| code.name == typed) { typed.to_owned() } else { typed.to_uppercase() }
     }
 }
 
@@ -202,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_wrong_name_leads_to_those_near_it() {
-        crate::wire::declare().unwrap();
+        wire::declare(wire::PIPELINES.to_vec()).unwrap();
         fn check<T: Named>(typed: &str, expected: &str) {
             assert_eq!(near::<T>(&T::tidy(typed)), expected, "{typed}");
         }

@@ -1,15 +1,15 @@
 //! Logs, to standard error: text for people, JSON for machines.
 
-use crate::config::Settings;
 use crate::log_lines::{Flush, LogLines};
 use crate::output::{self, WrongUse};
 use anyhow::Context as _;
+use ode_cli::Settings;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// What is logged unless something else is asked for.
-const USUAL: &str = "warn,ode=info,ode_worker=info,ode_xml=info,ode_html=info,ode_print=info,ode_script=info,ode_http=info,ode_store=info";
+/// The filter where none is given. A name stands for all that begin with it: every crate of this program.
+const USUAL: &str = "warn,ode=info";
 
 /// Starts logging as the settings say. What was logged is written once the answer is dropped.
 pub(crate) fn start(settings: &Settings) -> anyhow::Result<Flush> {

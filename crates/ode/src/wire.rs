@@ -1,13 +1,34 @@
-//! What this program is made of: the pipelines that it knows.
+//! The pipelines of this program.
 
 use ode_job::machines::DeclareError;
+use ode_pipeline::{Codes, Pipeline};
+use ode_store::Publisher;
+use std::sync::OnceLock;
 
-/// Makes the pipelines known. To be called before any name is parsed.
-pub(crate) fn declare() -> Result<(), DeclareError> {
-    ode_store::declare(&[
-        &ode_xml::DECLARATION,
-        &ode_html::DECLARATION,
-        &ode_print::DECLARATION,
-        &ode_script::DECLARATION,
-    ])
+/// The pipelines that ODE comes with, in the order in which lists show them. To add one is to add a line.
+pub const PIPELINES: &[&dyn Pipeline] =
+    &[&ode_xml::Xml, &ode_html::Html, &ode_print::Print, &ode_script::Scripts];
+
+static PRESENT: OnceLock<Vec<&dyn Pipeline>> = OnceLock::new();
+
+/// Makes these the pipelines of this program. To be called before any name is parsed.
+pub(crate) fn declare(present: Vec<&'static dyn Pipeline>) -> Result<(), DeclareError> {
+    let present = PRESENT.get_or_init(|| present);
+    let declarations: Vec<_> = present.iter().map(|pipeline| pipeline.declaration()).collect();
+    ode_store::declare(&declarations)
+}
+
+/// The pipelines of this program.
+pub(crate) fn pipelines() -> &'static [&'static dyn Pipeline] {
+    PRESENT.get().map_or(&[], Vec::as_slice)
+}
+
+/// The codes that pipelines have of their own.
+pub(crate) fn codes() -> impl Iterator<Item = &'static Codes> + Send {
+    pipelines().iter().filter_map(|pipeline| pipeline.codes())
+}
+
+/// The pipelines that put results outside our own storage.
+pub(crate) fn publishers() -> Vec<Publisher> {
+    pipelines().iter().filter_map(|pipeline| pipeline.publisher()).collect()
 }

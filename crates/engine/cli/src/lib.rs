@@ -1,7 +1,13 @@
-//! What commands share: tables, dates, colours where they help, errors that say what to do next, and JSON documents.
-//! Data goes to standard output, messages to standard error.
+//! What commands share: settings, tables, dates, colours where they help, errors that say what to do next, JSON documents, and
+//! how a process listens and stops. Data goes to standard output, messages to standard error.
 
 pub mod document;
+mod options;
+pub mod process;
+mod settings;
+
+pub use options::{SandboxArgs, seconds};
+pub use settings::{Schema, Settings, no_database};
 
 use jiff::Timestamp;
 use ode_job::Phase;

@@ -1,40 +1,97 @@
-//! The seam between the engine and the kinds of work: what a pipeline brings, and nothing of what it does.
+//! The seam between the engine and the kinds of work: everything that a pipeline brings, in one trait.
 //!
-//! A pipeline is a crate with a type that implements [`Pipeline`]. The binary lists those types in one place, and the worker,
-//! the site and the command line take everything else from here.
+//! A pipeline is a crate with a type that implements [`Pipeline`]. The binary lists those types in one place; the worker, the
+//! site, the command line and the children take everything else from here.
 
+mod command;
+mod setup;
+
+pub use command::{Call, Child, Command};
+pub use setup::{Scope, Service, SiteSetup, Work, WorkSetup};
+
+use async_trait::async_trait;
+use clap::FromArgMatches;
+use ode_cli::Settings;
 use ode_http::Routes;
-use ode_job::Lane;
 use ode_metrics::Family;
-use ode_worker::{Chore, Handler, Registry};
-use std::sync::Arc;
+use ode_store::{Declaration, Finding, Publisher};
 
-/// A kind of work, ready for what this process does: a process that only serves the site has no lanes, one that only works has
-/// no routes.
+/// A kind of work: its machine and, as far as it has them, handlers, routes, commands and the rest.
+#[async_trait]
 pub trait Pipeline: Send + Sync {
-    /// Which handler serves which lane.
-    fn lanes(&self) -> Vec<(Lane, Arc<dyn Handler>)> {
+    /// Its machine, its tables and its rules.
+    fn declaration(&self) -> &'static Declaration;
+
+    /// Adds its options to the commands of a scope.
+    fn options(&self, _scope: Scope, command: clap::Command) -> clap::Command {
+        command
+    }
+
+    /// Makes the handlers of its lanes and whatever else a worker runs for it.
+    async fn work(&self, setup: &WorkSetup<'_>) -> anyhow::Result<Work>;
+
+    /// Makes its routes.
+    async fn site(&self, setup: &SiteSetup<'_>) -> anyhow::Result<Routes>;
+
+    /// Its commands.
+    fn commands(&self) -> Vec<Command> {
         Vec::new()
     }
 
-    /// What is done by the clock, by one worker at a time.
-    fn chores(&self) -> Vec<Arc<dyn Chore>> {
-        Vec::new()
+    /// The work that it does in processes of their own.
+    fn children(&self) -> &'static [Child] {
+        &[]
     }
 
-    /// Addresses and pages.
-    fn routes(&self) -> Routes {
-        Routes::default()
+    /// The path below which clients of the API find its jobs.
+    fn jobs_path(&self) -> &'static str {
+        "/api/jobs"
     }
 
-    /// What is counted.
+    /// How it puts results of jobs outside our own storage.
+    fn publisher(&self) -> Option<Publisher> {
+        None
+    }
+
+    /// Metrics of its own.
     fn metrics(&self) -> &'static [&'static dyn Family] {
         &[]
     }
+
+    /// Codes of its own that `ode explain` knows, beside those of errors.
+    fn codes(&self) -> Option<&'static Codes> {
+        None
+    }
+
+    /// Checks what it needs of this machine, for `ode doctor`.
+    fn check(&self, _settings: &Settings, _options: &clap::ArgMatches) -> anyhow::Result<Vec<Finding>> {
+        Ok(Vec::new())
+    }
 }
 
-/// The handlers of all pipelines by their lanes.
-pub fn registry(pipelines: &[Arc<dyn Pipeline>]) -> Registry {
-    let lanes = pipelines.iter().flat_map(|pipeline| pipeline.lanes());
-    lanes.fold(Registry::new(), |registry, (lane, handler)| registry.with_shared(lane, handler))
+/// Codes of one kind.
+#[derive(Debug, Clone)]
+pub struct Codes {
+    /// The heading of their table.
+    pub heading: &'static str,
+    /// The codes.
+    pub codes: Vec<KnownCode>,
+}
+
+/// A code and its explanation.
+#[derive(Debug, Clone)]
+pub struct KnownCode {
+    /// The code.
+    pub name: &'static str,
+    /// Its meaning in a sentence.
+    pub sentence: &'static str,
+    /// Whether a job that failed with it is tried again by itself; nothing where no job fails with it.
+    pub is_retried: Option<bool>,
+    /// Its page in Markdown.
+    pub page: String,
+}
+
+/// Reads options of this type. The command must be of a scope to which the pipeline added them.
+pub fn read_options<T: FromArgMatches>(typed: &clap::ArgMatches) -> anyhow::Result<T> {
+    Ok(T::from_arg_matches(typed)?)
 }

@@ -1,8 +1,8 @@
 //! `ode cleanup`: removes what was kept long enough, now. A worker does the same once a day.
 
-use crate::config::{Schema, Settings};
-use crate::output;
+use crate::{output, wire};
 use clap::Args;
+use ode_cli::{Schema, Settings};
 use ode_job::WorkerId;
 use ode_store::{Cleaned, LEFTOVERS, Places, Retention, Store};
 use std::process::ExitCode;
@@ -50,7 +50,7 @@ pub(crate) async fn run(settings: &Settings, args: &Cleanup) -> anyhow::Result<E
 async fn withdraw(store: &Store, places: &Places) -> anyhow::Result<()> {
     let me = WorkerId(Uuid::new_v4());
     if store.take_chore(LEFTOVERS, me, Duration::ZERO).await? {
-        store.withdraw_failed(places, &[ode_html::PUBLISHER], me).await?;
+        store.withdraw_failed(places, &wire::publishers(), me).await?;
         // A worker looks again: it knows from when on.
         store.leave_chore(LEFTOVERS, me).await?;
     }

@@ -56,7 +56,7 @@ pub(crate) struct Convert {
     #[command(flatten)]
     html: html::HtmlOptions,
     #[command(flatten)]
-    ocr: super::ocr::Ocr,
+    ocr: ode_xml::OcrArgs,
     /// Convert without locking the child in. Only to look for a fault, and only with files you trust
     #[arg(long)]
     no_sandbox: bool,

@@ -1,9 +1,9 @@
 //! `ode demo-site`: a restaurant's admin site of one's own, to try scripts on and to see what happens when things go
 //! wrong.
 
-use super::serve::{Signals, announce, listen};
 use crate::output::WrongUse;
 use clap::Args;
+use ode_cli::process::{Signals, announce, listen};
 use ode_demo_site::{Fault, Options, Owner, Site};
 use std::process::ExitCode;
 use std::time::Duration;

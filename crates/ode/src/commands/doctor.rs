@@ -1,9 +1,10 @@
 //! `ode doctor`: checks what ODE stands on and whether it works, and says what to do where it does not hold. It changes nothing: what
 //! is not there yet is not made.
 
-use crate::config::{Schema, Settings};
 use crate::output::{self, Cell, Table};
-use clap::Args;
+use crate::wire;
+use clap::{ArgMatches, Args};
+use ode_cli::{Schema, Settings};
 use ode_store::{Finding, Store};
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,12 +25,14 @@ const FILES_TIMEOUT: Duration = Duration::from_secs(10);
 const DATABASE_ADVICE: &str = "Check --data and --database, and that the server runs.";
 const FILES_ADVICE: &str = "Check --storage: ODE must be able to write, read and delete there.";
 
-pub(crate) async fn run(settings: &Settings, args: &Doctor) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(settings: &Settings, typed: &ArgMatches, args: &Doctor) -> anyhow::Result<ExitCode> {
     let mut findings = check_database(settings).await;
     findings.push(check_files(settings).await);
     findings.extend(check_disks(settings));
     findings.push(check_redis(settings).await);
-    findings.push(check_scripts(settings));
+    for pipeline in wire::pipelines() {
+        findings.extend(pipeline.check(settings, typed)?);
+    }
     if args.json {
         output::json(&findings)?;
     } else {
@@ -160,20 +163,6 @@ fn check_disk(name: &str, place: &Path) -> Finding {
     } else {
         Finding::bad(name, found, "Free some space, or move --data: uploads pause when the disk is full.")
     }
-}
-
-/// Whoever runs no browser scripts needs none of it, so that nothing is bad here.
-fn check_scripts(settings: &Settings) -> Finding {
-    let packages = ode_script::unpacked(&settings.data).join("node_modules/playwright-core");
-    let mut missing = Vec::new();
-    if !packages.is_dir() {
-        missing.push("`ode scripts setup` installs the packages that browser scripts need".to_owned());
-    }
-    if let Err(failed) = ode_script::find_browser(None, true) {
-        missing.push(failed.message);
-    }
-    let found = if missing.is_empty() { "ready for browsers".to_owned() } else { missing.join("; ") };
-    Finding::ok("scripts", found)
 }
 
 async fn check_redis(settings: &Settings) -> Finding {

@@ -2,8 +2,8 @@
 
 use crate::names::{Code, named};
 use crate::output::{self, Table};
+use crate::wire;
 use clap::Args;
-use ode_invoice::FindingCode;
 use ode_job::ErrorCode;
 use std::process::ExitCode;
 
@@ -35,19 +35,25 @@ fn list() -> anyhow::Result<()> {
     for code in ErrorCode::ALL {
         errors.row([code.as_str().into(), said(code.is_retryable()).into(), code.sentence().into()]);
     }
-    let mut findings = Table::new(["FINDING", "MEANING"]);
-    for code in FindingCode::ALL {
-        findings.row([code.as_str().into(), code.sentence().into()]);
-    }
-    let mut scripts = Table::new(["SCRIPT", "RETRIED", "MEANING"]);
-    for code in ode_script::CODES {
-        scripts.row([code.name.into(), said(code.is_retried).into(), code.sentence.into()]);
-    }
     errors.print()?;
-    output::print("\n")?;
-    findings.print()?;
-    output::print("\n")?;
-    scripts.print()
+    for codes in wire::codes() {
+        output::print("\n")?;
+        let has_retries = codes.codes.iter().any(|code| code.is_retried.is_some());
+        let mut table = match has_retries {
+            true => Table::new([codes.heading, "RETRIED", "MEANING"]),
+            false => Table::new([codes.heading, "MEANING"]),
+        };
+        for code in &codes.codes {
+            match code.is_retried {
+                Some(is_retried) => {
+                    table.row([code.name.into(), said(is_retried).into(), code.sentence.into()])
+                }
+                None => table.row([code.name.into(), code.sentence.into()]),
+            }
+        }
+        table.print()?;
+    }
+    Ok(())
 }
 
 fn said(is_retried: bool) -> &'static str {

@@ -1,8 +1,8 @@
 //! `ode export`: what the installation has learned, for other programs.
 
-use crate::config::{Schema, Settings};
 use crate::output;
 use clap::Subcommand;
+use ode_cli::{Schema, Settings};
 use std::process::ExitCode;
 use uuid::Uuid;
 

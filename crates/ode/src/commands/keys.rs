@@ -1,8 +1,8 @@
 //! `ode keys`: who may ask for jobs by program.
 
-use crate::config::{Schema, Settings};
 use crate::output::{self, Table};
 use clap::{Args, Subcommand};
+use ode_cli::{Schema, Settings};
 use ode_store::{ApiKey, OwnerKind, Store};
 use serde_json::json;
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
 //! `ode migrate`: the schema's versions.
 
-use crate::config::{Schema, Settings, no_database};
 use crate::output::{self, Table, WrongUse};
 use clap::Subcommand;
+use ode_cli::{Schema, Settings, no_database};
 use ode_store::{MigrationStatus, Store, Taken};
 use std::process::ExitCode;
 

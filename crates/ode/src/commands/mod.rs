@@ -2,24 +2,19 @@
 
 mod bar;
 pub(crate) mod bench;
-pub(crate) mod child;
 pub(crate) mod cleanup;
 pub(crate) mod client;
 pub(crate) mod convert;
 pub(crate) mod demo_site;
 pub(crate) mod doctor;
-mod drawing;
 pub(crate) mod explain;
 pub(crate) mod export;
-pub(crate) mod gateway;
 pub(crate) mod jobs;
 pub(crate) mod keep;
 pub(crate) mod keys;
 pub(crate) mod mapping;
 pub(crate) mod maps;
 pub(crate) mod migrate;
-pub(crate) mod ocr;
-pub(crate) mod opinions;
 pub(crate) mod print;
 pub(crate) mod printful_sim;
 pub(crate) mod serve;

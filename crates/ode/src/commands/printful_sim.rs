@@ -1,7 +1,7 @@
 //! `ode printful-sim`: a Printful of one's own, to try orders with and to see what happens when things go wrong.
 
-use super::serve::{Signals, announce, listen};
 use clap::Args;
+use ode_cli::process::{Signals, announce, listen};
 use ode_printful_sim::{Fault, Options, Simulator, Switches};
 use std::path::PathBuf;
 use std::process::ExitCode;

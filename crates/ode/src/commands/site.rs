@@ -1,7 +1,7 @@
 //! How the web side behaves, as it can be set.
 
-use crate::config::Settings;
 use clap::{Args, ValueEnum};
+use ode_cli::Settings;
 use ode_http::{Dedupe, WebLimits, WebSettings, origin};
 use std::time::Duration;
 
@@ -34,10 +34,6 @@ pub(crate) struct SiteArgs {
     #[arg(long, env = "ODE_LINK_MINUTES", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u64).range(..=10_080))]
     link_minutes: u64,
-    #[command(flatten)]
-    html: ode_html::SiteArgs,
-    #[command(flatten)]
-    pub(super) scripts: ode_script::SiteArgs,
     /// Mapping of documents for which none is named
     #[arg(long, env = "ODE_MAPPING", value_name = "NAME", default_value = "pt_simon_invoice_v1")]
     mapping: String,
@@ -77,12 +73,5 @@ impl SiteArgs {
             grace,
             ..WebSettings::default()
         })
-    }
-}
-
-impl SiteArgs {
-    /// What the addresses of the html service share.
-    pub(super) fn html(&self, settings: &Settings) -> anyhow::Result<ode_html::Service> {
-        Ok(self.html.service(settings.places()?, settings.webhook_guard()?))
     }
 }

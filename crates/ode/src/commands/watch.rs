@@ -1,7 +1,8 @@
 //! The listener for operators: metrics and health, off unless it is asked for.
 
-use super::serve::{announce, listen};
+use crate::wire;
 use clap::Args;
+use ode_cli::process::{announce, listen};
 use ode_http::Watcher;
 use ode_metrics::Family;
 use std::net::SocketAddr;
@@ -48,6 +49,7 @@ impl Drop for Watching {
 
 /// Everything that this program counts.
 fn families() -> Vec<&'static dyn Family> {
-    let (worker, web, xml) = (&ode_worker::METRICS, &ode_http::METRICS, &ode_xml::METRICS);
-    worker.iter().chain(web).chain(xml).chain(&ode_webhooks::METRICS).copied().collect()
+    let pipelines = wire::pipelines().iter().flat_map(|pipeline| pipeline.metrics());
+    let engine = ode_worker::METRICS.iter().chain(&ode_http::METRICS);
+    engine.chain(pipelines).chain(&ode_webhooks::METRICS).copied().collect()
 }

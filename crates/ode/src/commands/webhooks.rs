@@ -1,9 +1,9 @@
 //! `ode webhooks`: who is told when jobs end, and what became of the messages.
 
 use super::keys::KeyOwner;
-use crate::config::{Schema, Settings};
 use crate::output::{self, Table, WrongUse};
 use clap::{Args, Subcommand};
+use ode_cli::{Schema, Settings};
 use ode_job::{JobId, JobRef};
 use ode_store::{Delivery, Store};
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! `ode workers`: who works, and on how much.
 
-use crate::config::{Schema, Settings};
 use crate::output::{self, Cell, Table};
 use clap::Args;
+use ode_cli::{Schema, Settings};
 use ode_job::WorkerRecord;
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! Options of the commands that work and serve.
+//! Options of the commands that work and serve. Groups are skipped: clap names them after structs, and other crates have
+//! structs of these names.
 
 use crate::routes::Service;
 use crate::{Converter, HtmlHandler, pool_options};
@@ -15,9 +16,9 @@ const TURN_MAX: Duration = Duration::from_secs(300);
 
 /// Options of workers.
 #[derive(Debug, Args)]
-// Other crates have options of the same name, and groups of options are named after them.
 #[group(skip)]
-pub struct WorkArgs {
+#[command(next_help_heading = "Work")]
+pub(super) struct WorkArgs {
     /// Documents that are converted into HTML at a time [default: as many as there are processors]
     #[arg(long, env = "ODE_HTML_AT_ONCE", value_name = "N")]
     html_at_once: Option<NonZeroUsize>,
@@ -25,7 +26,7 @@ pub struct WorkArgs {
 
 impl WorkArgs {
     /// Makes the handler of the lane.
-    pub fn handler(&self, retry: RetryPolicy) -> Result<HtmlHandler, ode_child::Error> {
+    pub(super) fn handler(&self, retry: RetryPolicy) -> Result<HtmlHandler, ode_child::Error> {
         let options = PoolOptions { patience: TURN_MAX, ..pool_options() };
         let at_once = self.html_at_once.map_or(options.at_once, NonZeroUsize::get);
         let converter = Converter::new(PoolOptions { at_once, ..options })?;
@@ -37,9 +38,9 @@ impl WorkArgs {
 
 /// Options of the site.
 #[derive(Debug, Args)]
-// Other crates have options of the same name, and groups of options are named after them.
 #[group(skip)]
-pub struct SiteArgs {
+#[command(next_help_heading = "Web")]
+pub(super) struct SiteArgs {
     /// Where converted documents are shown, such as https://views.example, if they are to have an origin of their own
     #[arg(long, env = "ODE_VIEW_ORIGIN", value_name = "URL", value_parser = ode_http::origin, hide_short_help = true)]
     view_origin: Option<String>,
@@ -47,7 +48,7 @@ pub struct SiteArgs {
 
 impl SiteArgs {
     /// Makes what the addresses of the html service share.
-    pub fn service(&self, places: Places, webhooks: Guard) -> Service {
+    pub(super) fn service(&self, places: Places, webhooks: Guard) -> Service {
         Service { places, webhooks, view_origin: self.view_origin.clone() }
     }
 }

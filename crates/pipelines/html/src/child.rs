@@ -11,7 +11,7 @@ use std::process::ExitCode;
 pub(super) const PEAK_MEMORY: &str = "peak-memory";
 
 /// Runs as the child: locks itself in, and converts the one document it is given.
-pub fn serve() -> ExitCode {
+pub(super) fn serve() -> ExitCode {
     ode_child::child::serve(|| Ok(()), |(), config: ConversionConfig, reporter| answer(&config, reporter))
 }
 

@@ -14,39 +14,61 @@ mod routes;
 mod telemetry;
 mod view;
 
-pub use args::{SiteArgs, WorkArgs};
-pub use child::serve;
 pub use converter::{Converted, Converter, Cost, Unconverted, pool_options};
 pub use handler::HtmlHandler;
 pub use request::PUBLISHER;
 pub use routes::Service;
 
+use args::{SiteArgs, WorkArgs};
+use async_trait::async_trait;
+use clap::Args as _;
 use ode_http::Routes;
-use ode_job::Lane;
-use ode_pipeline::Pipeline;
-use ode_store::Declaration;
-use ode_worker::Handler;
-use std::sync::Arc;
+use ode_pipeline::{Child, Pipeline, Scope, SiteSetup, Work, WorkSetup};
+use ode_store::{Declaration, Publisher};
 
-/// What it brings to the database.
+/// What the pipeline brings to the database.
 pub static DECLARATION: Declaration = Declaration::new(machine::HTML);
 
-/// The html pipeline, ready for what this process does.
-#[derive(Clone, Default)]
-pub struct Html {
-    /// The handler, where this process works.
-    pub handler: Option<HtmlHandler>,
-    /// What the addresses share, where this process serves them.
-    pub service: Option<Service>,
-}
+/// PDFs into HTML.
+#[derive(Debug, Clone, Copy)]
+pub struct Html;
 
+#[async_trait]
 impl Pipeline for Html {
-    fn lanes(&self) -> Vec<(Lane, Arc<dyn Handler>)> {
-        let handler = self.handler.clone().into_iter();
-        handler.map(|handler| (machine::LANE, Arc::new(handler) as Arc<dyn Handler>)).collect()
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
-    fn routes(&self) -> Routes {
-        self.service.clone().map(routes::routes).unwrap_or_default()
+    fn options(&self, scope: Scope, mut command: clap::Command) -> clap::Command {
+        if scope.has_worker() {
+            command = WorkArgs::augment_args(command);
+        }
+        if scope.has_site() {
+            command = SiteArgs::augment_args(command);
+        }
+        command
+    }
+
+    async fn work(&self, setup: &WorkSetup<'_>) -> anyhow::Result<Work> {
+        let options: WorkArgs = setup.options()?;
+        Ok(Work::lane(machine::LANE, options.handler(setup.retry)?))
+    }
+
+    async fn site(&self, setup: &SiteSetup<'_>) -> anyhow::Result<Routes> {
+        let options: SiteArgs = setup.options()?;
+        let (places, webhooks) = (setup.settings.places()?, setup.settings.webhook_guard()?);
+        Ok(routes::routes(options.service(places, webhooks)))
+    }
+
+    fn children(&self) -> &'static [Child] {
+        &[Child { name: "html", run: |_| child::serve() }]
+    }
+
+    fn jobs_path(&self) -> &'static str {
+        "/v1/jobs"
+    }
+
+    fn publisher(&self) -> Option<Publisher> {
+        Some(PUBLISHER)
     }
 }

@@ -62,7 +62,7 @@ pub(super) enum Made {
 pub(super) const MADE: &str = "made";
 
 /// Runs as the child: locks itself in, and does the one thing it is given.
-pub fn serve() -> ExitCode {
+pub(super) fn serve() -> ExitCode {
     ode_child::child::serve(|| Ok(()), |(), task: Task, reporter| answer(&task, reporter))
 }
 

@@ -16,11 +16,10 @@ mod setup;
 
 pub use chores::reconcile;
 pub use drawer::{Drawer, Drawn, Features, Frozen, Undrawn, pool_options};
-pub use drawing::serve;
 pub use export::ExportHandler;
 pub use pipeline::Print;
 pub use routes::{ExportLinks, PrintSite};
-pub use setup::{OrderArgs, PrintfulArgs, SetupError, hook_secret};
+pub use setup::{PrintfulArgs, SetupError, drawer};
 
-/// What it brings to the database.
+/// What the pipeline brings to the database.
 pub static DECLARATION: ode_store::Declaration = ode_store::Declaration::new(machine::PRINT);

@@ -1,40 +1,49 @@
 //! What the print pipeline brings to the engine.
 
-use crate::ExportHandler;
+use crate::drawing;
 use crate::machine::{EXPORT, ORDER};
-use crate::order::OrderHandler;
 use crate::routes::{self, PrintSite};
+use crate::setup::{WorkArgs, drawer, hook_secret};
+use crate::{DECLARATION, ExportHandler};
+use async_trait::async_trait;
+use clap::Args as _;
+use ode_child::Sandbox;
 use ode_http::Routes;
-use ode_job::Lane;
-use ode_pipeline::Pipeline;
-use ode_worker::{Chore, Handler};
+use ode_pipeline::{Child, Pipeline, Scope, SiteSetup, Work, WorkSetup};
+use ode_store::Declaration;
 use std::sync::Arc;
 
-/// The print pipeline, with what this process has a use for.
-#[derive(Clone, Default)]
-pub struct Print {
-    /// Draws maps, where jobs are worked on.
-    pub export: Option<ExportHandler>,
-    /// Places orders, where there is a provider as well.
-    pub order: Option<OrderHandler>,
-    /// What is done about placed orders by the clock.
-    pub chores: Vec<Arc<dyn Chore>>,
-    /// What the routes share, where there is a site.
-    pub site: Option<Arc<PrintSite>>,
-}
+/// Maps to print, and orders of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Print;
 
+#[async_trait]
 impl Pipeline for Print {
-    fn lanes(&self) -> Vec<(Lane, Arc<dyn Handler>)> {
-        let export = self.export.clone().map(|handler| (EXPORT, Arc::new(handler) as Arc<dyn Handler>));
-        let order = self.order.clone().map(|handler| (ORDER, Arc::new(handler) as Arc<dyn Handler>));
-        export.into_iter().chain(order).collect()
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
-    fn chores(&self) -> Vec<Arc<dyn Chore>> {
-        self.chores.clone()
+    fn options(&self, scope: Scope, command: clap::Command) -> clap::Command {
+        if scope.has_worker() { WorkArgs::augment_args(command) } else { command }
     }
 
-    fn routes(&self) -> Routes {
-        self.site.clone().map(routes::routes).unwrap_or_default()
+    async fn work(&self, setup: &WorkSetup<'_>) -> anyhow::Result<Work> {
+        let options: WorkArgs = setup.options()?;
+        let at_once = options.maps_at_once.get();
+        let export = ExportHandler::new(drawer(Some(at_once), setup.sandbox)?, at_once, setup.retry);
+        let work = Work::lane(EXPORT, export);
+        match options.orders.start(setup.store, setup.retry, setup.breaker).await? {
+            Some((order, chores)) => Ok(Work { chores, ..work.with_lane(ORDER, order) }),
+            None => Ok(work),
+        }
+    }
+
+    async fn site(&self, _setup: &SiteSetup<'_>) -> anyhow::Result<Routes> {
+        let site = PrintSite::new(drawer(None, Sandbox::BestEffort)?, hook_secret()?);
+        Ok(routes::routes(Arc::new(site)))
+    }
+
+    fn children(&self) -> &'static [Child] {
+        &[Child { name: "map", run: |_| drawing::serve() }]
     }
 }

@@ -7,10 +7,13 @@ use crate::order::{
     Provider,
 };
 use crate::routes::ExportLinks;
+use crate::{Drawer, pool_options};
 use clap::Args;
+use ode_child::{PoolOptions, Sandbox};
 use ode_job::{BreakerPolicy, RetryPolicy};
 use ode_store::Store;
 use ode_worker::Chore;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,9 +92,27 @@ impl PrintfulArgs {
     }
 }
 
+/// Options of workers.
+#[derive(Debug, Args)]
+#[group(skip)]
+#[command(next_help_heading = "Work")]
+pub(crate) struct WorkArgs {
+    /// Maps that are drawn for print at a time
+    #[arg(long, env = "ODE_MAPS_AT_ONCE", value_name = "N", default_value = "2")]
+    pub(crate) maps_at_once: NonZeroUsize,
+    #[command(flatten)]
+    pub(crate) orders: OrderArgs,
+}
+
+/// A drawer, ready to work; `at_once` maps at a time, or one for each processor.
+pub fn drawer(at_once: Option<usize>, sandbox: Sandbox) -> Result<Drawer, ode_child::Error> {
+    let options = PoolOptions { sandbox, ..pool_options() };
+    Drawer::new(PoolOptions { at_once: at_once.unwrap_or(options.at_once), ..options })
+}
+
 /// How orders are placed and followed by a worker.
 #[derive(Debug, Args)]
-pub struct OrderArgs {
+pub(crate) struct OrderArgs {
     #[command(flatten)]
     printful: PrintfulArgs,
     /// Where Printful fetches exported maps: the web side's address as it is reached from outside
@@ -121,7 +142,7 @@ const LINK_LIFETIME: Duration = Duration::from_hours(24 * 90);
 
 impl OrderArgs {
     /// The handler of orders, and the chores of following them; nothing where there is no provider.
-    pub async fn start(
+    pub(crate) async fn start(
         &self,
         store: &Store,
         retry: RetryPolicy,
@@ -152,7 +173,7 @@ impl OrderArgs {
 /// The key under which Printful signs its events. Never an argument: other users of the machine could read it.
 const HOOK_SECRET: &str = "ODE_PRINTFUL_WEBHOOK_SECRET";
 
-pub fn hook_secret() -> Result<Option<Vec<u8>>, SetupError> {
+pub(crate) fn hook_secret() -> Result<Option<Vec<u8>>, SetupError> {
     let text = std::env::var(HOOK_SECRET).ok().filter(|text| !text.is_empty());
     text.map(|text| hex::decode(text).map_err(|_| SetupError::HookSecret)).transpose()
 }

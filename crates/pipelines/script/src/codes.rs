@@ -2,29 +2,31 @@
 //! A script of somebody else's may tell any other.
 
 use crate::order::code;
-
-/// A code that is known here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KnownCode {
-    /// The code, as `error.script_code` of a job has it.
-    pub name: &'static str,
-    /// What it means. Without a full stop, as the sentences of errors.
-    pub sentence: &'static str,
-    /// What to do.
-    pub advice: &'static str,
-    /// Whether the job is tried again by itself.
-    pub is_retried: bool,
-}
+use ode_pipeline::{Codes, KnownCode};
+use std::sync::LazyLock;
 
 macro_rules! codes {
     ($($name:expr, $retried:ident, $sentence:literal, $advice:literal;)+) => {
-        /// All of them.
-        pub const CODES: &[KnownCode] = &[$(
-            KnownCode { name: $name, sentence: $sentence, advice: $advice, is_retried: codes!(@ $retried) }
-        ),+];
+        /// The codes as `ode explain` lists them.
+        pub(crate) static CODES: LazyLock<Codes> = LazyLock::new(|| Codes {
+            heading: "SCRIPT",
+            codes: vec![$(known_code($name, codes!(@ $retried), $sentence, $advice)),+],
+        });
     };
     (@ again) => { true };
     (@ final) => { false };
+}
+
+/// A code with its page, in the form of the pages of errors.
+fn known_code(name: &'static str, is_retried: bool, sentence: &'static str, advice: &str) -> KnownCode {
+    let retried = if is_retried { "yes" } else { "no" };
+    let page = format!(
+        "# {name}\n\n> {sentence}\n\nRetried automatically: {retried}\n\n## What it means\n\nThis is a script's own code. \
+         A job that failed with it has it in `error.script_code`, beside `SCRIPT_FAILED` in `error.code`. docs/script-types.md \
+         lists the codes of the scripts that come with ODE, docs/scripts.md those that any script may end with; a script of \
+         your own may tell others.\n\n## What to do\n\n{advice}\n"
+    );
+    KnownCode { name, sentence, is_retried: Some(is_retried), page }
 }
 
 codes! {
@@ -89,10 +91,10 @@ mod tests {
         };
         let documents = read("scripts.md") + &read("script-types.md");
         let mut names = std::collections::HashSet::new();
-        for code in CODES {
+        for code in &CODES.codes {
             assert!(names.insert(code.name), "{} is there twice", code.name);
             assert!(documents.contains(&format!("`{}`", code.name)), "{} is in no document", code.name);
-            assert!(!code.sentence.ends_with('.') && code.advice.ends_with('.'), "{}", code.name);
+            assert!(!code.sentence.ends_with('.') && code.page.ends_with(".\n"), "{}", code.name);
         }
     }
 }

@@ -60,7 +60,6 @@ mod view;
 
 pub use browser::{Browser, find as find_browser};
 pub use catalog::Catalog;
-pub use codes::{CODES, KnownCode};
 pub use handler::{ScriptHandler, Site};
 pub use intake::Intake;
 pub use manifest::{Manifest, ManifestError, Pool, Trace};
@@ -75,15 +74,16 @@ pub use run::{Runner, Settings};
 pub use schema::{INVALID_MAX, Invalid, Schema, SchemaError};
 pub use script::{MANIFEST, Origin, Script};
 pub use seal::{Bond, Keyring, SealTo};
-pub use setup::{Folders, SiteArgs, WorkArgs};
+pub use setup::Folders;
 pub use shipped::{unpack, unpacked};
 
+use async_trait::async_trait;
+use clap::Args as _;
 use machine::SCRIPT as PIPELINE;
 use ode_http::Routes;
-use ode_job::Lane;
-use ode_pipeline::Pipeline;
-use ode_store::{Declaration, Rules, Store};
-use ode_worker::{Chore, Handler};
+use ode_pipeline::{Codes, Command, Pipeline, Scope, SiteSetup, Work, WorkSetup, read_options};
+use ode_store::{Declaration, Finding, Rules};
+use setup::{FolderArgs, SiteArgs, WorkArgs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -98,40 +98,60 @@ pub static DECLARATION: Declaration = Declaration {
     ..Declaration::new(PIPELINE)
 };
 
-/// The script pipeline, ready for what this process does.
-#[derive(Clone, Default)]
-pub struct Scripts {
-    handler: Option<ScriptHandler>,
-    intake: Option<Arc<Intake>>,
-    chores: Vec<Arc<dyn Chore>>,
-}
+/// Supervised scripts.
+#[derive(Debug, Clone, Copy)]
+pub struct Scripts;
 
-impl Scripts {
-    /// The pipeline of a worker.
-    pub async fn worker(args: &WorkArgs, folders: &Folders, store: &Store) -> Result<Self, Error> {
-        let handler = args.handler(folders, store).await?;
-        Ok(Scripts { handler, chores: vec![Arc::new(chores::ShredSecrets)], intake: None })
-    }
-
-    /// The pipeline of a site.
-    pub async fn site(args: &SiteArgs, folders: &Folders, store: &Store) -> Result<Self, Error> {
-        let intake = args.intake(folders, store).await?;
-        Ok(Scripts { intake: Some(Arc::new(intake)), ..Scripts::default() })
-    }
-}
-
+#[async_trait]
 impl Pipeline for Scripts {
-    fn lanes(&self) -> Vec<(Lane, Arc<dyn Handler>)> {
-        let lane = |handler| (machine::LANE, Arc::new(handler) as Arc<dyn Handler>);
-        self.handler.clone().map(lane).into_iter().collect()
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
-    fn chores(&self) -> Vec<Arc<dyn Chore>> {
-        self.chores.clone()
+    fn options(&self, scope: Scope, mut command: clap::Command) -> clap::Command {
+        if scope == Scope::All {
+            command = FolderArgs::augment_args(command);
+        }
+        if scope.has_worker() {
+            command = WorkArgs::augment_args(command);
+        }
+        if scope.has_site() {
+            command = SiteArgs::augment_args(command);
+        }
+        command
     }
 
-    fn routes(&self) -> Routes {
-        self.intake.clone().map(routes::routes).unwrap_or_default()
+    async fn work(&self, setup: &WorkSetup<'_>) -> anyhow::Result<Work> {
+        let folders = Folders::new(setup.settings, setup.options()?);
+        let options: WorkArgs = setup.options()?;
+        let work = Work::default().with_chore(chores::ShredSecrets);
+        Ok(match options.handler(&folders, setup.store).await? {
+            Some(handler) => work.with_lane(machine::LANE, handler),
+            None => work,
+        })
+    }
+
+    async fn site(&self, setup: &SiteSetup<'_>) -> anyhow::Result<Routes> {
+        let folders = Folders::new(setup.settings, setup.options()?);
+        let options: SiteArgs = setup.options()?;
+        Ok(routes::routes(Arc::new(options.intake(&folders, setup.store).await?)))
+    }
+
+    fn commands(&self) -> Vec<Command> {
+        commands::commands()
+    }
+
+    fn jobs_path(&self) -> &'static str {
+        "/v1/scripts/jobs"
+    }
+
+    fn codes(&self) -> Option<&'static Codes> {
+        Some(&codes::CODES)
+    }
+
+    fn check(&self, settings: &ode_cli::Settings, typed: &clap::ArgMatches) -> anyhow::Result<Vec<Finding>> {
+        let folders = Folders::new(settings, read_options(typed)?);
+        Ok(vec![folders.check()])
     }
 }
 

@@ -1,12 +1,14 @@
-//! Setting scripts up: where scripts and keys lie, and the flags of workers and sites.
+//! Setting scripts up: where scripts and keys lie, and the options of commands. Groups of options are skipped: clap names them
+//! after structs, and other crates have structs of these names.
 
 use crate::handler::ScriptHandler;
 use crate::intake::Intake;
 use crate::sql::{self, ScriptType, SealSide};
-use crate::{Catalog, Error, Keyring, Runner, unpack};
+use crate::{Catalog, Error, Keyring, Runner, find_browser, unpack, unpacked};
 use clap::Args;
 use ode_child::Program;
-use ode_store::Store;
+use ode_cli::Settings;
+use ode_store::{Finding, Store};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +26,43 @@ pub struct Folders {
     pub web_key: Option<PathBuf>,
 }
 
+/// Options of all commands.
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct FolderArgs {
+    /// Directory with scripts of one's own; they replace ours of the same type
+    #[arg(long, global = true, env = "ODE_SCRIPTS", value_name = "DIR", hide_short_help = true)]
+    scripts: Option<PathBuf>,
+    /// File with the keys that open secrets which are sent to scripts [default: DIR/keys/worker.key]
+    #[arg(long, global = true, env = "ODE_WORKER_KEY", value_name = "FILE", hide_short_help = true)]
+    worker_key: Option<PathBuf>,
+    /// File with the keys that open secrets which come of scripts [default: DIR/keys/web.key]
+    #[arg(long, global = true, env = "ODE_WEB_KEY", value_name = "FILE", hide_short_help = true)]
+    web_key: Option<PathBuf>,
+}
+
 impl Folders {
+    /// The folders of an installation.
+    pub(crate) fn new(settings: &Settings, args: FolderArgs) -> Self {
+        let FolderArgs { scripts, worker_key, web_key } = args;
+        Folders { data: settings.data.clone(), scripts, worker_key, web_key }
+    }
+
+    /// Checks what browser scripts need. Who runs none needs nothing of it, so a lack is no fault.
+    pub(crate) fn check(&self) -> Finding {
+        let packages = unpacked(&self.data).join("node_modules/playwright-core");
+        let mut missing = Vec::new();
+        if !packages.is_dir() {
+            missing.push("`ode scripts setup` installs the packages that browser scripts need".to_owned());
+        }
+        if let Err(failed) = find_browser(None, true) {
+            missing.push(failed.message);
+        }
+        let found = if missing.is_empty() { "ready for browsers".to_owned() } else { missing.join("; ") };
+        Finding::ok("scripts", found)
+    }
+
     /// Reads the scripts that came with ODE, and the operator's own.
     pub fn catalog(&self) -> Result<Catalog, Error> {
         Catalog::load(&unpack(&self.data)?, self.scripts.as_deref())
@@ -69,9 +107,9 @@ impl Folders {
 
 /// How a worker runs scripts.
 #[derive(Debug, Clone, Args)]
-// Two of the same name in one command would be one group.
 #[group(skip)]
-pub struct WorkArgs {
+#[command(next_help_heading = "Work")]
+pub(crate) struct WorkArgs {
     /// Scripts that are run at a time
     #[arg(long, env = "ODE_SCRIPTS_AT_ONCE", value_name = "N", default_value = "2")]
     scripts_at_once: NonZeroUsize,
@@ -88,7 +126,11 @@ pub struct WorkArgs {
 
 impl WorkArgs {
     /// The handler of scripts, whose types are published; none where there are no keys for what is sealed to workers.
-    pub async fn handler(&self, folders: &Folders, store: &Store) -> Result<Option<ScriptHandler>, Error> {
+    pub(crate) async fn handler(
+        &self,
+        folders: &Folders,
+        store: &Store,
+    ) -> Result<Option<ScriptHandler>, Error> {
         let catalog = folders.catalog()?;
         let types: Vec<ScriptType> = catalog.iter().map(|script| script.as_ref().into()).collect();
         sql::publish_types(store.sql(), &types).await?;
@@ -103,9 +145,9 @@ impl WorkArgs {
 
 /// How a site accepts scripts.
 #[derive(Debug, Clone, Args)]
-// Two of the same name in one command would be one group.
 #[group(skip)]
-pub struct SiteArgs {
+#[command(next_help_heading = "Web")]
+pub(crate) struct SiteArgs {
     /// Minutes that a script which failed keeps its secrets, for somebody who tries it again; 0 shreds them at once
     #[arg(long, env = "ODE_SECRETS_MINUTES", value_name = "N", default_value_t = 60,
         value_parser = clap::value_parser!(u64).range(..=10_080), hide_short_help = true)]
@@ -114,7 +156,7 @@ pub struct SiteArgs {
 
 impl SiteArgs {
     /// What the routes of scripts need.
-    pub async fn intake(&self, folders: &Folders, store: &Store) -> Result<Intake, Error> {
+    pub(crate) async fn intake(&self, folders: &Folders, store: &Store) -> Result<Intake, Error> {
         let keys = folders.keys(store, SealSide::Web).await?;
         Ok(Intake::new(folders.catalog()?, keys, Duration::from_secs(self.secrets_minutes * 60)))
     }

@@ -13,6 +13,7 @@ use ode_invoice::{
 use ode_job::ErrorCode;
 use ode_pdf::{Document, Refusal};
 use std::mem::ManuallyDrop;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Names of what the child hands back.
@@ -175,8 +176,23 @@ fn mapping_exists(error: ExtractError, reading: &Reading) -> Result<(), Failure>
     }
 }
 
+/// What a child is started with.
+#[derive(Debug, clap::Parser)]
+#[command(name = "child convert")]
+pub(super) struct ChildArgs {
+    /// Folder with mappings beside those that ship
+    #[arg(long)]
+    mappings: Option<PathBuf>,
+    /// Run draft and canary versions beside the one that is used
+    #[arg(long)]
+    shadow: bool,
+}
+
 /// Runs as the child: loads the mappings, locks itself in, does what is asked with the one document it is given.
-pub fn serve(options: ode_invoice::Options) -> ExitCode {
+pub(super) fn serve(args: ChildArgs) -> ExitCode {
+    // Whoever starts a child has loaded the folder before.
+    let (folder, shadow) = (args.mappings, args.shadow);
+    let options = ode_invoice::Options { folder, shadow, trusted: true, ..Default::default() };
     let prepare = || {
         Registry::new(options).map_err(|mistakes| {
             let mistakes = mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");

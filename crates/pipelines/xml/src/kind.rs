@@ -18,7 +18,7 @@ const OUTPUTS: &[Output] = &[
 
 /// Describes how jobs that become XML are shown, and which documents become such jobs.
 #[must_use]
-pub fn job_kind() -> JobKind {
+pub(super) fn job_kind() -> JobKind {
     let intake =
         Intake { offers: offers(), outputs: OUTPUTS, copies_results: true, ..Intake::new(&[], new_job) };
     JobKind {

@@ -1,13 +1,15 @@
 //! The xml pipeline: what is asked for, the conversion itself, and the child process it runs in.
 //!
 //! The whole conversion is a function of bytes. Nobody calls it on a document from outside but the child, which
-//! [`Converter`] starts for each one and [`serve`] is inside. [`XmlHandler`] is what the worker knows of it.
+//! [`Converter`] starts for each one. [`XmlHandler`] is what the worker knows of it.
 //!
 //! A document with scans takes three steps: a child tells which pages are scans, a child each draws them and tesseract
 //! reads them, a last child converts with what was read.
 
 mod ask;
 mod client;
+mod codes;
+mod commands;
 mod conversion;
 mod converter;
 mod gateway;
@@ -19,56 +21,93 @@ mod live;
 pub mod machine;
 mod model;
 mod ocr;
+mod ocr_args;
+mod opinions;
 mod request;
 mod scans;
+mod setup;
 #[cfg(test)]
 mod stub;
 mod study;
 
 pub use ask::{Ask, Converted, Finding, Output, Places, Shadow, Summary, To};
 pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
-pub use conversion::serve;
 pub use converter::{Converter, Options};
 pub use gateway::{GatewayLimits, serve_gateway};
 pub use gateways::{Gateways, METRICS};
 pub use handler::{Route, XmlHandler};
-pub use kind::job_kind;
 pub use live::{LiveConverter, StartError};
 pub use model::{Model, ModelError, ModelSettings};
 pub use ocr::OcrOptions;
+pub use ocr_args::OcrArgs;
+pub use setup::{fields_known, registry};
 pub use study::{Differences, Study};
 
-use ode_http::{JobKind, Routes};
-use ode_job::Lane;
+use async_trait::async_trait;
+use clap::{Args as _, Parser as _};
+use ode_http::Routes;
 use ode_metrics::Family;
-use ode_pipeline::Pipeline;
+use ode_pipeline::{Child, Codes, Command, Pipeline, Scope, SiteSetup, Work, WorkSetup};
 use ode_store::Declaration;
-use ode_worker::Handler;
-use std::sync::Arc;
+use setup::{ServeArgs, WorkArgs};
 
-/// What it brings to the database.
+/// What the pipeline brings to the database.
 pub static DECLARATION: Declaration = Declaration::new(machine::XML);
 
-/// The xml pipeline, ready for what this process does.
-#[derive(Clone, Default)]
-pub struct Xml {
-    /// The handler, where this process works.
-    pub handler: Option<XmlHandler>,
-    /// How its jobs appear at the shared addresses, where this process serves them.
-    pub kind: Option<JobKind>,
-}
+/// PDFs into XML.
+#[derive(Debug, Clone, Copy)]
+pub struct Xml;
 
+#[async_trait]
 impl Pipeline for Xml {
-    fn lanes(&self) -> Vec<(Lane, Arc<dyn Handler>)> {
-        let handler = self.handler.clone().into_iter();
-        handler.map(|handler| (machine::LANE, Arc::new(handler) as Arc<dyn Handler>)).collect()
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
     }
 
-    fn routes(&self) -> Routes {
-        Routes { kind: self.kind.clone(), ..Routes::default() }
+    fn options(&self, scope: Scope, mut command: clap::Command) -> clap::Command {
+        if scope == Scope::Serve {
+            command = ServeArgs::augment_args(command);
+        }
+        if scope.has_worker() {
+            command = WorkArgs::augment_args(command);
+        }
+        command
+    }
+
+    async fn work(&self, setup: &WorkSetup<'_>) -> anyhow::Result<Work> {
+        let options: WorkArgs = setup.options()?;
+        if let Some(mapping) = setup.type_default {
+            options.check_mapping(mapping)?;
+        }
+        let gateway = match setup.scope {
+            Scope::Serve => options.gateway(&setup.options()?, setup).await?,
+            _ => None,
+        };
+        let mut work = Work::lane(machine::LANE, options.handler(setup).await?);
+        work.services.extend(gateway);
+        Ok(match options.opinions(setup).await? {
+            Some(opinions) => work.with_chore(opinions),
+            None => work,
+        })
+    }
+
+    async fn site(&self, _setup: &SiteSetup<'_>) -> anyhow::Result<Routes> {
+        Ok(Routes { kind: Some(kind::job_kind()), ..Routes::default() })
+    }
+
+    fn commands(&self) -> Vec<Command> {
+        commands::commands()
+    }
+
+    fn children(&self) -> &'static [Child] {
+        &[Child { name: "convert", run: |args| conversion::serve(conversion::ChildArgs::parse_from(args)) }]
     }
 
     fn metrics(&self) -> &'static [&'static dyn Family] {
         &METRICS
+    }
+
+    fn codes(&self) -> Option<&'static Codes> {
+        Some(&codes::FINDINGS)
     }
 }

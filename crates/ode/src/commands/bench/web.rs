@@ -4,9 +4,9 @@
 //! machine the two share the processors, so figures are lower than visitors from elsewhere would see.
 
 use super::client::Visitor;
-use crate::commands::serve::raise_descriptors;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use ode_cli::process::raise_descriptors;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -8,9 +8,9 @@ mod status;
 pub(crate) use look::Name;
 pub(crate) use status::{JobStatus, run as job_status};
 
-use crate::config::{Schema, Settings};
 use act::Wish;
 use clap::Subcommand;
+use ode_cli::{Schema, Settings};
 use std::process::ExitCode;
 
 /// What to do with jobs.

@@ -1,9 +1,9 @@
 //! `ode job:status`: where one job stands, in a line or two, and until it has ended if that is wanted.
 
 use super::look::Name;
-use crate::config::{Schema, Settings};
 use crate::output::{self, Cell, Table};
 use clap::Args;
+use ode_cli::{Schema, Settings};
 use ode_job::{JobRecord, JobRef, Phase};
 use ode_store::{OrderRecord, Store};
 use serde_json::json;

@@ -10,7 +10,7 @@ use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use ode_child::PoolOptions;
 use ode_invoice::registry::Loaded;
-use ode_invoice::{ExtractError, MappingError, Registry};
+use ode_invoice::{ExtractError, MappingError};
 use ode_job::{ErrorCode, Failure};
 use ode_xml::{Converter, Options, Study};
 use std::path::{Path, PathBuf};
@@ -71,16 +71,7 @@ pub(crate) async fn run(Mapping { verb, mappings }: Mapping) -> anyhow::Result<E
     }
 }
 
-/// The mappings that ship and those of a folder.
-pub(crate) fn registry(folder: Option<&Path>) -> anyhow::Result<Registry> {
-    let options =
-        ode_invoice::Options { folder: folder.map(Path::to_owned), ..ode_invoice::Options::default() };
-    Registry::new(options).map_err(|mistakes| {
-        let place = folder.map_or_else(String::new, |folder| format!(" of {}", folder.display()));
-        let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        WrongUse(format!("The mappings{place} cannot be loaded. {}", mistakes.join("; "))).into()
-    })
-}
+pub(crate) use ode_xml::registry;
 
 /// One of them by its name.
 pub(crate) fn named<'a>(loaded: &'a Loaded, name: &str) -> anyhow::Result<&'a ode_invoice::Mapping> {

@@ -1,13 +1,13 @@
 //! `ode print export` and `reprint`: asking for prints.
 
 use super::order::{organisation_id, read_order};
-use crate::commands::drawing::drawer;
 use crate::commands::maps::read_text;
 use crate::output;
 use anyhow::Context as _;
 use clap::Args;
 use ode_child::Sandbox;
 use ode_job::{Failure, JobId, JobRef, Owner};
+use ode_print::drawer;
 use ode_store::{FrozenMap, PaidOrder, Store};
 use serde_json::{Value, json};
 use std::path::PathBuf;

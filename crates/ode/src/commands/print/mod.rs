@@ -9,8 +9,8 @@ mod queue;
 pub(crate) use order_queue::{EXAMPLES as PRINT_QUEUE_EXAMPLES, PrintQueue, run as print_queue};
 pub(crate) use queue::{EXAMPLES as QUEUE_EXAMPLES, ExportQueue, run as export_queue};
 
-use crate::config::{Schema, Settings};
 use clap::Subcommand;
+use ode_cli::{Schema, Settings};
 use std::process::ExitCode;
 
 /// What to do with prints.

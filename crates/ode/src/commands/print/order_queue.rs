@@ -4,9 +4,9 @@
 //! Run twice, or by two people at once, it changes no job twice: every step is the store's.
 
 use crate::commands::bar::Bar;
-use crate::config::{Schema, Settings};
 use crate::output::{self, Table};
 use clap::Args;
+use ode_cli::{Schema, Settings};
 use ode_job::{JobId, JobRef};
 use ode_store::Store;
 use serde_json::json;

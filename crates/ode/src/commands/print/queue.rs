@@ -5,13 +5,13 @@
 //! once, it changes no job twice: every step is the store's.
 
 use crate::commands::bar::Bar;
-use crate::commands::drawing::drawer;
-use crate::config::{Schema, Settings};
 use crate::output::{self, Cell, Table};
 use clap::Args;
 use ode_child::Sandbox;
+use ode_cli::{Schema, Settings};
 use ode_job::{JobId, JobRecord, Phase, RetryPolicy, State};
 use ode_print::ExportHandler;
+use ode_print::drawer;
 use ode_store::{Error, ListFilter, Store};
 use ode_worker::Registry;
 use ode_worker::Worker;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// Which script to make.
 #[derive(Debug, Args)]
-pub struct New {
+pub(super) struct New {
     /// The type that jobs will ask for, such as send-menu
     name: String,
     /// What it is written in

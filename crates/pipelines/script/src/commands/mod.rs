@@ -6,5 +6,21 @@ mod scripts;
 mod seal;
 mod validate;
 
-pub use scripts::{SCRIPTS_EXAMPLES, ScriptsCommand, run_scripts};
-pub use seal::{SEAL_EXAMPLES, SealCommand, run_seal};
+use crate::Folders;
+use ode_cli::Schema;
+use ode_pipeline::{Call, Command};
+use scripts::{ScriptsCommand, run_scripts};
+use seal::{SealCommand, run_seal};
+
+const HEADING: &str = "Scripts";
+
+pub(super) fn commands() -> Vec<Command> {
+    let scripts = async |call: Call, command: ScriptsCommand| {
+        run_scripts(&Folders::new(&call.settings, call.options()?), command).await
+    };
+    let seal = async |call: Call, command: SealCommand| {
+        let store = call.settings.store("cli", Schema::Check).await?;
+        run_seal(&Folders::new(&call.settings, call.options()?), &store, command).await
+    };
+    vec![Command::new("scripts", HEADING, scripts), Command::new("seal", HEADING, seal)]
+}

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 
 /// What to run, and with what.
 #[derive(Debug, Args)]
-pub struct Run {
+pub(super) struct Run {
     /// The script's type
     name: String,
     /// File with the payload as JSON; - reads standard input [default: the first example of the schema]
@@ -44,7 +44,7 @@ pub struct Run {
 
 /// What to test.
 #[derive(Debug, Args)]
-pub struct Test {
+pub(super) struct Test {
     /// Types to test [default: all that have examples]
     types: Vec<String>,
     #[command(flatten)]

@@ -4,14 +4,15 @@ use super::{make, run, validate};
 use crate::Folders;
 use crate::{Catalog, Origin, Script};
 use anyhow::{Context as _, bail};
-use clap::{Args, Subcommand};
+use clap::{Args, Parser};
 use ode_cli::{self as output, Table, WrongUse};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// What to do with scripts.
-#[derive(Debug, Subcommand)]
-pub enum ScriptsCommand {
+/// Look at scripts, make new ones, and run them here and now
+#[derive(Debug, Parser)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) enum ScriptsCommand {
     /// List the scripts that jobs may ask for
     List(List),
     /// Make a new script that runs, to be changed into one's own
@@ -26,8 +27,7 @@ pub enum ScriptsCommand {
     Setup,
 }
 
-/// Shown after the long help.
-pub const SCRIPTS_EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   ode scripts list                                    which there are, and whose
   ode scripts setup                                   once, for those that drive a browser
@@ -40,14 +40,14 @@ docs/scripts.md takes you from nothing to a script of your own.";
 
 /// How to show them.
 #[derive(Debug, Args)]
-pub struct List {
+pub(super) struct List {
     /// Print JSON, for programs
     #[arg(long)]
     json: bool,
 }
 
 /// Carries it out.
-pub async fn run_scripts(folders: &Folders, command: ScriptsCommand) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_scripts(folders: &Folders, command: ScriptsCommand) -> anyhow::Result<ExitCode> {
     match command {
         ScriptsCommand::List(args) => list(folders, &args),
         ScriptsCommand::New(args) => make::run(folders, &args),

@@ -3,23 +3,23 @@
 use crate::Folders;
 use crate::sql::{self, SealKey, SealSide};
 use crate::{Bond, Error, Keyring};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use ode_cli::{self as output, Table};
 use ode_store::Store;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// What to do with keys.
-#[derive(Debug, Subcommand)]
-pub enum SealCommand {
+/// See to the keys that secrets of scripts are sealed to
+#[derive(Debug, Parser)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) enum SealCommand {
     /// List the keys there are and were, and which of them are on this machine
     List(List),
     /// Make a new key, turn everything to it, and give up the old one
     Rotate(Rotate),
 }
 
-/// Shown after the long help.
-pub const SEAL_EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   ode seal list
   ode seal rotate              a new key for what is sent to scripts
@@ -27,7 +27,7 @@ Examples:
 
 /// How to list.
 #[derive(Debug, Args)]
-pub struct List {
+pub(super) struct List {
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -35,7 +35,7 @@ pub struct List {
 
 /// Which key to replace.
 #[derive(Debug, Args)]
-pub struct Rotate {
+pub(super) struct Rotate {
     /// Whose key
     #[arg(long, value_enum, default_value_t = Side::Worker)]
     side: Side,
@@ -59,7 +59,11 @@ impl From<Side> for SealSide {
 }
 
 /// Carries it out.
-pub async fn run_seal(folders: &Folders, store: &Store, command: SealCommand) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_seal(
+    folders: &Folders,
+    store: &Store,
+    command: SealCommand,
+) -> anyhow::Result<ExitCode> {
     match command {
         SealCommand::List(args) => list(folders, store, &args).await,
         SealCommand::Rotate(args) => rotate(folders, store, args.side.into()).await,

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 /// Which scripts.
 #[derive(Debug, Args)]
-pub struct Validate {
+pub(super) struct Validate {
     /// Types to check [default: all]
     types: Vec<String>,
 }

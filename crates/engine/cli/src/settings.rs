@@ -1,6 +1,6 @@
 //! Settings: what was typed or set in the environment, and what it means.
 
-use crate::output::WrongUse;
+use crate::WrongUse;
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use ode_store::disk::WatermarkConfig;
@@ -13,19 +13,19 @@ use std::time::Duration;
 /// Settings that every command understands. The short help shows those that say which installation is meant.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Settings")]
-pub(crate) struct Settings {
+pub struct Settings {
     /// Directory for the embedded database and local files
     #[arg(long, global = true, env = "ODE_DATA", value_name = "DIR", default_value = "ode-data")]
-    pub(crate) data: PathBuf,
+    pub data: PathBuf,
     /// Database: postgres://user@host/name or sqlite:PATH [default: sqlite:DIR/ode.db]
     #[arg(long, global = true, env = "ODE_DATABASE", value_name = "URL", hide_env_values = true)]
-    pub(crate) database: Option<String>,
+    pub database: Option<String>,
     /// Files: a directory, or s3://bucket with keys from the AWS_… environment [default: DIR/files]
     #[arg(long, global = true, env = "ODE_STORAGE", value_name = "PLACE", hide_short_help = true)]
-    pub(crate) storage: Option<String>,
+    pub storage: Option<String>,
     /// Address of an S3-compatible store other than Amazon's
     #[arg(long, global = true, env = "ODE_S3_ENDPOINT", value_name = "URL", hide_short_help = true)]
-    pub(crate) s3_endpoint: Option<String>,
+    pub s3_endpoint: Option<String>,
     /// Place that jobs may fetch documents from: s3://bucket/path or a directory. Give it again for more
     #[arg(
         long = "input-root",
@@ -35,7 +35,7 @@ pub(crate) struct Settings {
         value_delimiter = ',',
         hide_short_help = true
     )]
-    pub(crate) input_roots: Vec<String>,
+    pub input_roots: Vec<String>,
     /// Place that jobs may put results below, written in the same way
     #[arg(
         long = "output-root",
@@ -45,7 +45,7 @@ pub(crate) struct Settings {
         value_delimiter = ',',
         hide_short_help = true
     )]
-    pub(crate) output_roots: Vec<String>,
+    pub output_roots: Vec<String>,
     /// Host or network inside which messages about jobs may be sent, such as 10.0.0.0/8. Give it again for more
     #[arg(
         long,
@@ -55,16 +55,7 @@ pub(crate) struct Settings {
         value_delimiter = ',',
         hide_short_help = true
     )]
-    pub(crate) webhook_allow: Vec<String>,
-    /// Directory with scripts of one's own; they replace ours of the same type
-    #[arg(long, global = true, env = "ODE_SCRIPTS", value_name = "DIR", hide_short_help = true)]
-    pub(crate) scripts: Option<PathBuf>,
-    /// File with the keys that open secrets which are sent to scripts [default: DIR/keys/worker.key]
-    #[arg(long, global = true, env = "ODE_WORKER_KEY", value_name = "FILE", hide_short_help = true)]
-    pub(crate) worker_key: Option<PathBuf>,
-    /// File with the keys that open secrets which come of scripts [default: DIR/keys/web.key]
-    #[arg(long, global = true, env = "ODE_WEB_KEY", value_name = "FILE", hide_short_help = true)]
-    pub(crate) web_key: Option<PathBuf>,
+    pub webhook_allow: Vec<String>,
     /// Redis for wake-ups and progress: redis://host:port. Optional; nothing depends on it
     #[arg(
         long,
@@ -74,11 +65,11 @@ pub(crate) struct Settings {
         hide_env_values = true,
         hide_short_help = true
     )]
-    pub(crate) redis: Option<String>,
+    pub redis: Option<String>,
     /// Connections to PostgreSQL at most, for each process
     #[arg(long, global = true, env = "ODE_CONNECTIONS", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(2..=1000), hide_short_help = true)]
-    pub(crate) connections: u32,
+    pub connections: u32,
     /// Seconds that a worker may be silent before its jobs go to others
     #[arg(
         long,
@@ -88,26 +79,26 @@ pub(crate) struct Settings {
         default_value_t = 5.0,
         hide = true
     )]
-    pub(crate) silence: f64,
+    pub silence: f64,
     /// Percent of the disk in use at which uploads pause
     #[arg(long, global = true, env = "ODE_DISK_PAUSE", value_name = "PERCENT", default_value_t = 90,
         value_parser = clap::value_parser!(u8).range(1..=100), hide_short_help = true)]
-    pub(crate) disk_pause: u8,
+    pub disk_pause: u8,
     /// Percent below which they go on
     #[arg(long, global = true, env = "ODE_DISK_RESUME", value_name = "PERCENT", default_value_t = 85,
         value_parser = clap::value_parser!(u8).range(1..=100), hide_short_help = true)]
-    pub(crate) disk_resume: u8,
+    pub disk_resume: u8,
     /// What to log: error, warn, info, debug, or a filter such as ode_worker=debug
     #[arg(long, global = true, env = "ODE_LOG", value_name = "FILTER", hide_short_help = true)]
-    pub(crate) log: Option<String>,
+    pub log: Option<String>,
     /// Log as one JSON object a line
     #[arg(long, global = true, env = "ODE_LOG_JSON", hide_short_help = true)]
-    pub(crate) log_json: bool,
+    pub log_json: bool,
 }
 
 /// What a command does about the schema of the database it opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Schema {
+pub enum Schema {
     /// Makes the database if need be, and brings it to the newest version.
     Migrate,
     /// Wants the database to be there, in its own version.
@@ -118,7 +109,7 @@ pub(crate) enum Schema {
 
 impl Settings {
     /// The database's address.
-    pub(crate) fn database_url(&self) -> String {
+    pub fn database_url(&self) -> String {
         let path = || self.data.join("ode.db").display().to_string();
         // In an address these two begin an escape and the parameters; in a path they are letters.
         let escaped = |path: String| path.replace('%', "%25").replace('?', "%3F");
@@ -127,7 +118,7 @@ impl Settings {
 
     /// The file of the embedded database, if it is not there yet. A server's databases are for it to know, and
     /// an address with escapes or parameters is for the driver to read.
-    pub(crate) fn missing_file(&self) -> Option<PathBuf> {
+    pub fn missing_file(&self) -> Option<PathBuf> {
         let file = match &self.database {
             None => self.data.join("ode.db"),
             Some(url) => {
@@ -141,7 +132,7 @@ impl Settings {
     }
 
     /// Opens the store for `actor`, whose name the history shows.
-    pub(crate) async fn store(&self, actor: &str, schema: Schema) -> anyhow::Result<Store> {
+    pub async fn store(&self, actor: &str, schema: Schema) -> anyhow::Result<Store> {
         if let Some(file) = self.missing_file() {
             if schema == Schema::Check {
                 return Err(no_database(&file));
@@ -167,22 +158,12 @@ impl Settings {
     }
 
     /// How often a worker says that it is alive: twice within what counts as silence, and once to spare.
-    pub(crate) fn beat_every(&self) -> Duration {
+    pub fn beat_every(&self) -> Duration {
         Duration::try_from_secs_f64(self.silence / 2.5).unwrap_or(Duration::from_secs(2))
     }
 
-    /// Where scripts and their keys lie.
-    pub(crate) fn script_folders(&self) -> ode_script::Folders {
-        ode_script::Folders {
-            data: self.data.clone(),
-            scripts: self.scripts.clone(),
-            worker_key: self.worker_key.clone(),
-            web_key: self.web_key.clone(),
-        }
-    }
-
     /// Where local files go; `None` if they go elsewhere.
-    pub(crate) fn files_directory(&self) -> Option<PathBuf> {
+    pub fn files_directory(&self) -> Option<PathBuf> {
         match self.storage.as_deref() {
             Some(place) => (!place.contains("://")).then(|| place.into()),
             None => Some(self.data.join("files")),
@@ -190,7 +171,7 @@ impl Settings {
     }
 
     /// When the disk of the files counts as nearly full.
-    pub(crate) fn watermark(&self) -> anyhow::Result<WatermarkConfig> {
+    pub fn watermark(&self) -> anyhow::Result<WatermarkConfig> {
         let share = |percent: u8| f64::from(percent) / 100.0;
         let (pause, resume) = (self.disk_pause, self.disk_resume);
         if resume > pause {
@@ -203,7 +184,7 @@ impl Settings {
     }
 
     /// Opens the places of callers.
-    pub(crate) fn places(&self) -> anyhow::Result<Places> {
+    pub fn places(&self) -> anyhow::Result<Places> {
         let roots = |roots: &[String]| roots.iter().map(|root| place(root)).collect();
         Ok(Places::open(&PlacesConfig {
             inputs: roots(&self.input_roots),
@@ -213,12 +194,12 @@ impl Settings {
     }
 
     /// Where messages about jobs may go.
-    pub(crate) fn webhook_guard(&self) -> anyhow::Result<Guard> {
+    pub fn webhook_guard(&self) -> anyhow::Result<Guard> {
         Guard::new(&self.webhook_allow).context("--webhook-allow cannot be used")
     }
 
     /// Opens the file store.
-    pub(crate) fn blobs(&self) -> anyhow::Result<Blobs> {
+    pub fn blobs(&self) -> anyhow::Result<Blobs> {
         let place = self.storage.as_deref().unwrap_or_default();
         let config = match (self.files_directory(), place.strip_prefix("s3://")) {
             (Some(directory), _) => BlobsConfig::Local(directory),
@@ -245,7 +226,7 @@ fn place(root: &str) -> String {
 }
 
 /// Says that there is nothing to look at or act on.
-pub(crate) fn no_database(file: &Path) -> anyhow::Error {
+pub fn no_database(file: &Path) -> anyhow::Error {
     anyhow!(
         "There is no database at {}. Start one with `ode serve`, or say where it is with --data or --database.",
         file.display()

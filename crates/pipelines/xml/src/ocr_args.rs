@@ -1,12 +1,12 @@
-//! What a person says about scans, to every command that converts.
+//! Options about scans, of every command that converts.
 
+use crate::OcrOptions;
 use clap::{Args, ValueEnum};
-use ode_xml::OcrOptions;
 use std::time::Duration;
 
-/// How scans are read.
+/// Options about scans.
 #[derive(Debug, Args)]
-pub(crate) struct Ocr {
+pub struct OcrArgs {
     /// Whether scanned pages are read with tesseract where that is installed
     #[arg(long, value_enum, env = "ODE_OCR", default_value_t = When::Auto)]
     ocr: When,
@@ -27,8 +27,9 @@ enum When {
     Off,
 }
 
-impl Ocr {
-    pub(crate) fn options(&self) -> OcrOptions {
+impl OcrArgs {
+    /// What was typed.
+    pub fn options(&self) -> OcrOptions {
         OcrOptions {
             is_on: self.ocr == When::Auto,
             languages: self.ocr_languages.clone(),
