@@ -45,17 +45,8 @@ macro_rules! migration {
     };
 }
 
-const KERNEL: &[Migration] = &[
-    migration!("0001_engine"),
-    migration!("0002_access"),
-    migration!("0003_web"),
-    migration!("0004_documents"),
-    migration!("0005_maps"),
-    migration!("0006_orders"),
-    migration!("0007_service"),
-    migration!("0008_scripts"),
-    migration!("0009_jobs_by_id"),
-];
+/// The engine's own migrations, which come first.
+const KERNEL: &[Migration] = &[migration!("0001_engine")];
 
 /// Every migration of this program: the engine's, then those of the declared pipelines in their order.
 fn migrations() -> impl Iterator<Item = &'static Migration> {

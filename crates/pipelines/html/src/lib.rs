@@ -27,7 +27,8 @@ use ode_pipeline::{Child, Pipeline, Scope, SiteSetup, Work, WorkSetup};
 use ode_store::{Declaration, Publisher};
 
 /// What the pipeline brings to the database.
-pub static DECLARATION: Declaration = Declaration::new(machine::HTML);
+pub static DECLARATION: Declaration =
+    Declaration { migrations: &[ode_store::migration!("0001_html")], ..Declaration::new(machine::HTML) };
 
 /// PDFs into HTML.
 #[derive(Debug, Clone, Copy)]

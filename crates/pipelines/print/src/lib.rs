@@ -21,5 +21,8 @@ pub use pipeline::Print;
 pub use routes::{ExportLinks, PrintSite};
 pub use setup::{PrintfulArgs, SetupError, drawer};
 
+use ode_store::Declaration;
+
 /// What the pipeline brings to the database.
-pub static DECLARATION: ode_store::Declaration = ode_store::Declaration::new(machine::PRINT);
+pub static DECLARATION: Declaration =
+    Declaration { migrations: &[ode_store::migration!("0001_print")], ..Declaration::new(machine::PRINT) };

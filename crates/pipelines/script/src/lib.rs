@@ -89,6 +89,7 @@ use std::sync::Arc;
 
 /// Scripts wait for turns and for each other, keep their secrets for another try, and go to the archive.
 pub static DECLARATION: Declaration = Declaration {
+    migrations: &[ode_store::migration!("0001_script")],
     rules: Rules {
         look: |sql, ids| Box::pin(sql::gate::look(sql, ids)),
         may_wait: |sql, id| Box::pin(sql::gate::may_wait(sql, id)),

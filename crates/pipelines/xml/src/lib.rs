@@ -52,7 +52,8 @@ use ode_store::Declaration;
 use setup::{ServeArgs, WorkArgs};
 
 /// What the pipeline brings to the database.
-pub static DECLARATION: Declaration = Declaration::new(machine::XML);
+pub static DECLARATION: Declaration =
+    Declaration { migrations: &[ode_store::migration!("0001_xml")], ..Declaration::new(machine::XML) };
 
 /// PDFs into XML.
 #[derive(Debug, Clone, Copy)]

@@ -207,7 +207,6 @@ CREATE INDEX job_live_session ON job_live (session_id, id) WITH (deduplicate_ite
 CREATE INDEX job_live_user ON job_live (user_id, id) WITH (deduplicate_items = off) WHERE user_id IS NOT NULL;
 CREATE INDEX job_live_organisation ON job_live (organisation_id, id) WITH (deduplicate_items = off)
     WHERE organisation_id IS NOT NULL;
-CREATE UNIQUE INDEX job_live_script_reference ON job_live (ode_reference(id)) WHERE pipeline = 'script';
 CREATE TRIGGER job_live_touch AFTER UPDATE ON job_live FOR EACH ROW
     WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at AND NEW.started_at IS NOT DISTINCT FROM OLD.started_at
         OR NEW.updated_at IS DISTINCT FROM OLD.updated_at AND NOT NEW.updated_at BETWEEN now() AND clock_timestamp())
@@ -384,6 +383,8 @@ BEGIN
     DELETE FROM job_artifact WHERE job_id = OLD.id;
     DELETE FROM job_log WHERE job_id = OLD.id;
     DELETE FROM job_key WHERE job_id = OLD.id;
+    DELETE FROM checks WHERE job_id = OLD.id;
+    DELETE FROM job_download WHERE job_id = OLD.id;
     RETURN NULL;
 END $$;
 CREATE TRIGGER job_past_remove AFTER DELETE ON job_past FOR EACH ROW
@@ -399,92 +400,13 @@ CREATE TABLE worker (
     -- Past this moment without a beat, it counts as lost.
     alive_until timestamptz NOT NULL,
     draining_at timestamptz,
-    running     bigint NOT NULL DEFAULT 0 CHECK (running >= 0)
+    running     bigint NOT NULL DEFAULT 0 CHECK (running >= 0),
+    -- What it says of itself with each beat: its slots, and where its breakers stand.
+    about       jsonb
 );
 
-CREATE VIEW jobs WITH (security_invoker) AS
-SELECT
-    id,
-    ode_reference(id) AS reference,
-    pipeline,
-    kind::text AS type,
-    state,
-    CASE WHEN worker IS NOT NULL THEN 'running' WHEN lane IS NOT NULL THEN 'ready' ELSE 'held' END AS phase,
-    session_id,
-    user_id,
-    organisation_id,
-    created_by,
-    external_id::text AS external_id,
-    priority::smallint AS priority,
-    input,
-    coalesce(config, '{}') AS config,
-    coalesce(metadata, '{}') AS metadata,
-    NULL::jsonb AS result,
-    NULL::text AS error_code,
-    NULL::text AS error_message,
-    NULL::text AS error_detail,
-    attempts AS attempt_count,
-    retries AS retry_count,
-    coalesce(retries_max, 3)::smallint AS max_retries,
-    coalesce(progress_percent, 0)::smallint AS progress_percent,
-    progress_message,
-    coalesce(progress_step, 0)::integer AS current_step,
-    coalesce(progress_steps, 0)::integer AS total_steps,
-    worker AS worker_id,
-    process_pid,
-    lease_until AS lease_expires_at,
-    run_at,
-    timeout_at,
-    NULL::text AS engine_version,
-    created_at,
-    CASE WHEN state = 'uploaded' OR run_at IS NOT NULL THEN queued_at
-        ELSE coalesce(queued_at, created_at) END AS queued_at,
-    started_at,
-    NULL::timestamptz AS finished_at,
-    greatest(created_at, updated_at, started_at) AS updated_at,
-    history
-FROM job_live
-UNION ALL
-SELECT
-    id,
-    ode_reference(id),
-    pipeline,
-    kind::text,
-    state,
-    ode_phase(state),
-    session_id,
-    user_id,
-    organisation_id,
-    created_by,
-    external_id::text,
-    priority::smallint,
-    input,
-    coalesce(config, '{}'),
-    coalesce(metadata, '{}'),
-    result,
-    error_code,
-    error_message,
-    error_detail,
-    attempts,
-    retries,
-    coalesce(retries_max, 3::smallint)::smallint,
-    CASE WHEN ode_phase(state) = 'done' THEN 100::smallint ELSE 0::smallint END,
-    NULL,
-    0,
-    0,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    engine_version,
-    created_at,
-    coalesce(queued_at, created_at),
-    started_at,
-    finished_at,
-    greatest(created_at, updated_at, finished_at),
-    history
-FROM job_past;
+-- Live and past jobs as the one relation that people query.
+{jobs_view}
 
 CREATE VIEW job_events WITH (security_invoker) AS
 SELECT e.seq, t.id AS job_id, e.event AS event_type, e.from_state, e.to_state, e.actor,
@@ -492,3 +414,389 @@ SELECT e.seq, t.id AS job_id, e.event AS event_type, e.from_state, e.to_state, e
 FROM (SELECT id, history FROM job_live UNION ALL SELECT id, history FROM job_past) t
 CROSS JOIN LATERAL generate_series(1, octet_length(t.history) / 7) AS h (place)
 JOIN job_journal e ON e.seq = ode_seq(t.history, h.place);
+
+CREATE VIEW job_logs WITH (security_invoker) AS
+SELECT id, job_id, level, message, at AS created_at, attempt FROM job_log;
+
+-- Secrets under which cookies and links are signed, so that every web process accepts what another has made.
+CREATE TABLE web_key (
+    name       text PRIMARY KEY,
+    secret     bytea NOT NULL CHECK (octet_length(secret) >= 32),
+    created_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- A person or an organisation that gets a second key is the same one.
+CREATE UNIQUE INDEX owner_name ON owner (kind, name) WHERE name IS NOT NULL;
+
+-- Finds content again whoever sent it, where results are shared.
+CREATE INDEX job_key_content ON job_key (key) WHERE kind = 'dedupe';
+
+-- How long things are kept, in microseconds; one row, which whoever serves writes at its start.
+CREATE TABLE retention_policy (
+    one                boolean PRIMARY KEY DEFAULT TRUE CHECK (one),
+    source_micros      bigint NOT NULL DEFAULT 604800000000 CHECK (source_micros > 0),
+    result_micros      bigint NOT NULL DEFAULT 2592000000000 CHECK (result_micros > 0),
+    events_micros      bigint NOT NULL DEFAULT 7776000000000 CHECK (events_micros > 0),
+    script_micros      bigint NOT NULL DEFAULT 2592000000000 CHECK (script_micros > 0),
+    delete_on_download boolean NOT NULL DEFAULT FALSE
+);
+INSERT INTO retention_policy DEFAULT VALUES;
+
+-- Files that nothing points to any more. A file's row moves here in the transaction that gives it up, and leaves when
+-- the file is gone: a crash in between leaves work to do, never a file that nobody knows of.
+CREATE TABLE blob_trash (
+    storage    text NOT NULL,
+    path       text NOT NULL,
+    not_before timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (storage, path)
+);
+
+-- Work that one process at a time does for all: who is at it, since when, until when that is believed, and when what
+-- was last done had begun: what happened since may not have been seen.
+CREATE TABLE chore (
+    name     text PRIMARY KEY,
+    holder   uuid,
+    taken_at timestamptz,
+    until    timestamptz,
+    done_at  timestamptz
+);
+
+CREATE TABLE job_download (
+    job_id   uuid PRIMARY KEY,
+    count    integer NOT NULL CHECK (count > 0),
+    first_at timestamptz NOT NULL DEFAULT now(),
+    last_at  timestamptz NOT NULL DEFAULT now()
+);
+
+-- What was found out about a result. The last four columns are a language model's.
+CREATE TABLE checks (
+    id             uuid PRIMARY KEY,
+    job_id         uuid NOT NULL,
+    kind           text NOT NULL CHECK (kind IN ('arithmetic', 'schema', 'content', 'model')),
+    severity       text NOT NULL CHECK (severity IN ('info', 'review', 'error')),
+    code           text NOT NULL CHECK (length(code) BETWEEN 1 AND 255),
+    field          text,
+    message        text NOT NULL,
+    model          text,
+    prompt_version text,
+    confidence     double precision CHECK (confidence BETWEEN 0 AND 1),
+    output         jsonb,
+    created_at     timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT checks_model CHECK ((kind = 'model') = (model IS NOT NULL))
+);
+CREATE INDEX checks_job ON checks (job_id, id);
+CREATE TRIGGER checks_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON checks
+    FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
+CREATE CONSTRAINT TRIGGER checks_belongs AFTER INSERT ON checks DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION ode_belongs();
+CREATE CONSTRAINT TRIGGER job_download_belongs AFTER INSERT ON job_download DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION ode_belongs();
+
+-- Addresses that an owner wants to be told at, whichever of its jobs ends.
+CREATE TABLE webhook_endpoint (
+    id         uuid PRIMARY KEY,
+    owner      uuid NOT NULL REFERENCES owner (id) ON DELETE CASCADE,
+    url        text NOT NULL CHECK (length(url) BETWEEN 1 AND 2000),
+    created_at timestamptz NOT NULL DEFAULT now(),
+    -- Since when it is told nothing, because it said that nobody is there any more.
+    gone_at    timestamptz,
+    UNIQUE (owner, url)
+);
+
+-- What messages to an owner are signed with, and for a while after a new one was made with the earlier one as well.
+CREATE TABLE webhook_secret (
+    owner         uuid PRIMARY KEY,
+    secret        bytea NOT NULL,
+    earlier       bytea,
+    earlier_until timestamptz,
+    CONSTRAINT webhook_secret_earlier CHECK ((earlier IS NULL) = (earlier_until IS NULL))
+);
+
+-- One message to one address: made with the end of the job, and complete in itself, so that it outlives the job.
+CREATE TABLE webhook_delivery (
+    id           uuid PRIMARY KEY,
+    owner        uuid NOT NULL,
+    job_id       uuid NOT NULL,
+    external_id  text,
+    state        text NOT NULL,
+    error_code   text,
+    url          text NOT NULL,
+    status       text NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'delivered', 'failed')),
+    attempts     integer NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    due_at       timestamptz NOT NULL DEFAULT now(),
+    answer       integer,
+    problem      text,
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    delivered_at timestamptz,
+    CONSTRAINT webhook_delivery_delivered CHECK ((status = 'delivered') = (delivered_at IS NOT NULL))
+);
+CREATE INDEX webhook_delivery_due ON webhook_delivery (due_at) WHERE status = 'pending';
+CREATE INDEX webhook_delivery_job ON webhook_delivery (job_id);
+
+-- For a whole batch at once: hardly any job has somebody to tell, and a call for each would cost more than its end.
+CREATE FUNCTION ode_announce() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO webhook_delivery (id, owner, job_id, external_id, state, error_code, url)
+    SELECT gen_random_uuid(), told.* FROM (
+        SELECT w.owner, e.id, e.external_id, e.state, e.error_code, w.url
+        FROM ended e JOIN webhook_endpoint w ON w.owner = coalesce(e.organisation_id, e.user_id, e.session_id,
+            '00000000-0000-0000-0000-000000000000')
+        WHERE e.pipeline IN ('html', 'script') AND w.gone_at IS NULL
+        UNION
+        SELECT coalesce(e.organisation_id, e.user_id, e.session_id, '00000000-0000-0000-0000-000000000000'),
+            e.id, e.external_id, e.state, e.error_code, e.input ->> 'webhook_url'
+        FROM ended e WHERE e.pipeline = 'html' AND e.input ->> 'webhook_url' IS NOT NULL) AS told;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_past_announce AFTER INSERT ON job_past REFERENCING NEW TABLE AS ended
+    FOR EACH STATEMENT EXECUTE FUNCTION ode_announce();
+
+-- Who may do what on PostgreSQL, and enqueueing from SQL.
+--
+-- The engine connects as the owner of these tables. A process that serves organisations may connect as a
+-- member of `ode_api` instead: it then sees and makes only what belongs to the organisation named by the
+-- setting `ode.organisation`, which it sets at the start of each transaction (SET LOCAL).
+
+-- The role is the cluster's. Where it exists already, nobody needs the right to create one; and another database
+-- that is just giving it up must not take it from under us, so it is held by a first grant at once.
+DO $$ BEGIN
+    FOR try IN 1..3 LOOP
+        BEGIN
+            IF to_regrole('ode_api') IS NULL THEN
+                CREATE ROLE ode_api NOLOGIN;
+            END IF;
+            GRANT SELECT ON job_past TO ode_api;
+            EXIT;
+        EXCEPTION
+            WHEN duplicate_object OR unique_violation OR undefined_object THEN NULL;
+            WHEN insufficient_privilege THEN
+                RAISE EXCEPTION 'The role ode_api is missing and may not be created here. Ask an administrator to run: CREATE ROLE ode_api NOLOGIN;'
+                    USING ERRCODE = 'insufficient_privilege';
+        END;
+    END LOOP;
+END $$;
+
+CREATE FUNCTION ode_organisation() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT nullif(current_setting('ode.organisation', true), '')::uuid
+$$;
+
+-- The person who acts for the organisation, where the transaction names one (SET LOCAL ode.person).
+CREATE FUNCTION ode_person() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT nullif(current_setting('ode.person', true), '')::uuid
+$$;
+
+-- Whether the caller is one of those who see only their organisation's rows. Asked of the one who called, also while a
+-- function lends it the owner's rights. Here as below the body is bound to these tables when it is made: a temporary
+-- table of the same name cannot come between.
+CREATE FUNCTION ode_is_guest() RETURNS boolean LANGUAGE sql STABLE BEGIN ATOMIC
+    SELECT pg_has_role(caller.name, 'ode_api', 'member') AND NOT pg_has_role(caller.name, c.relowner, 'member')
+    FROM pg_class c, (SELECT CASE current_setting('role') WHEN 'none' THEN session_user
+        ELSE current_setting('role')::name END) AS caller (name)
+    WHERE c.oid = 'job_live'::regclass;
+END;
+
+-- Whether a job belongs to the organisation that asks.
+CREATE FUNCTION ode_is_own(id uuid) RETURNS boolean LANGUAGE sql STABLE BEGIN ATOMIC
+    SELECT EXISTS (SELECT 1 FROM job_live l WHERE l.id = ode_is_own.id AND l.organisation_id = ode_organisation())
+        OR EXISTS (SELECT 1 FROM job_past p WHERE p.id = ode_is_own.id AND p.organisation_id = ode_organisation());
+END;
+
+ALTER TABLE job_past ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_live ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_journal ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_artifact ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_key ENABLE ROW LEVEL SECURITY;
+ALTER TABLE owner ENABLE ROW LEVEL SECURITY;
+ALTER TABLE api_key ENABLE ROW LEVEL SECURITY;
+ALTER TABLE worker ENABLE ROW LEVEL SECURITY;
+ALTER TABLE web_key ENABLE ROW LEVEL SECURITY;
+ALTER TABLE retention_policy ENABLE ROW LEVEL SECURITY;
+ALTER TABLE blob_trash ENABLE ROW LEVEL SECURITY;
+ALTER TABLE chore ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_download ENABLE ROW LEVEL SECURITY;
+ALTER TABLE checks ENABLE ROW LEVEL SECURITY;
+ALTER TABLE webhook_endpoint ENABLE ROW LEVEL SECURITY;
+ALTER TABLE webhook_secret ENABLE ROW LEVEL SECURITY;
+ALTER TABLE webhook_delivery ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY see_own ON job_past FOR SELECT TO ode_api USING (organisation_id = ode_organisation());
+CREATE POLICY see_own ON job_live FOR SELECT TO ode_api USING (organisation_id = ode_organisation());
+CREATE POLICY see_own ON job_artifact FOR SELECT TO ode_api USING (ode_is_own(job_id));
+CREATE POLICY see_own ON job_log FOR SELECT TO ode_api USING (ode_is_own(job_id));
+CREATE POLICY see_own ON job_key FOR SELECT TO ode_api USING (owner = ode_organisation());
+CREATE POLICY see_own ON job_download FOR SELECT TO ode_api USING (ode_is_own(job_id));
+CREATE POLICY see_own ON checks FOR SELECT TO ode_api USING (ode_is_own(job_id));
+CREATE POLICY see_all ON retention_policy FOR SELECT TO ode_api USING (TRUE);
+-- An entry may tell of many owners' jobs, so the role reads none directly: `ode_history` picks out one job's, for those
+-- who may see the job.
+CREATE FUNCTION ode_history(job_id uuid)
+RETURNS TABLE (seq bigint, event_type text, from_state text, to_state text, actor text, meta jsonb, at timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER BEGIN ATOMIC
+    SELECT e.seq, e.event_type, e.from_state, e.to_state, e.actor, e.meta, e.at
+    FROM job_events e
+    WHERE e.job_id = ode_history.job_id AND (NOT ode_is_guest() OR ode_is_own(e.job_id))
+    ORDER BY e.place;
+END;
+
+GRANT SELECT ON job_live, job_key, job_past, job_artifact, job_log, job_download, checks, retention_policy TO ode_api;
+
+-- Calls off a job that waits. Answers whether it did: not what runs, has ended or is another organisation's; nor, where
+-- the transaction names a person, what somebody else asked for.
+CREATE FUNCTION ode_cancel(job_id uuid) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$
+#variable_conflict use_variable
+DECLARE
+    old job_live;
+    ended text;
+    is_failure boolean;
+    engine text := coalesce(current_setting('ode.engine', true), '');
+BEGIN
+    -- It leaves for its end, as when the engine moves it. (A setting of the function itself would take a superuser.)
+    PERFORM set_config('ode.engine', 'on', TRUE);
+    DELETE FROM job_live l WHERE l.id = job_id AND l.worker IS NULL AND l.state IN ('pending', 'queued')
+        AND (NOT ode_is_guest() OR l.organisation_id = ode_organisation()
+            AND coalesce(l.created_by = ode_person(), ode_person() IS NULL))
+    RETURNING * INTO old;
+    PERFORM set_config('ode.engine', engine, TRUE);
+    IF old.id IS NULL THEN
+        RETURN FALSE;
+    END IF;
+    ended := CASE old.pipeline WHEN 'script' THEN 'cancelled' ELSE 'failed' END;
+    is_failure := ended = 'failed';
+    INSERT INTO job_past (id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries,
+        retries_max, pipeline, kind, state, session_id, user_id, organisation_id, created_by, external_id, advance,
+        history, input, config, metadata, error_code, error_message)
+    VALUES (old.id, old.created_at, old.queued_at, old.started_at, old.timeout_ms, old.fence, old.priority,
+        old.attempts, old.retries, old.retries_max, old.pipeline, old.kind, ended, old.session_id, old.user_id,
+        old.organisation_id, old.created_by, old.external_id, old.advance,
+        old.history || ode_entry(ode_tell('cancelled', old.state, ended, old.id, 0)), old.input, old.config,
+        old.metadata, CASE WHEN is_failure THEN 'CANCELLED' END,
+        CASE WHEN is_failure THEN 'The job was cancelled before it started. Submit it again if you still need it' END);
+    RETURN TRUE;
+END $$;
+
+-- Creates a job in the caller's own transaction: it exists when that transaction commits, and not otherwise.
+-- Answers the job's id. A second call with the same external_id for the same organisation is a unique violation.
+CREATE FUNCTION ode_enqueue(
+    pipeline text, type text, input jsonb DEFAULT '{}', organisation_id uuid DEFAULT NULL,
+    external_id text DEFAULT NULL, priority integer DEFAULT 0, run_at timestamptz DEFAULT NULL,
+    config jsonb DEFAULT NULL, metadata jsonb DEFAULT NULL, max_retries integer DEFAULT NULL,
+    created_by uuid DEFAULT NULL, timeout_ms bigint DEFAULT NULL)
+RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER AS $$
+#variable_conflict use_variable
+DECLARE
+    new_id uuid := ode_new_id();
+    seq bigint;
+    history bytea;
+    born text;
+    waiting text;
+    line text;
+    refusal text;
+    is_due boolean := coalesce(run_at <= now(), TRUE);
+    owner uuid := coalesce(organisation_id, '00000000-0000-0000-0000-000000000000');
+BEGIN
+    IF ode_is_guest() AND organisation_id IS DISTINCT FROM ode_organisation() THEN
+        RAISE EXCEPTION 'A job is made for the organisation of this transaction: pass it as organisation_id, and name it with SET LOCAL ode.organisation.'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    SELECT m.born, m.waiting, m.line INTO born, waiting, line FROM (VALUES
+        ('xml', 'uploaded', 'queued', 'xml'), ('html', 'pending', 'pending', 'html'),
+        ('print', 'pending_export', 'pending_export', 'print.export'), ('script', 'pending', 'queued', 'script')
+    ) AS m (pipeline, born, waiting, line) WHERE m.pipeline = pipeline;
+    IF born IS NULL THEN
+        RAISE EXCEPTION 'There is no pipeline called "%". Use one of: xml, html, print, script.', pipeline
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    refusal := CASE
+        WHEN coalesce(length(type), 0) NOT BETWEEN 1 AND 255 THEN 'The type is a name of 1 to 255 characters.'
+        WHEN length(external_id) NOT BETWEEN 1 AND 255 THEN 'The external_id is a name of 1 to 255 characters.'
+        WHEN coalesce(priority, 5000) NOT BETWEEN -1000 AND 1000 THEN
+            format('Priority %s is out of range; use -1000 to 1000.', priority)
+        WHEN max_retries NOT BETWEEN 0 AND 100 THEN format('%s retries are out of range; use 0 to 100.', max_retries)
+        WHEN timeout_ms NOT BETWEEN 1 AND 604800000 THEN 'The timeout_ms must be between 1 millisecond and 7 days.'
+        WHEN input IS NULL THEN 'The input is null; give it a value.'
+        END;
+    IF refusal IS NOT NULL THEN
+        RAISE EXCEPTION '%', refusal USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT format('The %s has %s bytes and the limit is %s. Store the content as a file and refer to it.', d.name,
+        octet_length(d.document::text), d.bytes_max) INTO refusal
+    FROM (VALUES ('input', input, 1048576), ('config', config, 102400), ('metadata', metadata, 65536))
+        AS d (name, document, bytes_max) WHERE octet_length(d.document::text) > d.bytes_max;
+    IF FOUND THEN
+        RAISE EXCEPTION '%', refusal USING ERRCODE = 'program_limit_exceeded';
+    END IF;
+    IF external_id IS NOT NULL THEN
+        SELECT format('The external_id "%s" is taken by job %s.', external_id, k.job_id) INTO refusal
+        FROM job_key k WHERE k.kind = 'external' AND k.owner = owner AND k.key = external_id;
+        IF FOUND THEN
+            RAISE EXCEPTION '%', refusal USING ERRCODE = 'unique_violation';
+        END IF;
+    END IF;
+    -- A script whose time has not come stays as it was born.
+    IF pipeline = 'script' AND NOT is_due THEN
+        waiting := born;
+    END IF;
+    seq := ode_tell('created', NULL, born, new_id, 0);
+    history := ode_entry(seq);
+    IF born <> waiting THEN
+        history := history || ode_entry(ode_tell('queued', born, waiting, new_id, seq));
+    END IF;
+    INSERT INTO job_live (id, owner, priority, retries_max, pipeline, kind, lane, organisation_id, created_by,
+        external_id, timeout_ms, input, config, metadata, state, history, run_at)
+    VALUES (new_id, owner, priority, max_retries,
+        pipeline, type, CASE WHEN is_due THEN line::ode_lane END, organisation_id, created_by, external_id, timeout_ms, input,
+        config, metadata, waiting, history, CASE WHEN NOT is_due THEN run_at END);
+    IF is_due THEN
+        PERFORM pg_notify('ode_ready', line);
+    END IF;
+    RETURN new_id;
+END $$;
+
+-- A journal number made by the database: in order of time, with a random tail.
+CREATE FUNCTION ode_new_seq() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1767225600000) * 4096
+        + floor(random() * 4096)::bigint
+$$;
+
+-- Tells one step of one job, under a number that is free and higher than `after`. Answers the number.
+CREATE FUNCTION ode_tell(event text, from_state text, to_state text, told uuid, after bigint)
+RETURNS bigint LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+    number bigint;
+BEGIN
+    -- There are few numbers in a millisecond, and others take some of them; a hundred tries outlast several.
+    FOR try IN 1..100 LOOP
+        number := greatest(ode_new_seq(), after + try);
+        INSERT INTO job_journal (seq, event, from_state, to_state, actor, jobs)
+        VALUES (number, event, from_state, to_state, 'sql', ARRAY[told]) ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            RETURN number;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'The journal has no free number at this moment. Try again.' USING ERRCODE = 'serialization_failure';
+END $$;
+
+-- What acts with the owner's rights looks for its tables here, and last of all among the caller's temporary ones; and
+-- it is for those only to whom the owner gives it.
+DO $$
+DECLARE
+    lent regprocedure;
+BEGIN
+    FOR lent IN SELECT oid FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
+        AND proname IN ('ode_enqueue', 'ode_cancel', 'ode_history')
+    LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', lent);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO ode_api', lent);
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', lent, current_schema());
+    END LOOP;
+END $$;
+
+DO $$ BEGIN
+    -- Made on version 14, a view would show its owner's rows; whatever the server is today, it is not granted.
+    IF (SELECT bool_and(coalesce('security_invoker=true' = ANY (reloptions), FALSE)) FROM pg_class
+        WHERE oid IN ('jobs'::regclass, 'job_logs'::regclass)) THEN
+        GRANT SELECT ON jobs, job_logs TO ode_api;
+    END IF;
+END $$;

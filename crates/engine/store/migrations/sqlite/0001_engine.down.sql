@@ -1,5 +1,15 @@
+DROP VIEW job_logs;
 DROP VIEW job_events;
 DROP VIEW jobs;
+DROP TABLE webhook_delivery;
+DROP TABLE webhook_secret;
+DROP TABLE webhook_endpoint;
+DROP TABLE checks;
+DROP TABLE job_download;
+DROP TABLE chore;
+DROP TABLE blob_trash;
+DROP TABLE retention_policy;
+DROP TABLE web_key;
 DROP TABLE worker;
 DROP TABLE job_key;
 DROP TABLE job_log;

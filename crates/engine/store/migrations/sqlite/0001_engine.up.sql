@@ -296,6 +296,8 @@ CREATE TRIGGER job_past_remove AFTER DELETE ON job_past WHEN EXISTS (SELECT 1 FR
     DELETE FROM job_artifact WHERE job_id = OLD.id;
     DELETE FROM job_log WHERE job_id = OLD.id;
     DELETE FROM job_key WHERE job_id = OLD.id;
+    DELETE FROM checks WHERE job_id = OLD.id;
+    DELETE FROM job_download WHERE job_id = OLD.id;
 END;
 
 CREATE TABLE worker (
@@ -308,94 +310,142 @@ CREATE TABLE worker (
     -- Past this moment without a beat, it counts as lost.
     alive_until INTEGER NOT NULL,
     draining_at INTEGER,
-    running     INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0)
+    running     INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
+    -- What it says of itself with each beat: its slots, and where its breakers stand.
+    about       TEXT
 ) STRICT;
 
-CREATE VIEW jobs AS
-SELECT
-    id,
-    pipeline,
-    kind AS type,
-    state,
-    CASE WHEN worker IS NOT NULL THEN 'running' WHEN lane IS NOT NULL THEN 'ready' ELSE 'held' END AS phase,
-    session_id,
-    user_id,
-    organisation_id,
-    created_by,
-    external_id,
-    priority,
-    input,
-    coalesce(config, '{}') AS config,
-    coalesce(metadata, '{}') AS metadata,
-    NULL AS result,
-    NULL AS error_code,
-    NULL AS error_message,
-    NULL AS error_detail,
-    attempts AS attempt_count,
-    retries AS retry_count,
-    coalesce(retries_max, 3) AS max_retries,
-    coalesce(progress_percent, 0) AS progress_percent,
-    progress_message,
-    coalesce(progress_step, 0) AS current_step,
-    coalesce(progress_steps, 0) AS total_steps,
-    worker AS worker_id,
-    process_pid,
-    lease_until AS lease_expires_at,
-    run_at,
-    timeout_at,
-    NULL AS engine_version,
-    created_at,
-    CASE WHEN state = 'uploaded' OR run_at IS NOT NULL THEN queued_at
-        ELSE coalesce(queued_at, created_at) END AS queued_at,
-    started_at,
-    NULL AS finished_at,
-    max(created_at, coalesce(updated_at, 0), coalesce(started_at, 0)) AS updated_at,
-    history
-FROM job_live
-UNION ALL
-SELECT
-    id,
-    pipeline,
-    kind,
-    state,
-    CASE WHEN state IN ('complete', 'completed', 'fulfilled') THEN 'done'
-        WHEN state = 'cancelled' THEN 'cancelled' ELSE 'failed' END,
-    session_id,
-    user_id,
-    organisation_id,
-    created_by,
-    external_id,
-    priority,
-    input,
-    coalesce(config, '{}'),
-    coalesce(metadata, '{}'),
-    result,
-    error_code,
-    error_message,
-    error_detail,
-    attempts,
-    retries,
-    coalesce(retries_max, 3),
-    CASE WHEN state IN ('complete', 'completed', 'fulfilled') THEN 100 ELSE 0 END,
-    NULL,
-    0,
-    0,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    engine_version,
-    created_at,
-    coalesce(queued_at, created_at),
-    started_at,
-    finished_at,
-    max(created_at, coalesce(updated_at, 0), finished_at),
-    history
-FROM job_past;
+{jobs_view}
 
 CREATE VIEW job_events AS
 SELECT e.seq, t.id AS job_id, e.event AS event_type, e.from_state, e.to_state, e.actor,
     e.details -> ('$."' || lower(substr(hex(t.id), 1, 8) || '-' || substr(hex(t.id), 9, 4) || '-' || substr(hex(t.id), 13, 4)
         || '-' || substr(hex(t.id), 17, 4) || '-' || substr(hex(t.id), 21)) || '"') AS meta, e.at, h.key AS place
 FROM jobs t, json_each('[' || t.history || ']') h JOIN job_journal e ON e.seq = h.value;
+
+CREATE VIEW job_logs AS
+SELECT id, job_id, level, message, at AS created_at, attempt FROM job_log;
+
+CREATE TABLE web_key (
+    name       TEXT PRIMARY KEY,
+    secret     BLOB NOT NULL CHECK (length(secret) >= 32),
+    created_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER))
+) STRICT;
+
+CREATE UNIQUE INDEX owner_name ON owner (kind, name) WHERE name IS NOT NULL;
+
+CREATE INDEX job_key_content ON job_key (key) WHERE kind = 'dedupe';
+
+CREATE TABLE retention_policy (
+    one                INTEGER PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+    source_micros      INTEGER NOT NULL DEFAULT 604800000000 CHECK (source_micros > 0),
+    result_micros      INTEGER NOT NULL DEFAULT 2592000000000 CHECK (result_micros > 0),
+    events_micros      INTEGER NOT NULL DEFAULT 7776000000000 CHECK (events_micros > 0),
+    script_micros      INTEGER NOT NULL DEFAULT 2592000000000 CHECK (script_micros > 0),
+    delete_on_download INTEGER NOT NULL DEFAULT 0 CHECK (delete_on_download IN (0, 1))
+) STRICT;
+INSERT INTO retention_policy DEFAULT VALUES;
+
+CREATE TABLE blob_trash (
+    storage    TEXT NOT NULL,
+    path       TEXT NOT NULL,
+    not_before INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    PRIMARY KEY (storage, path)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE chore (
+    name     TEXT PRIMARY KEY,
+    holder   BLOB,
+    taken_at INTEGER,
+    until    INTEGER,
+    done_at  INTEGER
+) STRICT;
+
+CREATE TABLE job_download (
+    job_id   BLOB PRIMARY KEY,
+    count    INTEGER NOT NULL CHECK (count > 0),
+    first_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    last_at  INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER))
+) STRICT;
+
+CREATE TABLE checks (
+    id             BLOB PRIMARY KEY,
+    job_id         BLOB NOT NULL,
+    kind           TEXT NOT NULL CHECK (kind IN ('arithmetic', 'schema', 'content', 'model')),
+    severity       TEXT NOT NULL CHECK (severity IN ('info', 'review', 'error')),
+    code           TEXT NOT NULL CHECK (length(code) BETWEEN 1 AND 255),
+    field          TEXT,
+    message        TEXT NOT NULL,
+    model          TEXT,
+    prompt_version TEXT,
+    confidence     REAL CHECK (confidence BETWEEN 0 AND 1),
+    output         TEXT,
+    created_at     INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    CONSTRAINT checks_model CHECK ((kind = 'model') = (model IS NOT NULL))
+) STRICT;
+CREATE INDEX checks_job ON checks (job_id, id);
+CREATE TRIGGER checks_no_update BEFORE UPDATE ON checks WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'checks is append-only: only retention may change or remove what it holds');
+END;
+CREATE TRIGGER checks_no_delete BEFORE DELETE ON checks WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
+    SELECT raise(ABORT, 'checks is append-only: only retention may change or remove what it holds');
+END;
+CREATE TRIGGER checks_belongs BEFORE INSERT ON checks
+WHEN NOT EXISTS (SELECT 1 FROM job_live WHERE id = NEW.job_id) AND NOT EXISTS (SELECT 1 FROM job_past WHERE id = NEW.job_id) BEGIN
+    SELECT raise(ABORT, 'checks names a job that does not exist');
+END;
+CREATE TRIGGER job_download_belongs BEFORE INSERT ON job_download
+WHEN NOT EXISTS (SELECT 1 FROM job_live WHERE id = NEW.job_id) AND NOT EXISTS (SELECT 1 FROM job_past WHERE id = NEW.job_id) BEGIN
+    SELECT raise(ABORT, 'job_download names a job that does not exist');
+END;
+
+CREATE TABLE webhook_endpoint (
+    id         BLOB PRIMARY KEY,
+    owner      BLOB NOT NULL REFERENCES owner (id) ON DELETE CASCADE,
+    url        TEXT NOT NULL CHECK (length(url) BETWEEN 1 AND 2000),
+    created_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    gone_at    INTEGER,
+    UNIQUE (owner, url)
+) STRICT;
+
+CREATE TABLE webhook_secret (
+    owner         BLOB PRIMARY KEY,
+    secret        BLOB NOT NULL,
+    earlier       BLOB,
+    earlier_until INTEGER,
+    CONSTRAINT webhook_secret_earlier CHECK ((earlier IS NULL) = (earlier_until IS NULL))
+) STRICT;
+
+CREATE TABLE webhook_delivery (
+    id           BLOB PRIMARY KEY,
+    owner        BLOB NOT NULL,
+    job_id       BLOB NOT NULL,
+    external_id  TEXT,
+    state        TEXT NOT NULL,
+    error_code   TEXT,
+    url          TEXT NOT NULL,
+    status       TEXT NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'delivered', 'failed')),
+    attempts     INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    due_at       INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    answer       INTEGER,
+    problem      TEXT,
+    created_at   INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    delivered_at INTEGER,
+    CONSTRAINT webhook_delivery_delivered CHECK ((status = 'delivered') = (delivered_at IS NOT NULL))
+) STRICT;
+CREATE INDEX webhook_delivery_due ON webhook_delivery (due_at) WHERE status = 'pending';
+CREATE INDEX webhook_delivery_job ON webhook_delivery (job_id);
+
+-- Looked at closely only where somebody may be told, which is rare.
+CREATE TRIGGER job_past_announce AFTER INSERT ON job_past WHEN NEW.pipeline IN ('html', 'script')
+    AND (instr(NEW.input, '"webhook_url"') OR EXISTS (SELECT 1 FROM webhook_endpoint
+        WHERE gone_at IS NULL
+            AND owner = coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16)))) BEGIN
+    INSERT INTO webhook_delivery (id, owner, job_id, external_id, state, error_code, url)
+    SELECT randomblob(16), coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16)), NEW.id,
+        NEW.external_id, NEW.state, NEW.error_code, told.url
+    FROM (SELECT url FROM webhook_endpoint
+            WHERE gone_at IS NULL AND owner = coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16))
+        UNION SELECT iif(NEW.pipeline = 'html', NEW.input ->> '$.webhook_url', NULL)) AS told
+    WHERE told.url IS NOT NULL;
+END;

@@ -1,59 +1,5 @@
--- What belongs to documents beside their jobs; the same shape and rules as on PostgreSQL.
-
-CREATE TABLE retention_policy (
-    one                INTEGER PRIMARY KEY DEFAULT 1 CHECK (one = 1),
-    source_micros      INTEGER NOT NULL DEFAULT 604800000000 CHECK (source_micros > 0),
-    result_micros      INTEGER NOT NULL DEFAULT 2592000000000 CHECK (result_micros > 0),
-    events_micros      INTEGER NOT NULL DEFAULT 7776000000000 CHECK (events_micros > 0),
-    script_micros      INTEGER NOT NULL DEFAULT 2592000000000 CHECK (script_micros > 0),
-    delete_on_download INTEGER NOT NULL DEFAULT 0 CHECK (delete_on_download IN (0, 1))
-) STRICT;
-INSERT INTO retention_policy DEFAULT VALUES;
-
-CREATE TABLE blob_trash (
-    storage    TEXT NOT NULL,
-    path       TEXT NOT NULL,
-    not_before INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
-    PRIMARY KEY (storage, path)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE chore (
-    name     TEXT PRIMARY KEY,
-    holder   BLOB,
-    taken_at INTEGER,
-    until    INTEGER,
-    done_at  INTEGER
-) STRICT;
-
-CREATE TABLE job_download (
-    job_id   BLOB PRIMARY KEY,
-    count    INTEGER NOT NULL CHECK (count > 0),
-    first_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
-    last_at  INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER))
-) STRICT;
-
-CREATE TABLE checks (
-    id             BLOB PRIMARY KEY,
-    job_id         BLOB NOT NULL,
-    kind           TEXT NOT NULL CHECK (kind IN ('arithmetic', 'schema', 'content', 'model')),
-    severity       TEXT NOT NULL CHECK (severity IN ('info', 'review', 'error')),
-    code           TEXT NOT NULL CHECK (length(code) BETWEEN 1 AND 255),
-    field          TEXT,
-    message        TEXT NOT NULL,
-    model          TEXT,
-    prompt_version TEXT,
-    confidence     REAL CHECK (confidence BETWEEN 0 AND 1),
-    output         TEXT,
-    created_at     INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
-    CONSTRAINT checks_model CHECK ((kind = 'model') = (model IS NOT NULL))
-) STRICT;
-CREATE INDEX checks_job ON checks (job_id, id);
-CREATE TRIGGER checks_no_update BEFORE UPDATE ON checks WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
-    SELECT raise(ABORT, 'checks is append-only: only retention may change or remove what it holds');
-END;
-CREATE TRIGGER checks_no_delete BEFORE DELETE ON checks WHEN NOT EXISTS (SELECT 1 FROM retention_pass) BEGIN
-    SELECT raise(ABORT, 'checks is append-only: only retention may change or remove what it holds');
-END;
+-- What people corrected in results, and documents by the names that people query them by; the same shape and rules as on
+-- PostgreSQL.
 
 CREATE TABLE revisions (
     id           BLOB PRIMARY KEY,
@@ -98,27 +44,15 @@ CREATE TRIGGER training_samples_no_delete BEFORE DELETE ON training_samples WHEN
     SELECT raise(ABORT, 'training_samples is append-only: only retention may change or remove what it holds');
 END;
 
-CREATE TRIGGER checks_belongs BEFORE INSERT ON checks
-WHEN NOT EXISTS (SELECT 1 FROM job_live WHERE id = NEW.job_id) AND NOT EXISTS (SELECT 1 FROM job_past WHERE id = NEW.job_id) BEGIN
-    SELECT raise(ABORT, 'checks names a job that does not exist');
-END;
 CREATE TRIGGER revisions_belongs BEFORE INSERT ON revisions
 WHEN NOT EXISTS (SELECT 1 FROM job_live WHERE id = NEW.job_id) AND NOT EXISTS (SELECT 1 FROM job_past WHERE id = NEW.job_id) BEGIN
     SELECT raise(ABORT, 'revisions names a job that does not exist');
-END;
-CREATE TRIGGER job_download_belongs BEFORE INSERT ON job_download
-WHEN NOT EXISTS (SELECT 1 FROM job_live WHERE id = NEW.job_id) AND NOT EXISTS (SELECT 1 FROM job_past WHERE id = NEW.job_id) BEGIN
-    SELECT raise(ABORT, 'job_download names a job that does not exist');
 END;
 
 CREATE TRIGGER job_past_remove_document AFTER DELETE ON job_past WHEN EXISTS (SELECT 1 FROM retention_pass) BEGIN
     DELETE FROM training_samples WHERE job_id = OLD.id;
     DELETE FROM revisions WHERE job_id = OLD.id;
-    DELETE FROM checks WHERE job_id = OLD.id;
-    DELETE FROM job_download WHERE job_id = OLD.id;
 END;
-
-ALTER TABLE worker ADD COLUMN about TEXT;
 
 CREATE INDEX job_past_measured ON job_past (kind, id) WHERE pipeline = 'xml' AND state = 'complete';
 

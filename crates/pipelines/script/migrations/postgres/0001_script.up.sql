@@ -169,6 +169,7 @@ $$;
 
 -- Ways into the view below. Those by reference, restaurant, person and type have a half in each table; no claim changes
 -- anything in them. What is left to do is few rows, so that the rest needs only the half over what has ended.
+CREATE UNIQUE INDEX job_live_script_reference ON job_live (ode_reference(id)) WHERE pipeline = 'script';
 CREATE INDEX job_past_script_reference ON job_past (ode_reference(id)) WHERE pipeline = 'script';
 CREATE INDEX job_live_script_restaurant ON job_live (ode_restaurant(coalesce(metadata, '{}')), id)
     WHERE pipeline = 'script';

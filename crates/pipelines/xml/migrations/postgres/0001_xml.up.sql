@@ -1,62 +1,4 @@
--- What belongs to documents beside their jobs: how long they are kept, what was found out about them, and what people
--- corrected.
-
--- How long things are kept, in microseconds; one row, which whoever serves writes at its start.
-CREATE TABLE retention_policy (
-    one                boolean PRIMARY KEY DEFAULT TRUE CHECK (one),
-    source_micros      bigint NOT NULL DEFAULT 604800000000 CHECK (source_micros > 0),
-    result_micros      bigint NOT NULL DEFAULT 2592000000000 CHECK (result_micros > 0),
-    events_micros      bigint NOT NULL DEFAULT 7776000000000 CHECK (events_micros > 0),
-    script_micros      bigint NOT NULL DEFAULT 2592000000000 CHECK (script_micros > 0),
-    delete_on_download boolean NOT NULL DEFAULT FALSE
-);
-INSERT INTO retention_policy DEFAULT VALUES;
-
--- Files that nothing points to any more. A file's row moves here in the transaction that gives it up, and leaves when
--- the file is gone: a crash in between leaves work to do, never a file that nobody knows of.
-CREATE TABLE blob_trash (
-    storage    text NOT NULL,
-    path       text NOT NULL,
-    not_before timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (storage, path)
-);
-
--- Work that one process at a time does for all: who is at it, since when, until when that is believed, and when what
--- was last done had begun: what happened since may not have been seen.
-CREATE TABLE chore (
-    name     text PRIMARY KEY,
-    holder   uuid,
-    taken_at timestamptz,
-    until    timestamptz,
-    done_at  timestamptz
-);
-
-CREATE TABLE job_download (
-    job_id   uuid PRIMARY KEY,
-    count    integer NOT NULL CHECK (count > 0),
-    first_at timestamptz NOT NULL DEFAULT now(),
-    last_at  timestamptz NOT NULL DEFAULT now()
-);
-
--- What was found out about a result. The last four columns are a language model's.
-CREATE TABLE checks (
-    id             uuid PRIMARY KEY,
-    job_id         uuid NOT NULL,
-    kind           text NOT NULL CHECK (kind IN ('arithmetic', 'schema', 'content', 'model')),
-    severity       text NOT NULL CHECK (severity IN ('info', 'review', 'error')),
-    code           text NOT NULL CHECK (length(code) BETWEEN 1 AND 255),
-    field          text,
-    message        text NOT NULL,
-    model          text,
-    prompt_version text,
-    confidence     double precision CHECK (confidence BETWEEN 0 AND 1),
-    output         jsonb,
-    created_at     timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT checks_model CHECK ((kind = 'model') = (model IS NOT NULL))
-);
-CREATE INDEX checks_job ON checks (job_id, id);
-CREATE TRIGGER checks_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON checks
-    FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
+-- What people corrected in results, and documents by the names that people query them by.
 
 -- What a person changed in a result: a field by its name or path, before and after, and where on the page it stands.
 CREATE TABLE revisions (
@@ -94,26 +36,17 @@ CREATE INDEX training_samples_job ON training_samples (job_id);
 CREATE TRIGGER training_samples_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON training_samples
     FOR EACH STATEMENT EXECUTE FUNCTION ode_refuse();
 
-CREATE CONSTRAINT TRIGGER checks_belongs AFTER INSERT ON checks DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION ode_belongs();
 CREATE CONSTRAINT TRIGGER revisions_belongs AFTER INSERT ON revisions DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION ode_belongs();
-CREATE CONSTRAINT TRIGGER job_download_belongs AFTER INSERT ON job_download DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION ode_belongs();
 
 CREATE FUNCTION ode_remove_document() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM training_samples WHERE job_id = OLD.id;
     DELETE FROM revisions WHERE job_id = OLD.id;
-    DELETE FROM checks WHERE job_id = OLD.id;
-    DELETE FROM job_download WHERE job_id = OLD.id;
     RETURN NULL;
 END $$;
 CREATE TRIGGER job_past_remove_document AFTER DELETE ON job_past FOR EACH ROW
     WHEN (current_setting('ode.retention', true) = 'on') EXECUTE FUNCTION ode_remove_document();
-
--- What a worker says of itself with each beat: its slots, and where its breakers stand.
-ALTER TABLE worker ADD COLUMN about jsonb;
 
 -- How long conversions took, by mapping, newest first.
 CREATE INDEX job_past_measured ON job_past (kind, id) WHERE pipeline = 'xml' AND state = 'complete';
@@ -157,22 +90,14 @@ LEFT JOIN job_artifact r ON r.job_id = j.id AND r.role = 'result'
 LEFT JOIN job_download d ON d.job_id = j.id
 WHERE j.pipeline = 'xml';
 
-ALTER TABLE retention_policy ENABLE ROW LEVEL SECURITY;
-ALTER TABLE blob_trash ENABLE ROW LEVEL SECURITY;
-ALTER TABLE chore ENABLE ROW LEVEL SECURITY;
-ALTER TABLE job_download ENABLE ROW LEVEL SECURITY;
-ALTER TABLE checks ENABLE ROW LEVEL SECURITY;
 ALTER TABLE revisions ENABLE ROW LEVEL SECURITY;
 ALTER TABLE training_samples ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY see_all ON retention_policy FOR SELECT TO ode_api USING (TRUE);
-CREATE POLICY see_own ON job_download FOR SELECT TO ode_api USING (ode_is_own(job_id));
-CREATE POLICY see_own ON checks FOR SELECT TO ode_api USING (ode_is_own(job_id));
 CREATE POLICY see_own ON revisions FOR SELECT TO ode_api USING (ode_is_own(job_id));
 CREATE POLICY create_own ON revisions FOR INSERT TO ode_api WITH CHECK (ode_is_own(job_id));
 CREATE POLICY see_own ON training_samples FOR SELECT TO ode_api USING (ode_is_own(job_id));
 
-GRANT SELECT ON retention_policy, job_download, checks, revisions, training_samples TO ode_api;
+GRANT SELECT ON revisions, training_samples TO ode_api;
 GRANT INSERT ON revisions TO ode_api;
 
 DO $$ BEGIN

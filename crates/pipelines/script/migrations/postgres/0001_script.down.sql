@@ -1,6 +1,6 @@
 DROP VIEW script_jobs_metrics, script_jobs_failed_summary, script_jobs_queue_status, script_jobs;
-DROP INDEX job_past_script_reference, job_live_script_restaurant, job_past_script_restaurant, job_live_script_creator,
-    job_past_script_creator, job_past_script_type, job_past_script_created, job_past_script_updated;
+DROP INDEX job_live_script_reference, job_past_script_reference, job_live_script_restaurant, job_past_script_restaurant,
+    job_live_script_creator, job_past_script_creator, job_past_script_type, job_past_script_created, job_past_script_updated;
 DROP FUNCTION ode_restaurant(jsonb);
 DROP TRIGGER job_past_remove_script ON job_past;
 DROP TRIGGER job_past_script_ended ON job_past;

@@ -1,7 +1,0 @@
-DROP TRIGGER job_past_announce;
-DROP TABLE webhook_delivery;
-DROP TABLE webhook_secret;
-DROP TABLE webhook_endpoint;
-DROP VIEW job_logs;
-DROP VIEW job_assets;
-DROP VIEW html_jobs;

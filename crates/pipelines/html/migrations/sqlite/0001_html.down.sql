@@ -1,0 +1,2 @@
+DROP VIEW job_assets;
+DROP VIEW html_jobs;

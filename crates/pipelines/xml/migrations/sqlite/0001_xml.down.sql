@@ -1,0 +1,5 @@
+DROP VIEW documents;
+DROP INDEX job_past_measured;
+DROP TRIGGER job_past_remove_document;
+DROP TABLE training_samples;
+DROP TABLE revisions;
