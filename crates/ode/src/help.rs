@@ -2,18 +2,20 @@
 
 use clap::{Arg, Command};
 
-/// The headings of the help in their order, each with the commands of the engine below it, which follow those that pipelines bring.
-/// Commands below other headings are shown after these.
-const HEADINGS: &[(&str, &[&str])] = &[
-    ("Documents", &["convert", "mapping", "client", "export"]),
-    ("Services", &["serve", "web", "worker"]),
-    ("Maps", &["maps", "print", "export:queue", "print:queue", "printful-sim"]),
-    ("Scripts", &["demo-site"]),
-    ("Jobs", &["jobs", "job:status", "workers", "webhooks"]),
-    ("Upkeep", &["keys", "migrate", "cleanup", "doctor", "bench"]),
+/// A heading of the help with the program's own commands below it, before and after those that pipelines bring.
+struct Heading(&'static str, &'static [&'static str], &'static [&'static str]);
+
+/// In the order of the help. Other headings of pipelines come after these.
+const HEADINGS: &[Heading] = &[
+    Heading("Documents", &["convert", "mapping", "client", "export"], &[]),
+    Heading("Services", &["serve", "web", "worker"], &[]),
+    Heading("Maps", &["maps", "print", "export:queue", "print:queue"], &["printful-sim"]),
+    Heading("Scripts", &[], &["demo-site"]),
+    Heading("Jobs", &["jobs", "job:status", "workers", "webhooks"], &[]),
+    Heading("Upkeep", &["keys", "migrate", "cleanup", "doctor", "bench"], &[]),
 ];
 
-/// Commands of the engine that need no installation, so that its settings say nothing to them. They are still accepted there:
+/// Commands of the program's own that need no installation, so that its settings say nothing to them. They are still accepted there:
 /// the same options may stand before every command.
 const ALONE: &[&str] =
     &["convert", "mapping", "explain", "bench", "client", "completions", "printful-sim", "demo-site"];
@@ -39,15 +41,15 @@ pub(crate) fn arranged(own: Command, brought: &[ode_pipeline::Command]) -> Comma
 /// The list of commands, a paragraph for each heading.
 fn grouped(command: &Command, brought: &[ode_pipeline::Command]) -> String {
     let mut groups: Vec<(&str, Vec<&str>)> =
-        HEADINGS.iter().map(|(heading, _)| (*heading, Vec::new())).collect();
+        HEADINGS.iter().map(|Heading(heading, before, _)| (*heading, before.to_vec())).collect();
     for command in brought {
         match groups.iter_mut().find(|(heading, _)| *heading == command.heading) {
             Some((_, names)) => names.push(command.clap.get_name()),
             None => groups.push((command.heading, vec![command.clap.get_name()])),
         }
     }
-    for ((_, names), (_, own)) in groups.iter_mut().zip(HEADINGS) {
-        names.extend(*own);
+    for ((_, names), Heading(_, _, after)) in groups.iter_mut().zip(HEADINGS) {
+        names.extend(*after);
     }
     groups.push(("Help", vec!["explain", "completions", "help"]));
     let line = |name: &str| {
@@ -87,7 +89,8 @@ mod tests {
     #[test]
     fn every_group_and_exception_is_about_a_command_that_exists() {
         let command = whole_command(&crate::tests::brought());
-        let named = HEADINGS.iter().flat_map(|(_, names)| *names).chain(ALONE);
+        let named =
+            HEADINGS.iter().flat_map(|Heading(_, before, after)| before.iter().chain(*after)).chain(ALONE);
         for name in named {
             assert!(command.find_subcommand(name).is_some(), "there is no command {name}");
         }

@@ -10,6 +10,8 @@ use utoipa::openapi::OpenApi;
 pub struct Routes {
     /// How its jobs appear at the addresses that all pipelines share.
     pub kind: Option<JobKind>,
+    /// The type of job that a document becomes for which none is named, if it is one of this pipeline's.
+    pub type_default: Option<String>,
     /// For whoever has a session, signed in, or brings a key: a [`crate::caller::Caller`] is in the request's extensions.
     pub known: Router<Arc<App>>,
     /// For programs with a key; the caller is there as well.

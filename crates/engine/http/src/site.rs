@@ -134,7 +134,7 @@ impl Site {
     pub async fn open(
         store: Store,
         blobs: Blobs,
-        settings: WebSettings,
+        mut settings: WebSettings,
         added: Vec<Routes>,
     ) -> Result<Self, Error> {
         let signer = Signer::new(store.shared_secret("web").await?);
@@ -145,6 +145,9 @@ impl Site {
         let disk = Watermark::new(blobs.root(), settings.watermark);
         let redis_url = settings.redis_url.clone();
         let watcher = Arc::new(Watcher::new(store.clone(), blobs.clone(), disk.clone(), redis_url));
+        if let Some(name) = added.iter().find_map(|routes| routes.type_default.clone()) {
+            settings.mapping_default = name;
+        }
         let kinds = Kinds::new(added.iter().filter_map(|routes| routes.kind.clone()));
         let app =
             App { store, blobs, settings, signer, limits, lists, hub, keys, disk, watcher, kinds, stopping };
@@ -215,7 +218,7 @@ const DISK_LOOK: Duration = Duration::from_secs(60);
 
 fn router(app: Arc<App>, added: Vec<Routes>) -> Router {
     let mut routes = Routes::default();
-    for Routes { kind: _, known, keyed, open, api } in added {
+    for Routes { kind: _, type_default: _, known, keyed, open, api } in added {
         routes.known = routes.known.merge(known);
         routes.keyed = routes.keyed.merge(keyed);
         routes.open = routes.open.merge(open);

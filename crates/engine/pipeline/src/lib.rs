@@ -15,6 +15,7 @@ use ode_cli::Settings;
 use ode_http::Routes;
 use ode_metrics::Family;
 use ode_store::{Declaration, Finding, Publisher};
+use tokio::net::TcpListener;
 
 /// A kind of work: its machine and, as far as it has them, handlers, routes, commands and the rest.
 #[async_trait]
@@ -27,8 +28,13 @@ pub trait Pipeline: Send + Sync {
         command
     }
 
+    /// Checks its options and takes the address that it listens on beside the site, if any, before anything is opened or made.
+    async fn prepare(&self, _scope: Scope, _typed: &clap::ArgMatches) -> anyhow::Result<Option<TcpListener>> {
+        Ok(None)
+    }
+
     /// Makes the handlers of its lanes and whatever else a worker runs for it.
-    async fn work(&self, setup: &WorkSetup<'_>) -> anyhow::Result<Work>;
+    async fn work(&self, setup: WorkSetup<'_>) -> anyhow::Result<Work>;
 
     /// Makes its routes.
     async fn site(&self, setup: &SiteSetup<'_>) -> anyhow::Result<Routes>;

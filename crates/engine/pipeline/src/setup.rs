@@ -10,6 +10,7 @@ use ode_worker::{Chore, Handler};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 
 /// The commands that an option is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl Scope {
 }
 
 /// A worker that is about to start.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct WorkSetup<'a> {
     /// The command that starts it.
     pub scope: Scope,
@@ -45,12 +46,12 @@ pub struct WorkSetup<'a> {
     pub settings: &'a Settings,
     /// Everything that was typed for the command.
     pub typed: &'a ArgMatches,
+    /// The address that the pipeline has taken.
+    pub listener: Option<TcpListener>,
     /// The database.
     pub store: &'a Store,
     /// The files.
     pub blobs: &'a Blobs,
-    /// The type of job that a document becomes for which none is named, where this process also takes documents.
-    pub type_default: Option<&'a str>,
     /// When failed jobs are tried again.
     pub retry: RetryPolicy,
     /// When something outside counts as away.

@@ -60,6 +60,7 @@ pub struct Turn<'a> {
     pub(crate) store: &'a Store,
     pub(crate) name: &'a str,
     pub(crate) who: WorkerId,
+    pub(crate) stopping: &'a watch::Receiver<bool>,
 }
 
 impl Turn<'_> {
@@ -81,6 +82,12 @@ impl Turn<'_> {
     /// Opens a transaction under this right: nobody can take the chore over before it ends. Nothing if somebody has.
     pub async fn begin(&self) -> Result<Option<Tx>, Error> {
         self.store.begin_at_chore(self.name, self.who).await
+    }
+
+    /// Ready once the process stops. What a chore is at may then end by itself within the grace period, or be dropped.
+    pub async fn asked_to_end(&self) {
+        // A sender that is gone says the same.
+        let _ = self.stopping.clone().wait_for(|is_stopping| *is_stopping).await;
     }
 
     /// The process that has it.
@@ -111,18 +118,23 @@ pub(crate) async fn keep_doing(
             _ = ticks.tick() => {}
             _ = stopping.wait_for(|is_stopping| *is_stopping) => return,
         }
-        if let Err(error) = do_if_due(&store, who, chore.as_ref()).await {
+        if let Err(error) = do_if_due(&store, who, chore.as_ref(), &stopping).await {
             tracing::warn!(chore = chore.name(), %error, "the chore {} was cut short; it goes on later", chore.name());
         }
     }
 }
 
-async fn do_if_due(store: &Store, who: WorkerId, chore: &dyn Chore) -> Result<(), Error> {
+async fn do_if_due(
+    store: &Store,
+    who: WorkerId,
+    chore: &dyn Chore,
+    stopping: &watch::Receiver<bool>,
+) -> Result<(), Error> {
     let name = chore.name();
     if !chore.has_work(store).await? || !store.take_chore(name, who, chore.every()).await? {
         return Ok(());
     }
-    let turn = Turn { store, name, who };
+    let turn = Turn { store, name, who, stopping };
     // One that panics has failed like any other; it must not be gone for as long as this process lives.
     let run = AssertUnwindSafe(chore.run(&turn)).catch_unwind();
     let work = async { Ok(run.await.unwrap_or_else(|_| Err(ChoreError::new("it panicked")))) };

@@ -18,6 +18,8 @@ pub struct Trial {
     /// The files.
     pub blobs: Blobs,
     worker: WorkerId,
+    /// Chores are never asked to end.
+    stopping: (watch::Sender<bool>, watch::Receiver<bool>),
     _directory: TempDir,
 }
 
@@ -43,7 +45,7 @@ impl Trial {
         let blobs = Blobs::open(&BlobsConfig::Local(directory.path().to_owned()))?;
         let worker = WorkerId(Uuid::new_v4());
         store.register(worker, "trial", "0").await?;
-        Ok(Trial { store, blobs, worker, _directory: directory })
+        Ok(Trial { store, blobs, worker, stopping: watch::channel(false), _directory: directory })
     }
 
     /// Accepts a job with this document, and claims it.
@@ -74,7 +76,12 @@ impl Trial {
     pub async fn take<'a>(&'a self, chore: &'a dyn Chore) -> Result<Option<Turn<'a>>, Error> {
         let name = chore.name();
         let is_taken = self.store.take_chore(name, self.worker, Duration::ZERO).await?;
-        Ok(is_taken.then_some(Turn { store: &self.store, name, who: self.worker }))
+        Ok(is_taken.then_some(Turn {
+            store: &self.store,
+            name,
+            who: self.worker,
+            stopping: &self.stopping.1,
+        }))
     }
 
     /// Has a handler make one attempt.

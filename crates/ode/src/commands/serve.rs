@@ -17,6 +17,7 @@ use ode_worker::{Chores, Registry, Worker};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -103,12 +104,9 @@ impl RunningWorker {
 
 /// Runs web, worker and gateway until it is asked to stop.
 pub(crate) async fn everything(start: Start<'_>, args: &Everything) -> anyhow::Result<ExitCode> {
-    serve(start, &args.web, async |store, blobs| {
-        let type_default = Some(args.web.site.mapping());
-        // On the same connections: a job that is asked for here can then start here, without being claimed.
-        start_worker(start, (store, blobs), &args.work, &args.web.drain, type_default).await.map(Some)
-    })
-    .await
+    let worker = PreparedWorker::prepare(start, &args.work, &args.web.drain).await?;
+    // On the same connections: a job that is asked for here can then start here, without being claimed.
+    serve(start, &args.web, async |store, blobs| worker.start(store, blobs).await.map(Some)).await
 }
 
 /// Runs the web side alone until it is asked to stop.
@@ -173,65 +171,78 @@ async fn serve(
 pub(crate) async fn worker(start: Start<'_>, args: &WorkerOnly) -> anyhow::Result<ExitCode> {
     let settings = start.settings;
     let mut signals = Signals::listen()?;
+    let worker = PreparedWorker::prepare(start, &args.work, &args.drain).await?;
     let store = settings.store("worker", Schema::Migrate).await?;
     let blobs = settings.blobs()?;
     let disk = Watermark::new(blobs.root(), settings.watermark()?);
     let watcher = Watcher::new(store.clone(), blobs.clone(), disk, settings.redis.clone());
     let watching = args.watched.start(Arc::new(watcher)).await?;
-    let worker = start_worker(start, (store, blobs), &args.work, &args.drain, None).await?;
+    let worker = worker.start(store, blobs).await?;
     announce(format!("Worker {} is running. Stop it with ctrl-C.", worker.worker.id()));
     watching.iter().for_each(Watching::announce);
     signals.asked().await;
     signals.wait_for(worker.stop(), args.drain.grace()).await
 }
 
-async fn start_worker(
-    start: Start<'_>,
-    (store, blobs): (Store, Blobs),
-    args: &Work,
-    drain: &Drain,
-    type_default: Option<&str>,
-) -> anyhow::Result<RunningWorker> {
-    let settings = start.settings;
-    args.keep.apply(&store).await?;
-    let chores = Chores {
-        cleanup_every: args.keep.cleanup_every(),
-        watermark: settings.watermark()?,
-        ..Chores::default()
-    };
-    let config = ode_worker::Config {
-        grace: drain.grace(),
-        away_max: args.away_max(),
-        chores: Some(chores),
-        places: settings.places()?,
-        publishers: wire::publishers(),
-        beat_every: settings.beat_every(),
-        ..ode_worker::Config::default()
-    };
-    let setup = WorkSetup {
-        scope: start.scope,
-        settings,
-        typed: start.typed,
-        store: &store,
-        blobs: &blobs,
-        type_default,
-        retry: args.retry(),
-        breaker: args.breaker(),
-        sandbox: args.sandbox(),
-        grace: drain.grace(),
-    };
-    let mut registry = Registry::new();
-    let mut chores = Vec::new();
-    let mut services = Vec::new();
-    for pipeline in wire::pipelines() {
-        let work = pipeline.work(&setup).await?;
-        for (lane, handler) in work.lanes {
-            registry = registry.with_shared(lane, handler);
+/// A worker whose options are checked and whose addresses are taken, before anything is opened or made.
+struct PreparedWorker<'a> {
+    start: Start<'a>,
+    args: &'a Work,
+    grace: Duration,
+    /// One for each pipeline, in their order.
+    listeners: Vec<Option<TcpListener>>,
+}
+
+impl<'a> PreparedWorker<'a> {
+    async fn prepare(start: Start<'a>, args: &'a Work, drain: &Drain) -> anyhow::Result<Self> {
+        let mut listeners = Vec::new();
+        for pipeline in wire::pipelines() {
+            listeners.push(pipeline.prepare(start.scope, start.typed).await?);
         }
-        chores.extend(work.chores);
-        services.extend(work.services);
+        Ok(PreparedWorker { start, args, grace: drain.grace(), listeners })
     }
-    let webhooks = args.webhooks(settings, store.clone())?;
-    let worker = Worker::start_with(store, Some(blobs), registry, chores, config).await?;
-    Ok(RunningWorker { worker, services, webhooks: tokio::spawn(webhooks.run()) })
+
+    async fn start(self, store: Store, blobs: Blobs) -> anyhow::Result<RunningWorker> {
+        let PreparedWorker { start: Start { scope, settings, typed }, args, grace, listeners } = self;
+        args.keep.apply(&store).await?;
+        let mut registry = Registry::new();
+        let mut chores = Vec::new();
+        let mut services = Vec::new();
+        for (pipeline, listener) in wire::pipelines().iter().zip(listeners) {
+            let setup = WorkSetup {
+                scope,
+                settings,
+                typed,
+                listener,
+                store: &store,
+                blobs: &blobs,
+                retry: args.retry(),
+                breaker: args.breaker(),
+                sandbox: args.sandbox(),
+                grace,
+            };
+            let work = pipeline.work(setup).await?;
+            for (lane, handler) in work.lanes {
+                registry = registry.with_shared(lane, handler);
+            }
+            chores.extend(work.chores);
+            services.extend(work.services);
+        }
+        let config = ode_worker::Config {
+            grace,
+            away_max: args.away_max(),
+            chores: Some(Chores {
+                cleanup_every: args.keep.cleanup_every(),
+                watermark: settings.watermark()?,
+                ..Chores::default()
+            }),
+            places: settings.places()?,
+            publishers: wire::publishers(),
+            beat_every: settings.beat_every(),
+            ..ode_worker::Config::default()
+        };
+        let webhooks = args.webhooks(settings, store.clone())?;
+        let worker = Worker::start_with(store, Some(blobs), registry, chores, config).await?;
+        Ok(RunningWorker { worker, services, webhooks: tokio::spawn(webhooks.run()) })
+    }
 }

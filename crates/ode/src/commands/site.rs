@@ -34,9 +34,6 @@ pub(crate) struct SiteArgs {
     #[arg(long, env = "ODE_LINK_MINUTES", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u64).range(..=10_080))]
     link_minutes: u64,
-    /// Mapping of documents for which none is named
-    #[arg(long, env = "ODE_MAPPING", value_name = "NAME", default_value = "pt_simon_invoice_v1")]
-    mapping: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -48,15 +45,9 @@ enum Scope {
 }
 
 impl SiteArgs {
-    /// The mapping of documents for which none is named.
-    pub(super) fn mapping(&self) -> &str {
-        &self.mapping
-    }
-
     pub(super) fn settings(&self, settings: &Settings, grace: Duration) -> anyhow::Result<WebSettings> {
         Ok(WebSettings {
             upload_bytes_max: self.upload_max * 1_000_000,
-            mapping_default: self.mapping.clone(),
             watermark: settings.watermark()?,
             dedupe: match self.dedupe {
                 Scope::Owner => Dedupe::Owner,

@@ -50,7 +50,7 @@ impl Pipeline for Html {
         command
     }
 
-    async fn work(&self, setup: &WorkSetup<'_>) -> anyhow::Result<Work> {
+    async fn work(&self, setup: WorkSetup<'_>) -> anyhow::Result<Work> {
         let options: WorkArgs = setup.options()?;
         Ok(Work::lane(machine::LANE, options.handler(setup.retry)?))
     }

@@ -27,7 +27,7 @@ impl Pipeline for Print {
         if scope.has_worker() { WorkArgs::augment_args(command) } else { command }
     }
 
-    async fn work(&self, setup: &WorkSetup<'_>) -> anyhow::Result<Work> {
+    async fn work(&self, setup: WorkSetup<'_>) -> anyhow::Result<Work> {
         let options: WorkArgs = setup.options()?;
         let at_once = options.maps_at_once.get();
         let export = ExportHandler::new(drawer(Some(at_once), setup.sandbox)?, at_once, setup.retry);

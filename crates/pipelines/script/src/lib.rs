@@ -122,7 +122,7 @@ impl Pipeline for Scripts {
         command
     }
 
-    async fn work(&self, setup: &WorkSetup<'_>) -> anyhow::Result<Work> {
+    async fn work(&self, setup: WorkSetup<'_>) -> anyhow::Result<Work> {
         let folders = Folders::new(setup.settings, setup.options()?);
         let options: WorkArgs = setup.options()?;
         let work = Work::default().with_chore(chores::ShredSecrets);

@@ -44,12 +44,13 @@ pub use setup::{fields_known, registry};
 pub use study::{Differences, Study};
 
 use async_trait::async_trait;
-use clap::{Args as _, Parser as _};
+use clap::{ArgMatches, Args as _, Parser as _};
 use ode_http::Routes;
 use ode_metrics::Family;
-use ode_pipeline::{Child, Codes, Command, Pipeline, Scope, SiteSetup, Work, WorkSetup};
+use ode_pipeline::{Child, Codes, Command, Pipeline, Scope, SiteSetup, Work, WorkSetup, read_options};
 use ode_store::Declaration;
-use setup::{ServeArgs, WorkArgs};
+use setup::{ServeArgs, SiteArgs, WorkArgs};
+use tokio::net::TcpListener;
 
 /// What the pipeline brings to the database.
 pub static DECLARATION: Declaration =
@@ -72,28 +73,34 @@ impl Pipeline for Xml {
         if scope.has_worker() {
             command = WorkArgs::augment_args(command);
         }
+        if scope.has_site() {
+            command = SiteArgs::augment_args(command);
+        }
         command
     }
 
-    async fn work(&self, setup: &WorkSetup<'_>) -> anyhow::Result<Work> {
-        let options: WorkArgs = setup.options()?;
-        if let Some(mapping) = setup.type_default {
-            options.check_mapping(mapping)?;
+    async fn prepare(&self, scope: Scope, typed: &ArgMatches) -> anyhow::Result<Option<TcpListener>> {
+        if scope != Scope::Serve {
+            return Ok(None);
         }
-        let gateway = match setup.scope {
-            Scope::Serve => options.gateway(&setup.options()?, setup).await?,
-            _ => None,
-        };
-        let mut work = Work::lane(machine::LANE, options.handler(setup).await?);
-        work.services.extend(gateway);
-        Ok(match options.opinions(setup).await? {
-            Some(opinions) => work.with_chore(opinions),
-            None => work,
-        })
+        let listener = read_options::<ServeArgs>(typed)?.listen().await?;
+        read_options::<WorkArgs>(typed)?.check_mapping(&read_options::<SiteArgs>(typed)?.mapping)?;
+        Ok(listener)
     }
 
-    async fn site(&self, _setup: &SiteSetup<'_>) -> anyhow::Result<Routes> {
-        Ok(Routes { kind: Some(kind::job_kind()), ..Routes::default() })
+    async fn work(&self, setup: WorkSetup<'_>) -> anyhow::Result<Work> {
+        let options: WorkArgs = setup.options()?;
+        let mut work = Work::lane(machine::LANE, options.handler(&setup).await?);
+        if let Some(opinions) = options.opinions(&setup).await? {
+            work = work.with_chore(opinions);
+        }
+        work.services.extend(options.gateway(setup).await?);
+        Ok(work)
+    }
+
+    async fn site(&self, setup: &SiteSetup<'_>) -> anyhow::Result<Routes> {
+        let type_default = Some(setup.options::<SiteArgs>()?.mapping);
+        Ok(Routes { kind: Some(kind::job_kind()), type_default, ..Routes::default() })
     }
 
     fn commands(&self) -> Vec<Command> {

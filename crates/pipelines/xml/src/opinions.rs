@@ -87,7 +87,12 @@ impl Chore for Opinions {
             if !turn.is_held().await? {
                 break;
             }
-            if let Err(error) = self.ask(turn.store(), id).await {
+            let asked = tokio::select! {
+                asked = self.ask(turn.store(), id) => asked,
+                // It is asked again by whoever comes next, who need not wait for this answer.
+                () = turn.asked_to_end() => break,
+            };
+            if let Err(error) = asked {
                 *self.tries().entry(id).or_default() += 1;
                 tracing::warn!(job.id = %id, "the model gave no opinion on job {id}: {error:#}");
             }

@@ -18,6 +18,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 
 /// Options of workers.
 #[derive(Debug, Args)]
@@ -48,6 +49,16 @@ pub(crate) struct WorkArgs {
     opinions: OpinionArgs,
 }
 
+/// Options of the site.
+#[derive(Debug, Args)]
+#[group(skip)]
+#[command(next_help_heading = "Web")]
+pub(crate) struct SiteArgs {
+    /// Mapping of documents for which none is named
+    #[arg(long, env = "ODE_MAPPING", value_name = "NAME", default_value = "pt_simon_invoice_v1")]
+    pub(crate) mapping: String,
+}
+
 /// Options of `ode serve` alone.
 #[derive(Debug, Args)]
 #[group(skip)]
@@ -55,6 +66,16 @@ pub(crate) struct ServeArgs {
     /// Address for the gateway to listen on, or off to go without
     #[arg(long, env = "ODE_GATEWAY", value_name = "HOST:PORT", default_value = LISTEN)]
     gateway: String,
+}
+
+impl ServeArgs {
+    /// Takes the gateway's address, unless it goes without.
+    pub(crate) async fn listen(&self) -> anyhow::Result<Option<TcpListener>> {
+        match self.gateway.as_str() {
+            "off" => Ok(None),
+            address => listen(address, "--gateway").await.map(Some),
+        }
+    }
 }
 
 /// Options about conversions.
@@ -100,15 +121,8 @@ impl WorkArgs {
     }
 
     /// Starts the gateway of `ode serve`, unless it goes without.
-    pub(crate) async fn gateway(
-        &self,
-        args: &ServeArgs,
-        setup: &WorkSetup<'_>,
-    ) -> anyhow::Result<Option<Service>> {
-        if args.gateway == "off" {
-            return Ok(None);
-        }
-        let listener = listen(&args.gateway, "--gateway").await?;
+    pub(crate) async fn gateway(&self, setup: WorkSetup<'_>) -> anyhow::Result<Option<Service>> {
+        let Some(listener) = setup.listener else { return Ok(None) };
         let running = RunningGateway::start(listener, &self.conversions, setup.sandbox, setup.grace).await?;
         let announcement = format!("Its gateway is listening on http://{}", running.address);
         Ok(Some(Service { announcement, stop: Box::pin(running.stop()) }))

@@ -73,7 +73,14 @@ pub(super) fn routes(service: Service) -> Routes {
     let open = Router::new().route("/v1/view/{id}/{pass}/{*path}", get(files::by_link));
     let kind = Some(job_kind(service.places.clone()));
     let shared = Extension(Arc::new(service));
-    Routes { kind, known: known.layer(shared.clone()), keyed: keyed.layer(shared), open, api: Api::openapi() }
+    Routes {
+        kind,
+        known: known.layer(shared.clone()),
+        keyed: keyed.layer(shared),
+        open,
+        api: Api::openapi(),
+        ..Routes::default()
+    }
 }
 
 /// A job of the html service that is the caller's.
