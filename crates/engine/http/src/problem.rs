@@ -105,11 +105,6 @@ impl Problem {
         )
     }
 
-    /// There is no such map, or it is somebody else's: the answer is the same.
-    pub fn no_map() -> Self {
-        Problem::new(ErrorCode::NotFound, "There is no map by that id. List yours to see which there are.")
-    }
-
     pub fn method_not_allowed() -> Self {
         Problem::with_status(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -214,18 +209,12 @@ impl From<ode_store::Error> for Problem {
         use ode_store::Error;
         match &error {
             Error::NotFound(_) | Error::Ambiguous(_) => Problem::no_job(),
-            Error::NoMap(_) => Problem::no_map(),
-            Error::MapChanged(_) => Problem::new(error.code(), error.to_string()),
             Error::Refused { refused } => Problem::new(ErrorCode::Conflict, refusal(refused)),
-            Error::SpendCap(limit) => Problem::new(error.code(), limit.clone()),
+            Error::Declined { code, message, .. } => Problem::new(*code, message.clone()),
             Error::Invalid(invalid) => Problem::new(error.code(), error.to_string()).at(invalid.field()),
-            Error::Duplicate { .. }
-            | Error::Repeated(_)
-            | Error::KeyReused
-            | Error::Order(_)
-            | Error::OrderExists(_)
-            | Error::SecretKept(_)
-            | Error::Conflict(_) => Problem::new(error.code(), error.to_string()),
+            Error::Duplicate { .. } | Error::Repeated(_) | Error::KeyReused | Error::SecretKept(_) => {
+                Problem::new(error.code(), error.to_string())
+            }
             Error::Busy(_) => Problem::new(ErrorCode::Conflict, sentence(ErrorCode::Conflict.sentence())),
             Error::DiskFull(_) => {
                 tracing::error!(%error, "there is no space left");

@@ -1,11 +1,9 @@
 //! What was found out about a result: by arithmetic, by the rules of its schema, by what the page itself shows, or by a
 //! language model that was asked. A check says what it saw; it changes nothing.
 
-use crate::state::{UnknownName, named};
+use crate::state::named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fmt;
-use std::str::FromStr;
 
 named! {
     /// What found it.

@@ -3,15 +3,14 @@
 //! Which state may follow which is data that pipelines bring ([`crate::machine`]).
 
 use crate::machine::named_by_text;
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
 
 /// Declares a fieldless enum whose variants have one stable name each, used in tables, JSON, logs and pages.
+#[macro_export]
 macro_rules! named {
     ($(#[$meta:meta])* $name:ident, $what:literal { $($(#[$vmeta:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(::serde::Serialize, ::serde::Deserialize)]
         pub enum $name { $($(#[$vmeta])* #[serde(rename = $text)] $variant,)+ }
 
         impl $name {
@@ -24,25 +23,25 @@ macro_rules! named {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 f.pad(self.as_str())
             }
         }
 
-        impl FromStr for $name {
-            type Err = UnknownName;
+        impl ::std::str::FromStr for $name {
+            type Err = $crate::state::UnknownName;
 
-            fn from_str(name: &str) -> Result<Self, UnknownName> {
+            fn from_str(name: &str) -> Result<Self, $crate::state::UnknownName> {
                 let known = || Self::ALL.iter().map(|known| known.as_str());
                 let found = Self::ALL.iter().copied().find(|known| known.as_str() == name);
-                found.ok_or_else(|| UnknownName::new($what, name, known()))
+                found.ok_or_else(|| $crate::state::UnknownName::new($what, name, known()))
             }
         }
     };
 }
 
-pub(crate) use named;
+pub use crate::named;
 
 /// A mistyped name is shown back to the person, but not more of it than fits on a line.
 const NAME_SHOWN_MAX: usize = 60;
@@ -57,7 +56,7 @@ pub struct UnknownName {
 }
 
 impl UnknownName {
-    pub(crate) fn new(what: &'static str, name: &str, known: impl Iterator<Item = &'static str>) -> Self {
+    pub fn new(what: &'static str, name: &str, known: impl Iterator<Item = &'static str>) -> Self {
         let known = known.collect::<Vec<_>>().join(", ");
         let known = if known.is_empty() { "(none is declared)".to_owned() } else { known };
         UnknownName { what, name: name.chars().take(NAME_SHOWN_MAX).collect(), known }

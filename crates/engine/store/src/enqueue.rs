@@ -168,7 +168,7 @@ impl NewRow {
 }
 
 /// The three columns an owner may stand in.
-pub(crate) fn owner_columns(owner: Owner) -> [Option<Uuid>; 3] {
+pub fn owner_columns(owner: Owner) -> [Option<Uuid>; 3] {
     match owner {
         Owner::Operator => [None, None, None],
         Owner::Session(id) => [Some(id), None, None],

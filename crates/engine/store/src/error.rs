@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use ode_job::{ErrorCode, Invalid, JobId, Refused};
-use uuid::Uuid;
 
 /// The store's one error.
 #[derive(Debug, thiserror::Error)]
@@ -10,14 +9,6 @@ pub enum Error {
     /// There is no such job (or it is not this owner's; the answer is the same).
     #[error("There is no job {0}. `ode jobs list` shows the ones there are.")]
     NotFound(String),
-    /// There is no such map (or it is not this owner's; the answer is the same).
-    #[error("There is no map {0}. Check the id.")]
-    NoMap(Uuid),
-    /// Somebody changed the map since it was read.
-    #[error(
-        "The map has changed: it is at version {0} now. Read it again, and send your change with that version."
-    )]
-    MapChanged(i64),
     /// More than one job has this reference.
     #[error("More than one job is called {0}. Use the full id.")]
     Ambiguous(String),
@@ -56,26 +47,22 @@ pub enum Error {
     /// The lease is gone; nothing was changed.
     #[error("The lease on job {0} is lost; nothing was changed.")]
     LeaseLost(JobId),
-    /// An order that cannot be placed as it was asked for.
-    #[error("{0}")]
-    Order(String),
-    /// Another order was asked for with this job.
-    #[error(
-        "Another order was asked for with job {0}, and one job is one order. Reprint the map to order it again."
-    )]
-    OrderExists(JobId),
-    /// More than the organisation may spend.
-    #[error("{0} `ode print cap` shows the limits and changes them.")]
-    SpendCap(String),
     /// The secret before the last one still counts; a new one would end it early.
     #[error(
         "The secret was replaced not long ago, and messages are signed with the one before it as well until {0}. Wait until \
          then; or end both at once with `--keep-hours 0`, after which only the new one counts."
     )]
     SecretKept(Timestamp),
-    /// A pipeline refuses what is asked of its job as it stands, in a sentence for people.
-    #[error("{0}")]
-    Conflict(String),
+    /// A pipeline refuses what is asked of it.
+    #[error("{message}{hint}")]
+    Declined {
+        /// Why, as a code.
+        code: ErrorCode,
+        /// Why, in a sentence for people.
+        message: String,
+        /// Another sentence for operators, after a space; may be empty.
+        hint: &'static str,
+    },
     /// The database has another schema version than this program.
     #[error("{0}")]
     Schema(String),
@@ -125,20 +112,21 @@ fn advice(refused: &Refused) -> &'static str {
 }
 
 impl Error {
+    /// A refusal by a pipeline, in a sentence for people.
+    pub fn declined(code: ErrorCode, message: impl Into<String>) -> Self {
+        Error::Declined { code, message: message.into(), hint: "" }
+    }
+
     /// The stable code, for `ode explain` and the API.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Error::NotFound(_) | Error::NoMap(_) | Error::Ambiguous(_) => ErrorCode::NotFound,
+            Error::NotFound(_) | Error::Ambiguous(_) => ErrorCode::NotFound,
             Error::Invalid(Invalid::TooLarge { .. }) => ErrorCode::PayloadTooLarge,
-            Error::Refused { .. }
-            | Error::MapChanged(_)
-            | Error::OrderExists(_)
-            | Error::SecretKept(_)
-            | Error::Conflict(_)
-            | Error::Busy(_)
-            | Error::LeaseLost(_) => ErrorCode::Conflict,
-            Error::Invalid(_) | Error::Order(_) | Error::Config(_) | Error::KeyReused => ErrorCode::Invalid,
-            Error::SpendCap(_) => ErrorCode::SpendCap,
+            Error::Refused { .. } | Error::SecretKept(_) | Error::Busy(_) | Error::LeaseLost(_) => {
+                ErrorCode::Conflict
+            }
+            Error::Invalid(_) | Error::Config(_) | Error::KeyReused => ErrorCode::Invalid,
+            Error::Declined { code, .. } => *code,
             Error::Duplicate { .. } | Error::Repeated(_) => ErrorCode::Duplicate,
             Error::Schema(_) => ErrorCode::SchemaMismatch,
             Error::Unavailable(_) => ErrorCode::DatabaseUnavailable,

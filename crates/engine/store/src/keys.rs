@@ -7,6 +7,7 @@
 use crate::Store;
 use crate::blobs::sha256_hex;
 use crate::db::{Param, Row, params};
+use crate::declaration::declared;
 use crate::error::Error;
 use jiff::Timestamp;
 use ode_job::Owner;
@@ -183,9 +184,6 @@ const ADOPT_LIVE: &str =
     "UPDATE job_live SET user_id = $2 WHERE session_id = $1 AND user_id IS NULL RETURNING id";
 const ADOPT_PAST: &str =
     "UPDATE job_past SET user_id = $2 WHERE session_id = $1 AND user_id IS NULL RETURNING id";
-const ADOPT_USER_MAPS: &str = "UPDATE user_maps SET user_id = $2 WHERE session_id = $1 AND user_id IS NULL";
-const ADOPT_PRINTABLE_MAPS: &str =
-    "UPDATE printable_maps SET user_id = $2 WHERE session_id = $1 AND user_id IS NULL";
 const ADOPT_KEYS: &str = "INSERT INTO job_key (kind, owner, key, job_id)
     SELECT kind, $2, key, job_id FROM job_key WHERE owner = $1 AND kind = 'dedupe'
     ON CONFLICT (kind, owner, key) DO NOTHING";
@@ -257,7 +255,7 @@ impl Store {
         Ok(rows.first().map(|row| row.opt_text("name")).transpose()?.flatten())
     }
 
-    /// Gives a session's jobs and maps to a user as well; answers how many jobs. The session keeps seeing them.
+    /// Gives a session's jobs, and what its pipelines keep for it, to a user as well; returns how many jobs. The session keeps seeing them.
     pub async fn adopt(&self, session: Uuid, user: Uuid) -> Result<usize, Error> {
         let mut tx = self.db().begin().await?;
         let live = tx.run(ADOPT_LIVE, params![session, user]).await?.len();
@@ -265,8 +263,9 @@ impl Store {
         if live + past > 0 {
             tx.run(ADOPT_KEYS, params![session, user]).await?;
         }
-        tx.run(ADOPT_USER_MAPS, params![session, user]).await?;
-        tx.run(ADOPT_PRINTABLE_MAPS, params![session, user]).await?;
+        for declaration in declared() {
+            (declaration.rules.adopt)(&mut tx, session, user).await?;
+        }
         tx.commit().await?;
         Ok(live + past)
     }

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::finish::{Change, Standing};
 use crate::mint::unless_taken;
 use crate::rules::Gate;
-use crate::{Store, declaration, micros, orders};
+use crate::{Store, declaration, micros};
 use jiff::Timestamp;
 use ode_job::settle::Spent;
 use ode_job::{
@@ -32,11 +32,6 @@ const REOPEN_ENTRY: &str = "INSERT INTO job_journal (seq, event, from_state, to_
     VALUES ($1, $2, $3, $4, $5, $6)";
 const ASK_STOP: &str = "UPDATE job_live SET stop_at = {now}, updated_at = {now}
     WHERE id = $1 AND fence = $2 AND worker IS NOT NULL RETURNING id";
-
-/// The job's end is refused unless its order says the same.
-const ARRIVED: &str = "UPDATE print_orders SET shipped_at = coalesce(shipped_at, {now}),
-        delivered_at = coalesce(delivered_at, {now}), updated_at = {now}
-    WHERE job_id = $1 AND phase = 'confirmed' AND EXISTS (SELECT 1 FROM job_live WHERE id = $1 AND state = 'ordered')";
 
 impl Store {
     /// Tries an ended job again, with its tries counted anew. Errors and lease are cleared.
@@ -83,9 +78,6 @@ impl Store {
         }
         tx = keep(tx).await?;
         (rules.renew)(&mut tx, id).await?;
-        if standing.pipeline.as_str() == "print" {
-            orders::renew(&mut tx, id).await?;
-        }
         tx.run(REOPENED, params![id]).await?;
         for (step, seq) in steps.iter().zip(seqs) {
             let (event, from, to) = (step.event.as_str(), step.from.as_str(), step.to.as_str());
@@ -158,9 +150,8 @@ impl Store {
         self.change(id, Event::Advanced, |_, _| (Verdict::GoOn, None)).await
     }
 
-    /// Records that the provider delivered.
+    /// Ends a job that waited for a delivery.
     pub async fn delivered(&self, id: JobId) -> Result<State, Error> {
-        self.db().write(ARRIVED, params![id]).await?;
         self.change(id, Event::Delivered, |_, _| (Verdict::End, None)).await
     }
 

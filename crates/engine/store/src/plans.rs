@@ -4,7 +4,7 @@ use crate::db::{Param, params};
 use crate::documents::ids_as_rows;
 use crate::owned::{BY_IDS, ByOwner, LIST_AND_COUNT, SETBACKS};
 use crate::{Config, Declaration, Dialect, Migration, Store};
-use crate::{enqueue, feed, finish, orders, read, twins, webhooks};
+use crate::{enqueue, feed, finish, read, twins, webhooks};
 use jiff::Timestamp;
 use ode_job::JobId;
 use serde_json::json;
@@ -121,10 +121,6 @@ async fn what_is_asked_about_few_jobs_is_not_looked_for_among_all_of_them() {
         (twins::BY_CONTENT, params!["digest"].to_vec()),
         (webhooks::TAKE, params![ten, ten].to_vec()),
         (webhooks::LIST, params![id, None::<&str>, ten].to_vec()),
-        (orders::ONE, params![id].to_vec()),
-        (orders::OF_JOBS, vec![ids()]),
-        (orders::NEWEST, params![ten].to_vec()),
-        (orders::TO_LOOK_AT, params![ten].to_vec()),
     ];
     for (sql, params) in statements {
         let plan = plan(&store, sql, &params).await;

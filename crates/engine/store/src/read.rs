@@ -268,7 +268,8 @@ fn log_line(row: &Row) -> Result<LogLine, Error> {
     })
 }
 
-pub(crate) fn artifact(row: &Row) -> Result<Artifact, Error> {
+/// A file of a job, from a row with its columns.
+pub fn artifact(row: &Row) -> Result<Artifact, Error> {
     Ok(Artifact {
         role: row.text("role")?,
         name: row.text("name")?,

@@ -9,6 +9,7 @@ use crate::sql::Sql;
 use futures_util::future::BoxFuture;
 use ode_job::{JobId, Pipeline};
 use std::collections::HashMap;
+use uuid::Uuid;
 
 /// What is in the way of a held job whose moment has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct Rules {
     pub may_wait: fn(Sql<'_>, JobId) -> Ruling<'_, bool>,
     /// Renews what belongs to a job that is tried again, in the same transaction; an error refuses the retry.
     pub renew: fn(&mut Tx, JobId) -> Ruling<'_, ()>,
+    /// Gives what belongs to a session beside its jobs to a user as well, who signed in from it.
+    pub adopt: fn(&mut Tx, session: Uuid, user: Uuid) -> Ruling<'_, ()>,
     /// Where jobs that ended long ago are archived below the storage's root, before they are removed with everything of theirs;
     /// they are kept where there is none.
     pub archive: Option<&'static str>,
@@ -52,6 +55,7 @@ impl Rules {
         look: |_, _| Box::pin(async { Ok(HashMap::new()) }),
         may_wait: |_, _| Box::pin(async { Ok(false) }),
         renew: |_, _| Box::pin(async { Ok(()) }),
+        adopt: |_, _, _| Box::pin(async { Ok(()) }),
         archive: None,
     };
 }

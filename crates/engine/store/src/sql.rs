@@ -3,8 +3,9 @@
 
 pub use crate::db::{Param, Row, Tx, blank_nuls, params, without_nul};
 pub use crate::dialect::names::Named;
+pub use crate::enqueue::owner_columns;
 pub use crate::owned::{ByOwner, by_owner};
-pub use crate::read::{LIST_MAX, record};
+pub use crate::read::{LIST_MAX, artifact, record};
 
 use crate::db::Db;
 use crate::{Dialect, Error, Store};

@@ -1,12 +1,14 @@
 //! What the print pipeline does first with a claimed job: its frozen map in, a PNG at full size kept as its export.
 
 use super::drawer::{Drawer, Drawn};
+use crate::request::ExportNote;
+use crate::sql::held_map;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ode_job::File;
 use ode_job::{Claimed, ErrorCode, Failure, LogLevel, Progress, RetryPolicy};
 use ode_worker::{Context, Handler, Limits, unreached};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 /// The handler of the lane of exports.
@@ -54,10 +56,10 @@ impl Handler for ExportHandler {
         };
         let kept = context.keep(vec![file]).await?;
         let export = kept.first().ok_or(ErrorCode::IoError)?;
-        let about = json!({
-            "sha256": export.sha256, "bytes": export.bytes, "width": width, "height": height, "dpi": dpi,
-            "warnings": warnings,
-        });
+        let (sha256, bytes) = (export.sha256.clone(), export.bytes);
+        let about = serde_json::to_value(ExportNote { sha256, bytes, width, height, dpi, warnings });
+        let about =
+            about.map_err(|error| Failure::from(ErrorCode::Unknown).with_detail(error.to_string()))?;
         // A job between its stages has no result; its history tells what was made.
         context.note("export", about.clone());
         Ok(about)
@@ -66,7 +68,7 @@ impl Handler for ExportHandler {
 
 /// The frozen map that the job prints, as its canonical JSON.
 async fn printable_map(context: &Context<'_>) -> Result<Bytes, Failure> {
-    let found = context.held().printable_map().await.map_err(|error| unreached(&error))?;
+    let found = held_map(context.held()).await.map_err(|error| unreached(&error))?;
     let none = "This job names no map. Make it with `ode print export`, or by POST /api/export";
     found.map(Bytes::from).ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))
 }

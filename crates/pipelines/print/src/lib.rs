@@ -11,8 +11,10 @@ pub mod machine;
 pub mod order;
 mod pages;
 mod pipeline;
+pub mod request;
 mod routes;
 mod setup;
+pub mod sql;
 
 pub use chores::reconcile;
 pub use drawer::{Drawer, Drawn, Features, Frozen, Undrawn, pool_options};
@@ -21,8 +23,15 @@ pub use pipeline::Print;
 pub use routes::{ExportLinks, PrintSite};
 pub use setup::{PrintfulArgs, SetupError, drawer};
 
-use ode_store::Declaration;
+use ode_store::{Declaration, Rules};
 
-/// What the pipeline brings to the database.
-pub static DECLARATION: Declaration =
-    Declaration { migrations: &[ode_store::migration!("0001_print")], ..Declaration::new(machine::PRINT) };
+/// Maps belong to a session or a user, and an order that is tried again is within the limit of whoever pays.
+pub static DECLARATION: Declaration = Declaration {
+    migrations: &[ode_store::migration!("0001_print")],
+    rules: Rules {
+        renew: |tx, job| Box::pin(sql::caps::renew(tx, job)),
+        adopt: |tx, session, user| Box::pin(sql::maps::adopt_maps(tx, session, user)),
+        ..Rules::NONE
+    },
+    ..Declaration::new(machine::PRINT)
+};

@@ -95,6 +95,7 @@ pub static DECLARATION: Declaration = Declaration {
         may_wait: |sql, id| Box::pin(sql::gate::may_wait(sql, id)),
         renew: |tx, id| Box::pin(sql::secrets::renew(tx, id)),
         archive: Some("archive/scripts"),
+        ..Rules::NONE
     },
     ..Declaration::new(PIPELINE)
 };

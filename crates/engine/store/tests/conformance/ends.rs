@@ -257,7 +257,7 @@ async fn a_print_job_rests_between_its_stages_until_it_is_asked_to_go_on(store: 
     let order = claim_one(&store, lane::PRINT_ORDER, worker).await;
     finish(&store, order, Ended::Succeeded).await;
     assert_eq!(store.job(JobRef::Id(id)).await.unwrap().state, state::ORDERED);
-    store.delivered(id).await.unwrap();
+    ode_print::sql::delivered(&store, id).await.unwrap();
     let record = store.job(JobRef::Id(id)).await.unwrap();
     assert_eq!((record.state, record.phase), (state::FULFILLED, Phase::Done));
     let words = ["created", "processing", "complete", "advanced", "processing", "complete", "delivered"];

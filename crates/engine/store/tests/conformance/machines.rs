@@ -12,7 +12,7 @@ pub(crate) mod pipeline {
 pub(crate) mod state {
     pub(crate) use ode_html::machine::{COMPLETED, PENDING};
     pub(crate) use ode_print::machine::{
-        EXPORT_COMPLETE, EXPORT_FAILED, EXPORTING, FULFILLED, ORDER_FAILED, ORDERED, ORDERING, PENDING_EXPORT,
+        EXPORT_COMPLETE, EXPORT_FAILED, FULFILLED, ORDER_FAILED, ORDERED, PENDING_EXPORT,
     };
     pub(crate) use ode_script::machine::{CANCELLED, IN_PROGRESS, TIMED_OUT};
     pub(crate) use ode_xml::machine::{COMPLETE, FAILED, PROCESSING, QUEUED, UPLOADED};

@@ -266,7 +266,7 @@ async fn a_job_that_is_past_calling_off_says_so(store: Store) {
     let (exported, claimed) = started(&store, pipeline::PRINT).await;
     finish(&store, claimed, Ended::Succeeded).await;
     assert_refused(store.cancel(exported).await, "A print job that is export_complete cannot be cancelled.");
-    assert_refused(store.delivered(exported).await, "cannot be delivered");
+    assert_refused(ode_print::sql::delivered(&store, exported).await, "cannot be delivered");
     assert_refused(store.advance(id).await, "It has already ended.");
 }
 

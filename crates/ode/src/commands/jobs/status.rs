@@ -5,7 +5,8 @@ use crate::output::{self, Cell, Table};
 use clap::Args;
 use ode_cli::{Schema, Settings};
 use ode_job::{JobRecord, JobRef, Phase};
-use ode_store::{OrderRecord, Store};
+use ode_print::sql::{OrderRecord, export_warnings, order_of};
+use ode_store::Store;
 use serde_json::json;
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -33,7 +34,7 @@ pub(crate) async fn run(settings: &Settings, args: &JobStatus) -> anyhow::Result
     let mut told = None;
     loop {
         let job = store.job(JobRef::Id(id)).await?;
-        let order = store.order_of(id).await?;
+        let order = order_of(store.sql(), id).await?;
         let is_over = matches!(job.phase, Phase::Done | Phase::Failed | Phase::Cancelled);
         // Without an order, an exported print goes no further by itself.
         let is_resting = job.state == ode_print::machine::EXPORT_COMPLETE && order.is_none();
@@ -59,7 +60,7 @@ async fn tell(
     let files = store.artifacts(job.id).await?;
     let export = files.iter().find(|file| file.role == "export");
     let is_print = job.pipeline == ode_print::machine::PRINT;
-    let warnings = if is_print { store.export_warnings(&[job.id]).await? } else { HashMap::new() };
+    let warnings = if is_print { export_warnings(store.sql(), &[job.id]).await? } else { HashMap::new() };
     let warnings = warnings.into_values().next().unwrap_or_default();
     let status = json!({
         "id": job.id, "reference": job.reference, "state": job.state,

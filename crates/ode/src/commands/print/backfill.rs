@@ -3,6 +3,7 @@
 use crate::output;
 use clap::Args;
 use ode_job::Owner;
+use ode_print::sql::{reprint, unprinted_maps};
 use ode_store::{Enqueued, Store};
 use serde_json::json;
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ const PART: usize = 500;
 pub(crate) async fn backfill(store: &Store, args: &Backfill) -> anyhow::Result<ExitCode> {
     let (mut after, mut made, mut maps) = (Uuid::nil(), 0, Vec::new());
     loop {
-        let part = store.unprinted_maps(after, PART).await?;
+        let part = unprinted_maps(store.sql(), after, PART).await?;
         let Some(last) = part.last() else { break };
         after = last.id;
         for map in part {
@@ -34,7 +35,7 @@ pub(crate) async fn backfill(store: &Store, args: &Backfill) -> anyhow::Result<E
             } else {
                 // Under the map's own name: whoever does the same at this moment makes no second job.
                 let key = Some(format!("backfill:{}", map.id));
-                let enqueued = store.reprint(Owner::Operator, map.id, key).await?;
+                let enqueued = reprint(store, Owner::Operator, map.id, key).await?;
                 made += usize::from(matches!(enqueued, Enqueued::New(_)));
                 Some(enqueued.id())
             };

@@ -8,7 +8,9 @@ use clap::Args;
 use ode_child::Sandbox;
 use ode_job::{Failure, JobId, JobRef, Owner};
 use ode_print::drawer;
-use ode_store::{FrozenMap, PaidOrder, Store};
+use ode_print::request::PrintInput;
+use ode_print::sql::{self, FrozenMap, PaidOrder};
+use ode_store::Store;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -67,7 +69,7 @@ impl Printed {
             Printed::Map(id) => Ok(*id),
             Printed::By(job) => {
                 let job = store.job(*job).await?;
-                let map = job.input["printable_map_id"].as_str().and_then(|id| id.parse().ok());
+                let map = PrintInput::of(&job.input).printable_map_id;
                 map.with_context(|| format!("{} prints no map. Give a print's reference.", job.reference))
             }
         }
@@ -104,9 +106,9 @@ pub(crate) async fn export(store: &Store, args: Export) -> anyhow::Result<ExitCo
         _ => None,
     };
     if args.how.dry_run {
-        return tried(store.check_print(owner, &map, args.how.key, order).await?);
+        return tried(sql::check_print(store, owner, &map, args.how.key, order).await?);
     }
-    let printing = store.print_map(owner, &map, args.how.key, order).await?;
+    let printing = sql::print_map(store, owner, &map, args.how.key, order).await?;
     let made = json!({ "printableMapId": printing.map, "printJobId": printing.job, "warnings": warnings });
     tell(printing.job, made, args.how.json)
 }
@@ -127,7 +129,7 @@ async fn frozen(store: &Store, owner: Owner, args: &Export) -> anyhow::Result<(F
         None => PLAIN_MAP.to_vec(),
     };
     let kept = match args.user_map {
-        Some(id) => Some(store.user_map(owner, id).await?),
+        Some(id) => Some(sql::user_map(store.sql(), owner, id).await?),
         None => None,
     };
     let features = kept.as_ref().map(|map| (map.name.as_str(), map.data.as_deref().unwrap_or_default()));
@@ -139,9 +141,9 @@ async fn frozen(store: &Store, owner: Owner, args: &Export) -> anyhow::Result<(F
 pub(crate) async fn reprint(store: &Store, args: Reprint) -> anyhow::Result<ExitCode> {
     let map = args.map.id(store).await?;
     if args.how.dry_run {
-        return tried(store.check_reprint(Owner::Operator, map, args.how.key).await?);
+        return tried(sql::check_reprint(store, Owner::Operator, map, args.how.key).await?);
     }
-    let job = store.reprint(Owner::Operator, map, args.how.key).await;
+    let job = sql::reprint(store, Owner::Operator, map, args.how.key).await;
     let job = job.with_context(|| format!("Map {map} was not printed again"))?.id();
     tell(job, json!({ "printableMapId": map, "printJobId": job }), args.how.json)
 }

@@ -4,12 +4,12 @@ use crate::commands::jobs::Name;
 use crate::output::{self, Table};
 use anyhow::Context as _;
 use clap::Args;
-use ode_job::order::{Money, OrderAsk};
-use ode_job::product::check_area;
 use ode_job::{JobId, JobRef};
 use ode_print::PrintfulArgs;
-use ode_print::order::{Outcome, Pace};
-use ode_store::{Asked, OrderRecord, SpendCap, Store};
+use ode_print::order::{Outcome, Pace, check_area};
+use ode_print::request::{Money, OrderAsk};
+use ode_print::sql::{self, Asked, OrderRecord, SpendCap};
+use ode_store::Store;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -103,10 +103,10 @@ pub(crate) async fn order(store: &Store, args: Order) -> anyhow::Result<ExitCode
     let mut ask = read_order(path)?;
     ask.cost_max = args.cost_max.or(ask.cost_max);
     if args.dry_run {
-        let page = store.check_order(job, organisation, &ask).await?;
+        let page = sql::check_order(store.sql(), job, organisation, &ask).await?;
         return estimate(&ask, page.as_ref(), &args.printful).await;
     }
-    let asked = store.ask_order(job, organisation, &ask).await?;
+    let asked = sql::ask_order(store, job, organisation, &ask).await?;
     let word = if asked == Asked::New { "will be ordered" } else { "was asked for before; nothing changed" };
     output::line(format!("{}  {word}", job.reference()))?;
     Ok(ExitCode::SUCCESS)
@@ -121,11 +121,11 @@ async fn raise(store: &Store, job: JobId, cost_max: Money, is_dry: bool) -> anyh
         "{reference} is {state}. Only an order that failed is tried again; `ode print status {reference}` shows how it stands."
     );
     if is_dry {
-        store.check_raise(job, cost_max).await?;
+        sql::check_raise(store.sql(), job, cost_max).await?;
         output::line(format!("{reference}  could cost {cost_max} and be tried again. Nothing was changed."))?;
         return Ok(ExitCode::SUCCESS);
     }
-    store.raise_cost(job, cost_max).await?;
+    sql::raise_cost(store.sql(), job, cost_max).await?;
     let state = store.retry(job).await?;
     output::line(format!("{reference}  {state}, may cost {cost_max}"))?;
     Ok(ExitCode::SUCCESS)
@@ -146,7 +146,7 @@ async fn paying_for(store: &Store, job: JobId, name: &str) -> anyhow::Result<Uui
 
 /// The order of a print.
 async fn order_of(store: &Store, job: JobId) -> anyhow::Result<OrderRecord> {
-    let order = store.order_of(job).await?;
+    let order = sql::order_of(store.sql(), job).await?;
     order.context("No order was asked for with this print. `ode print order` asks for one.")
 }
 
@@ -220,9 +220,9 @@ pub(crate) async fn status(store: &Store, args: &Status) -> anyhow::Result<ExitC
         return one(store, name, args.json).await;
     }
     let orders = if args.attention {
-        store.orders_to_look_at(LIST_MAX).await?
+        sql::orders_to_look_at(store.sql(), LIST_MAX).await?
     } else {
-        store.orders(LIST_MAX).await?
+        sql::orders(store.sql(), LIST_MAX).await?
     };
     if args.json {
         output::json(&orders)?;
@@ -258,7 +258,7 @@ fn cost(order: &OrderRecord) -> String {
 async fn one(store: &Store, name: &Name, is_json: bool) -> anyhow::Result<ExitCode> {
     let job = store.resolve(name.job).await?;
     let order = order_of(store, job).await?;
-    let steps = store.order_steps(job).await?;
+    let steps = sql::order_steps(store.sql(), job).await?;
     if is_json {
         let mut told = json!(order);
         told["steps"] = json!(steps);
@@ -294,9 +294,9 @@ async fn one(store: &Store, name: &Name, is_json: bool) -> anyhow::Result<ExitCo
 pub(crate) async fn cap(store: &Store, args: &Cap) -> anyhow::Result<ExitCode> {
     if let (Some(name), Some(order), Some(month)) = (&args.organisation, args.order, args.month) {
         let organisation = organisation_id(store, name).await?;
-        store.set_spend_cap(organisation, &args.currency, order, month).await?;
+        sql::set_spend_cap(store.sql(), organisation, &args.currency, order, month).await?;
     }
-    let mut caps = store.spend_caps().await?;
+    let mut caps = sql::spend_caps(store.sql()).await?;
     if let Some(name) = &args.organisation {
         let organisation = organisation_id(store, name).await?;
         caps.retain(|cap| cap.organisation_id == organisation);

@@ -8,6 +8,7 @@ use crate::output::{self, Table};
 use clap::Args;
 use ode_cli::{Schema, Settings};
 use ode_job::{JobId, JobRef};
+use ode_print::sql::{ReadyPrint, go_on_to_order, prints_ready};
 use ode_store::Store;
 use serde_json::json;
 use std::process::ExitCode;
@@ -49,12 +50,12 @@ struct Ready {
 pub(crate) async fn run(settings: &Settings, args: &PrintQueue) -> anyhow::Result<ExitCode> {
     let store = settings.store("cli", Schema::Check).await?;
     let mut prints = Vec::new();
-    for (job, is_asked, is_on_its_way) in store.prints_ready(JOBS_MAX).await? {
-        let word = match (is_asked, is_on_its_way) {
+    for ReadyPrint { job, is_asked, is_in_line } in prints_ready(store.sql(), JOBS_MAX).await? {
+        let word = match (is_asked, is_in_line) {
             (true, true) => "in line",
             (true, false) if args.dry_run => "would be put in line",
             (true, false) => {
-                store.go_on_to_order(job).await?;
+                go_on_to_order(&store, job).await?;
                 "put in line"
             }
             (false, _) => "no order asked for",

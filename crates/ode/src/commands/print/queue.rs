@@ -12,6 +12,7 @@ use ode_cli::{Schema, Settings};
 use ode_job::{JobId, JobRecord, Phase, RetryPolicy, State};
 use ode_print::ExportHandler;
 use ode_print::drawer;
+use ode_print::request::PrintInput;
 use ode_store::{Error, ListFilter, Store};
 use ode_worker::Registry;
 use ode_worker::Worker;
@@ -130,7 +131,7 @@ fn show(jobs: &[JobRecord], args: &ExportQueue) -> anyhow::Result<()> {
     if args.json {
         let job = |job: &JobRecord| {
             json!({
-                "id": job.id, "reference": job.reference, "printable_map_id": job.input["printable_map_id"],
+                "id": job.id, "reference": job.reference, "printable_map_id": PrintInput::of(&job.input).printable_map_id,
                 "state": job.state, "attempt_count": job.attempt_count, "created_at": job.created_at,
             })
         };
@@ -142,9 +143,10 @@ fn show(jobs: &[JobRecord], args: &ExportQueue) -> anyhow::Result<()> {
     }
     let mut table = Table::new(["REFERENCE", "MAP", "STATE", "TRIES", "ASKED FOR"]);
     for job in jobs {
+        let map = PrintInput::of(&job.input).printable_map_id;
         table.row([
             job.reference.as_str().into(),
-            job.input["printable_map_id"].as_str().unwrap_or("").into(),
+            map.map(|map| map.to_string()).unwrap_or_default().into(),
             Cell::state(job.state.as_str(), job.phase),
             job.attempt_count.to_string().into(),
             output::ago(job.created_at).into(),

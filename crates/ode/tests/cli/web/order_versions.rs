@@ -4,7 +4,8 @@ use super::client::until;
 use super::orders::{Shop, order, post};
 use crate::harness::{Ode, claim, on_both};
 use crate::serve::Serving;
-use ode_job::order::OrderStep;
+use ode_print::order::OrderStep;
+use ode_print::sql::record_step;
 use ode_store::sql::Held;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -35,8 +36,8 @@ fn an_order_that_another_version_began_is_ended_as_it_was_begun(ode: &Ode) {
         ode.with_store(async |store| {
             let held = claim(&store, ode_print::machine::ORDER).await;
             let freeze = OrderStep::Freeze { request: request.clone() };
-            Held::new(&store, &held.lease).record_order(&freeze).await.unwrap();
-            Held::new(&store, &held.lease).record_order(&OrderStep::CreateSent).await.unwrap();
+            record_step(Held::new(&store, &held.lease), &freeze).await.unwrap();
+            record_step(Held::new(&store, &held.lease), &OrderStep::CreateSent).await.unwrap();
             store.leave(held.lease.worker()).await.unwrap();
         });
         if is_sent {

@@ -4,14 +4,14 @@
 //! asked for, an intent recorded before the call and what became of it after. Both are written under the right to this
 //! chore: a process that lost it, and does not know yet, sends nothing.
 
-use super::record::{self, Confirmation, Standing};
 use crate::machine::ORDERED;
 use crate::order::provider::{NoTurn, Provider};
-use crate::order::{FileStanding, OrderPolicy, Outcome, RemoteOrder, Status, UNCLEAR};
+use crate::order::{Attention, FileStanding, OrderPolicy, OrderStep, Outcome, RemoteOrder, Status, UNCLEAR};
+use crate::sql::following::{self, Standing};
+use crate::sql::{OrderRecord, Seen, saw_order, take_order_due};
 use async_trait::async_trait;
 use jiff::Timestamp;
-use ode_job::order::Attention;
-use ode_store::{OrderRecord, Seen, Store};
+use ode_store::Store;
 use ode_worker::{Chore, ChoreError, Turn};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,20 +58,20 @@ impl Chore for FollowOrders {
     }
 
     async fn has_work(&self, store: &Store) -> Result<bool, ode_store::Error> {
-        record::is_due(store.sql()).await
+        following::is_due(store.sql()).await
     }
 
     async fn run(&self, turn: &Turn<'_>) -> Result<(), ChoreError> {
-        let following = Following { chore: self, turn };
+        let turn_at = Following { chore: self, turn };
         for _ in 0..BATCH {
             // It is due again after a while, or as soon as an event says so, also while it is being asked about.
-            let due = turn.store().take_orders_due(1, self.look_again).await?.pop();
+            let due = take_order_due(turn.sql(), self.look_again).await?;
             let Some(order) = due else { break };
-            match following.look(&order).await {
+            match turn_at.look(&order).await {
                 Ok(()) => {}
                 // None of the others may be asked about, either.
                 Err(Stopped::NotNow(after)) => {
-                    record::look_within(turn.sql(), order.job_id, after).await?;
+                    following::look_within(turn.sql(), order.job_id, after).await?;
                     break;
                 }
                 Err(Stopped::Lost) => return Err(ChoreError::new("another process follows orders now")),
@@ -130,13 +130,14 @@ impl Following<'_> {
     }
 
     async fn look_within(&self, order: &OrderRecord, within: Duration) -> Result<(), Stopped> {
-        Ok(record::look_within(self.turn.sql(), order.job_id, within).await?)
+        Ok(following::look_within(self.turn.sql(), order.job_id, within).await?)
     }
 
     /// An order that is no draft.
     async fn stands(&self, order: &OrderRecord, found: &RemoteOrder) -> Result<(), Stopped> {
-        if found.status == Status::Placed && record::standing(self.turn.sql(), order.job_id).await?.is_open {
-            let confirmed = Confirmation::Confirmed(found.status_word.clone());
+        if found.status == Status::Placed && following::standing(self.turn.sql(), order.job_id).await?.is_open
+        {
+            let confirmed = OrderStep::Confirmed { status: found.status_word.clone() };
             self.record(order, &confirmed).await?;
         }
         let provider = &self.chore.provider;
@@ -148,7 +149,7 @@ impl Following<'_> {
             is_delivered: fate.is_delivered,
             ..self.seen(found.status_word.clone(), fate.attention)
         };
-        Ok(self.turn.store().saw_order(order.job_id, &seen).await?)
+        Ok(saw_order(self.turn.store(), order.job_id, &seen).await?)
     }
 
     /// An order that was placed and is not found: right after it was placed, it may only not be shown.
@@ -158,7 +159,7 @@ impl Following<'_> {
         let message = "The provider does not find this order any more. Look for it in its dashboard.";
         let attention = (!is_fresh).then(|| (Attention::Missing, message.to_owned()));
         let seen = self.seen(order.provider_status.clone().unwrap_or_default(), attention);
-        Ok(self.turn.store().saw_order(order.job_id, &seen).await?)
+        Ok(saw_order(self.turn.store(), order.job_id, &seen).await?)
     }
 
     fn seen(&self, status: String, attention: Option<(Attention, String)>) -> Seen {
@@ -169,13 +170,13 @@ impl Following<'_> {
     /// An order that was confirmed is a draft again, as happens after a hold. One that is still as it was asked for is
     /// confirmed again.
     async fn fell_back(&self, order: &OrderRecord, found: &RemoteOrder) -> Result<(), Stopped> {
-        let standing = record::standing(self.turn.sql(), order.job_id).await?;
+        let standing = following::standing(self.turn.sql(), order.job_id).await?;
         match self.obstacle(order, found, &standing) {
             None => self.confirm(order, found, &standing).await,
             Some(Obstacle::NotReady) => self.look_within(order, SOON).await,
             Some(Obstacle::NeedsAttention(reason, message)) => {
                 let seen = self.seen(found.status_word.clone(), Some((reason, message)));
-                Ok(self.turn.store().saw_order(order.job_id, &seen).await?)
+                Ok(saw_order(self.turn.store(), order.job_id, &seen).await?)
             }
         }
     }
@@ -227,7 +228,7 @@ impl Following<'_> {
         let (job, provider) = (order.job_id, &self.chore.provider);
         provider.turn(self.turn.sql()).await?;
         self.turn.crash_point("follow-before-intent", job);
-        let Some(planned) = record::record_intent(self.turn, job, SOON).await? else {
+        let Some(planned) = following::record_intent(self.turn, job, SOON).await? else {
             return self.not_allowed(order).await;
         };
         self.turn.crash_point("follow-intent", job);
@@ -238,10 +239,10 @@ impl Following<'_> {
         self.record(order, &confirmation).await?;
         self.turn.crash_point("follow-recorded", job);
         let again = match &confirmation {
-            Confirmation::Unclear(_) => self.doubt(order, standing).await?,
+            OrderStep::Unclear { .. } => self.doubt(order, standing).await?,
             _ => again,
         };
-        Ok(record::look_after(self.turn.sql(), job, again, planned).await?)
+        Ok(following::look_after(self.turn.sql(), job, again, planned).await?)
     }
 
     /// The intent was not recorded: the chore was lost, or the order is not for it to confirm.
@@ -255,15 +256,15 @@ impl Following<'_> {
         order: &OrderRecord,
         found: &RemoteOrder,
         outcome: Outcome<RemoteOrder>,
-    ) -> Result<(Confirmation, Duration), Stopped> {
+    ) -> Result<(OrderStep, Duration), Stopped> {
         let pause = self.chore.policy.provider_pause;
         Ok(match outcome {
             Outcome::Done(after) => (confirmed(&after), SOON),
             Outcome::Refused(refusal) if refusal.is_unauthorised() => {
-                (Confirmation::NotExecuted(refusal.to_string()), self.chore.provider.pace.refused_pause)
+                (OrderStep::NotExecuted { why: refusal.to_string() }, self.chore.provider.pace.refused_pause)
             }
-            Outcome::NotExecuted { after, why } => (Confirmation::NotExecuted(why), after.unwrap_or(pause)),
-            Outcome::Unknown { why } => (Confirmation::Unclear(why), pause),
+            Outcome::NotExecuted { after, why } => (OrderStep::NotExecuted { why }, after.unwrap_or(pause)),
+            Outcome::Unknown { why } => (OrderStep::Unclear { why: Some(why) }, pause),
             // That it cannot be confirmed may mean that it is: only a look says.
             Outcome::Refused(refusal) => {
                 let look = self.chore.provider.client.find(&order.external_id);
@@ -274,23 +275,23 @@ impl Following<'_> {
                             found.id,
                             refusal.message.trim_end_matches('.')
                         );
-                        (Confirmation::NeedsAttention(Attention::Refused, message), self.chore.look_again)
+                        (OrderStep::Attention { reason: Attention::Refused, message }, self.chore.look_again)
                     }
                     Ok(Outcome::Done(after)) => (confirmed(&after), SOON),
-                    _ => (Confirmation::Unclear(refusal.to_string()), pause),
+                    _ => (OrderStep::Unclear { why: Some(refusal.to_string()) }, pause),
                 }
             }
         })
     }
 
-    async fn record(&self, order: &OrderRecord, confirmation: &Confirmation) -> Result<(), Stopped> {
+    async fn record(&self, order: &OrderRecord, step: &OrderStep) -> Result<(), Stopped> {
         let job = order.job_id;
-        if !record::record_outcome(self.turn, job, confirmation).await? {
+        if !following::record_outcome(self.turn, job, step).await? {
             return Err(Stopped::Lost);
         }
         tracing::info!(
-            job.id = %job, outcome = confirmation.step(),
-            "order {} fell back to a draft and was confirmed again: {}", order.external_id, confirmation.step()
+            job.id = %job, outcome = step.name(),
+            "order {} fell back to a draft and was confirmed again: {}", order.external_id, step.name()
         );
         Ok(())
     }
@@ -299,7 +300,8 @@ impl Following<'_> {
     async fn doubt(&self, order: &OrderRecord, standing: &Standing) -> Result<Duration, Stopped> {
         let policy = self.chore.policy;
         if standing.unclear_for.is_some_and(|long| long > policy.attention_after) {
-            let attention = Confirmation::NeedsAttention(Attention::Unclear, format!("{UNCLEAR}."));
+            let message = format!("{UNCLEAR}.");
+            let attention = OrderStep::Attention { reason: Attention::Unclear, message };
             self.record(order, &attention).await?;
         }
         Ok(policy.doubt_wait(standing.doubts))
@@ -315,21 +317,26 @@ enum Obstacle {
 }
 
 /// What an order says that was confirmed.
-fn confirmed(after: &RemoteOrder) -> Confirmation {
+fn confirmed(after: &RemoteOrder) -> OrderStep {
     let id = after.id;
     match after.status {
-        Status::Placed => Confirmation::Confirmed(after.status_word.clone()),
-        Status::Draft => Confirmation::StillDraft,
-        Status::Cancelled => Confirmation::NeedsAttention(
-            Attention::Cancelled,
-            format!("Order {id} was cancelled at the provider. Reprint the map if it is still wanted."),
-        ),
-        Status::Failed => Confirmation::NeedsAttention(
-            Attention::Failed,
-            format!("The provider gave order {id} up. Read why in its dashboard and confirm it there."),
-        ),
+        Status::Placed => OrderStep::Confirmed { status: after.status_word.clone() },
+        Status::Draft => OrderStep::StillDraft,
+        Status::Cancelled => OrderStep::Attention {
+            reason: Attention::Cancelled,
+            message: format!(
+                "Order {id} was cancelled at the provider. Reprint the map if it is still wanted."
+            ),
+        },
+        Status::Failed => OrderStep::Attention {
+            reason: Attention::Failed,
+            message: format!(
+                "The provider gave order {id} up. Read why in its dashboard and confirm it there."
+            ),
+        },
         Status::Other => {
-            Confirmation::Unclear(format!("the provider's word {:?} is not known", after.status_word))
+            let why = format!("the provider's word {:?} is not known", after.status_word);
+            OrderStep::Unclear { why: Some(why) }
         }
     }
 }

@@ -3,7 +3,6 @@
 
 mod follow;
 mod reconcile;
-mod record;
 #[cfg(test)]
 mod tests;
 

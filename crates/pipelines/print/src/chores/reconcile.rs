@@ -1,8 +1,9 @@
 //! Compares both sides: what the provider was made to do that we know nothing of, and what we know that it does not.
 
-use super::record;
 use crate::order::provider::Provider;
 use crate::order::{Outcome, PAGE, Status};
+use crate::sql::following::look_within;
+use crate::sql::{forget_events, orders_placed, owned_external_ids};
 use async_trait::async_trait;
 use ode_store::Store;
 use ode_worker::{Chore, ChoreError, Turn};
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 const DAY: Duration = Duration::from_hours(24);
 /// Events are kept to be known again for this long: longer than any is repeated.
-const HEARD_FOR: Duration = Duration::from_hours(24 * 90);
+const EVENTS_KEPT: Duration = Duration::from_hours(24 * 90);
 /// Orders older than this are not compared any more.
 const RECONCILED_FOR: Duration = Duration::from_hours(24 * 60);
 /// Pages of the provider's list that are read, at most.
@@ -54,7 +55,7 @@ impl Chore for Reconcile {
 /// Compares both sides, and says in sentences where they differ. An order that is missing there is looked at by whoever
 /// follows orders; nothing is confirmed here.
 pub async fn reconcile(store: &Store, provider: &Provider) -> Result<Vec<String>, ChoreError> {
-    store.forget_heard(HEARD_FOR).await?;
+    forget_events(store.sql(), EVENTS_KEPT).await?;
     let (mut found, mut known) = (Vec::new(), HashSet::new());
     for page in 0..PAGES_MAX {
         let orders = provider.call(store.sql(), provider.client.list(page * PAGE)).await;
@@ -63,7 +64,7 @@ pub async fn reconcile(store: &Store, provider: &Provider) -> Result<Vec<String>
         };
         let placed = orders.iter().filter(|order| order.status == Status::Placed);
         let ids: Vec<String> = placed.clone().filter_map(|order| order.external_id.clone()).collect();
-        let ours: HashSet<String> = store.owned_external_ids(&ids).await?.into_iter().collect();
+        let ours: HashSet<String> = owned_external_ids(store.sql(), &ids).await?.into_iter().collect();
         for order in placed {
             let name = order.external_id.clone().unwrap_or_default();
             if !ours.contains(&name) {
@@ -76,11 +77,11 @@ pub async fn reconcile(store: &Store, provider: &Provider) -> Result<Vec<String>
             break;
         }
     }
-    for order in store.orders_placed(RECONCILED_FOR, ORDERS_MAX).await? {
+    for order in orders_placed(store.sql(), RECONCILED_FOR, ORDERS_MAX).await? {
         let is_there = order.provider_order_id.is_some_and(|number| known.contains(&number));
         if !is_there {
             found.push(format!("job {} is ordered here and not confirmed there", order.job_id));
-            record::look_within(store.sql(), order.job_id, Duration::ZERO).await?;
+            look_within(store.sql(), order.job_id, Duration::ZERO).await?;
         }
     }
     Ok(found)

@@ -2,14 +2,16 @@
 
 use super::FollowOrders;
 use super::follow::SOON;
-use super::record::{self, Confirmation};
 use crate::machine;
-use crate::order::{OrderHandler, OrderPolicy, Pace, Printful, PrintfulSettings, Provider};
-use ode_job::order::{Attention, Money, OrderAsk, Recipient};
+use crate::order::{
+    Attention, OrderHandler, OrderPolicy, OrderStep, Pace, Printful, PrintfulSettings, Provider,
+};
+use crate::request::{Money, OrderAsk, Recipient};
+use crate::sql::{self, OrderRecord, following};
 use ode_job::{Artifact, Claimed, Ended, JobId, Lane, NewJob, WorkerId};
 use ode_printful_sim::{Entry, Fault, Options, Simulator, Switches};
 use ode_store::sql::params;
-use ode_store::{ClaimRequest, Finish, OrderRecord};
+use ode_store::{ClaimRequest, Finish};
 use ode_worker::trial::Trial;
 use ode_worker::{Chore as _, ChoreError};
 use serde_json::json;
@@ -57,8 +59,10 @@ impl Placed {
         let chore = FollowOrders::new(provider, policy, Duration::from_secs(3600));
         let job = exported(&trial).await;
         let organisation = Uuid::new_v4();
-        trial.store.set_spend_cap(organisation, "USD", Money(6_000), Money(60_000)).await.unwrap();
-        trial.store.ask_order(job, organisation, &ask()).await.unwrap();
+        sql::set_spend_cap(trial.store.sql(), organisation, "USD", Money(6_000), Money(60_000))
+            .await
+            .unwrap();
+        sql::ask_order(&trial.store, job, organisation, &ask()).await.unwrap();
         let placed = Placed { trial, sim, chore, job };
         placed.place(&handler).await;
         placed
@@ -97,7 +101,11 @@ impl Placed {
     async fn hear(&self) {
         let external_id = self.job.0.simple().to_string();
         let digest = Uuid::new_v4().simple().to_string().repeat(2);
-        assert!(self.trial.store.heard(&digest, "order_updated", Some(&external_id)).await.unwrap());
+        assert!(
+            sql::note_event(self.trial.store.sql(), &digest, "order_updated", Some(&external_id))
+                .await
+                .unwrap()
+        );
     }
 
     fn fault(&self, fault: &str) {
@@ -118,7 +126,7 @@ impl Placed {
     }
 
     async fn order(&self) -> OrderRecord {
-        self.trial.store.order_of(self.job).await.unwrap().unwrap()
+        sql::order_of(self.trial.store.sql(), self.job).await.unwrap().unwrap()
     }
 
     /// What was recorded since the order was placed.
@@ -131,7 +139,7 @@ impl Placed {
     }
 
     async fn steps(&self) -> Vec<String> {
-        let steps = self.trial.store.order_steps(self.job).await.unwrap();
+        let steps = sql::order_steps(self.trial.store.sql(), self.job).await.unwrap();
         let placed = steps.iter().position(|step| step.step == "confirmed").unwrap();
         steps[placed + 1..].iter().map(|step| step.step.clone()).collect()
     }
@@ -178,7 +186,7 @@ async fn an_order_that_fell_back_is_confirmed_once_more_and_both_steps_are_recor
     placed.follow().await.unwrap();
     assert_eq!(placed.steps().await, ["confirm_sent", "confirmed"]);
     assert_eq!(placed.charges(), 2, "the first confirmation, and the second");
-    let steps = placed.trial.store.order_steps(placed.job).await.unwrap();
+    let steps = sql::order_steps(placed.trial.store.sql(), placed.job).await.unwrap();
     let intent = steps.iter().rev().find(|step| step.step == "confirm_sent").unwrap();
     assert!(intent.details.as_ref().is_some_and(|details| details["by"].is_string()), "{intent:?}");
     placed.hear().await;
@@ -258,15 +266,16 @@ async fn a_confirmation_that_was_not_taken_is_sent_later() {
 async fn confirmations_that_were_not_taken_do_not_count() {
     let placed = Placed::open().await;
     let turn = placed.trial.take(&placed.chore).await.unwrap().expect("nobody else is at it");
-    let sql = placed.trial.store.sql();
-    let before = record::standing(sql, placed.job).await.unwrap().confirms;
-    for (outcome, counted) in
-        [(Confirmation::NotExecuted("busy".into()), 0), (Confirmation::Unclear("cut off".into()), 1)]
-    {
-        record::record_intent(&turn, placed.job, SOON).await.unwrap().expect("it is ours");
-        assert!(record::record_outcome(&turn, placed.job, &outcome).await.unwrap());
+    let database = placed.trial.store.sql();
+    let before = following::standing(database, placed.job).await.unwrap().confirms;
+    for (outcome, counted) in [
+        (OrderStep::NotExecuted { why: "busy".into() }, 0),
+        (OrderStep::Unclear { why: Some("cut off".into()) }, 1),
+    ] {
+        following::record_intent(&turn, placed.job, SOON).await.unwrap().expect("it is ours");
+        assert!(following::record_outcome(&turn, placed.job, &outcome).await.unwrap());
         assert_eq!(
-            record::standing(sql, placed.job).await.unwrap().confirms,
+            following::standing(database, placed.job).await.unwrap().confirms,
             before + counted,
             "{outcome:?}"
         );

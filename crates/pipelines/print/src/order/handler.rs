@@ -3,14 +3,17 @@
 //! Two rules carry it. Nothing is sent before the record says that it may have been, and nothing but the order's one
 //! external id is ever sent. So whoever takes the job over, and whenever, finds what there is by looking it up.
 
+use super::money::Money;
 use super::printful::{Outcome, Refusal};
+use super::product::{PrintArea, check_area};
 use super::provider::{NoTurn, Provider};
+use super::record::{Attention, Order, OrderPhase, OrderStep};
 use super::remote::{FileStanding, RemoteOrder, Status};
+use crate::request::PlacedOrder;
+use crate::sql::{held_order, record_step};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use ode_job::breaker::Standing;
-use ode_job::order::{Attention, Money, Order, OrderPhase, OrderStep};
-use ode_job::product::{PrintArea, check_area};
 use ode_job::{Claimed, ErrorCode, Failure, Progress, RetryPolicy};
 use ode_worker::{Context, Handler, Limits, Readiness};
 use serde_json::{Value, json};
@@ -97,7 +100,7 @@ impl Handler for OrderHandler {
 
     async fn run(&self, job: &Claimed, context: &Context<'_>) -> Result<Value, Failure> {
         // Not a try like others: what was sent before must be looked up, however often it cannot be read.
-        let order = context.held().order().await.map_err(|error| unrecorded(&error))?;
+        let order = held_order(context.held()).await.map_err(|error| unrecorded(&error))?;
         // A lease that is lost looks the same; whatever is said then reaches nobody.
         let none = "No order was asked for with this print. Ask for one with `ode print order`";
         let order = order.ok_or_else(|| Failure::rejected(ErrorCode::Invalid, none))?;
@@ -354,7 +357,8 @@ impl Placing<'_> {
         self.context.crash_point("order-placed");
         self.context.note("provider_order_id", found.id.into());
         self.context.note("cost", cost.to_string().into());
-        Ok(json!({ "provider_order_id": found.id, "status": found.status_word, "cost": cost }))
+        let result = PlacedOrder { provider_order_id: found.id, status: found.status_word.clone(), cost };
+        Ok(json!(result))
     }
 
     async fn cancelled(&self, found: &RemoteOrder) -> Result<Failure, Failure> {
@@ -397,7 +401,7 @@ impl Placing<'_> {
     /// Nobody can say what became of a call: the order is looked up after a while, and never given up.
     async fn doubt(&self, why: &str) -> Failure {
         let policy = self.handler.policy;
-        if let Err(failure) = self.record(OrderStep::Unclear).await {
+        if let Err(failure) = self.record(OrderStep::Unclear { why: None }).await {
             return failure;
         }
         let is_long = self.order.unclear_for.is_some_and(|long| long > policy.attention_after);
@@ -426,7 +430,7 @@ impl Placing<'_> {
     /// Records a step. It is durable when this returns well; on any failure it may be or not, and nothing may be sent on its
     /// account.
     async fn record(&self, step: OrderStep) -> Result<(), Failure> {
-        self.context.held().record_order(&step).await.map_err(|error| unrecorded(&error))
+        record_step(self.context.held(), &step).await.map_err(|error| unrecorded(&error))
     }
 
     /// Waits for a turn to call.

@@ -5,8 +5,11 @@
 //! under the order's one external id, for as long as it takes. See `docs/orders.md`.
 
 mod handler;
+pub(crate) mod money;
 mod printful;
+pub(crate) mod product;
 pub(crate) mod provider;
+mod record;
 mod remote;
 
 pub(crate) use handler::UNCLEAR;
@@ -14,5 +17,7 @@ pub use handler::{ExportUrl, OrderHandler, OrderPolicy};
 pub use printful::{
     CALL_TIMEOUT, Outcome, PAGE, PRINTFUL_URL, Printful, PrintfulError, PrintfulSettings, Refusal,
 };
+pub use product::{Poster, PrintArea, check_area};
 pub use provider::{PROVIDER, Pace, Provider};
+pub use record::{Attention, Order, OrderPhase, OrderStep};
 pub use remote::{Fate, FileStanding, RemoteOrder, Shipment, Status};

@@ -4,11 +4,11 @@
 //! Nothing is tried again here and nobody is followed elsewhere: whoever calls decides what a doubt means. Both shapes of
 //! Printful's errors are read whichever version was called, and an answer that is not clearly Printful's is a doubt.
 
+use super::money::Money;
+use super::product::PrintArea;
 use super::remote::{RemoteOrder, Shipment};
 use bytes::BytesMut;
 use ode_job::failure::causes;
-use ode_job::order::Money;
-use ode_job::product::PrintArea;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde_json::{Value, json};

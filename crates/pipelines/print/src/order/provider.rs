@@ -1,9 +1,10 @@
 //! Printful as one process sees it: behind a breaker, and paused when it does not know our token.
 
 use super::printful::{Outcome, Printful};
+use super::product::PrintArea;
+use crate::sql::take_turn;
 use jiff::{SignedDuration, Timestamp};
 use ode_job::breaker::{self, Breaker, BreakerPolicy, Permit, Standing};
-use ode_job::product::PrintArea;
 use ode_store::sql::Sql;
 use ode_worker::Readiness;
 use std::collections::HashMap;
@@ -141,7 +142,7 @@ impl Provider {
         let not_now = |after| NoTurn::NotNow { after, why: "the rate limit" };
         let mut wait = Duration::ZERO;
         for _ in 0..TURNS_MAX {
-            match sql.take_turn(PROVIDER, self.pace.calls_a_minute).await? {
+            match take_turn(sql, PROVIDER, self.pace.calls_a_minute).await? {
                 None => return Ok(()),
                 Some(longer) if longer > TURN_WAIT_MAX => return Err(not_now(longer)),
                 Some(shorter) => {

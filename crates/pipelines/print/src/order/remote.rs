@@ -1,7 +1,8 @@
 //! An order as Printful tells it, and what it says about the one that was asked for.
 
-use ode_job::order::{Attention, Money};
-use ode_job::product::PrintArea;
+use super::money::Money;
+use super::product::PrintArea;
+use super::record::Attention;
 use serde_json::Value;
 
 /// Where an order stands at the provider.

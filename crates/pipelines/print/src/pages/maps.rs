@@ -1,6 +1,8 @@
 //! The maps: send one, see its print on the way, fetch it, print it again; and for organisations how its order stands.
 
+use crate::machine::{EXPORT_COMPLETE, EXPORTING, ORDERING, PENDING_EXPORT};
 use crate::routes::{self, MAP_BYTES_MAX, SKIPPED_BYTES_MAX, Site, arrived, map_id};
+use crate::sql::{self, FrozenMap, MapPage, OrderRecord, PrintFacts, PrintableMap, Prints};
 use askama::Template;
 use axum::Form;
 use axum::extract::rejection::FormRejection;
@@ -12,7 +14,6 @@ use ode_http::pages::{draw, words};
 use ode_http::problem::Problem;
 use ode_http::{App, form, upload};
 use ode_job::{Artifact, JobId, JobRecord, Owner, State as JobState};
-use ode_store::{FrozenMap, MapPage, OrderRecord, PrintableMap, Prints};
 use serde::Deserialize;
 use serde_json::json;
 use std::borrow::Cow;
@@ -92,9 +93,10 @@ pub(super) async fn show(
 ) -> Result<Html<String>, Problem> {
     app.hub.attend();
     let before = part.cursor.and_then(|cursor| cursor.parse().ok());
-    let MapPage { maps, next_cursor } = app.store.printable_maps(caller.owner, before, ROWS_MAX).await?;
+    let MapPage { maps, next_cursor } =
+        sql::printable_maps(app.store.sql(), caller.owner, before, ROWS_MAX).await?;
     let ids: Vec<Uuid> = maps.iter().map(|map| map.id).collect();
-    let mut prints = app.store.prints_of(&ids, PRINTS_MAX).await?;
+    let mut prints = sql::prints_of(app.store.sql(), &ids, PRINTS_MAX).await?;
     let mut known = Known::of(&app, caller.owner, prints.values()).await?;
     let rows: Vec<Row> = maps
         .into_iter()
@@ -118,9 +120,7 @@ struct Known {
     /// Whether the one who looks may order them.
     is_payer: bool,
     jobs: HashMap<JobId, JobRecord>,
-    exports: HashMap<JobId, Artifact>,
-    warnings: HashMap<JobId, Vec<String>>,
-    orders: HashMap<JobId, OrderRecord>,
+    facts: PrintFacts,
 }
 
 impl Known {
@@ -130,17 +130,15 @@ impl Known {
         Ok(Known {
             is_payer: matches!(owner, Owner::Organisation(_)),
             jobs: jobs.into_iter().map(|job| (job.record.id, job.record)).collect(),
-            exports: app.store.exports(&ids).await?,
-            warnings: app.store.export_warnings(&ids).await?,
-            orders: app.store.orders_of(&ids).await?,
+            facts: PrintFacts::of(app.store.sql(), &ids).await?,
         })
     }
 
     /// A print as it is shown; nothing of one that was removed a moment ago.
     fn print(&mut self, id: JobId) -> Option<Print> {
         let job = self.jobs.remove(&id)?;
-        let print = Print::new(&job, self.exports.get(&id), self.orders.get(&id));
-        let warnings = self.warnings.remove(&id).unwrap_or_default();
+        let print = Print::new(&job, self.facts.exports.get(&id), self.facts.orders.get(&id));
+        let warnings = self.facts.warnings.remove(&id).unwrap_or_default();
         Some(Print { can_order: print.can_order && self.is_payer, warnings, ..print })
     }
 }
@@ -157,7 +155,7 @@ impl Row {
             created_at: map.created_at.to_string(),
             created: words::moment(map.created_at),
             news: newest.as_ref().map_or("", Print::news),
-            can_print: newest.as_ref().is_none_or(|print| print.state.as_str() != "pending_export"),
+            can_print: newest.as_ref().is_none_or(|print| print.state != PENDING_EXPORT),
             after: newest.as_ref().map_or(map.id, |print| print.id.0).to_string(),
             more: prints.count.saturating_sub(prints.jobs.len()),
             newest,
@@ -187,9 +185,9 @@ fn paper(size: &str) -> String {
 impl Print {
     fn new(job: &JobRecord, export: Option<&Artifact>, order: Option<&OrderRecord>) -> Self {
         let (class, label) = standing(job.state, order);
-        let is_waiting = matches!(job.state.as_str(), "pending_export" | "export_complete");
+        let is_waiting = [PENDING_EXPORT, EXPORT_COMPLETE].contains(&job.state);
         let retry_at = job.run_at.filter(|_| is_waiting);
-        let is_running = matches!(job.state.as_str(), "exporting" | "ordering");
+        let is_running = [EXPORTING, ORDERING].contains(&job.state);
         Print {
             id: job.id,
             class,
@@ -197,7 +195,7 @@ impl Print {
             percent: is_running.then_some(job.progress.percent),
             told: job.progress.message.clone().filter(|_| is_running).or_else(|| {
                 let size = export.map(|file| words::size(file.bytes));
-                size.filter(|_| job.state.as_str() == "export_complete")
+                size.filter(|_| job.state == EXPORT_COMPLETE)
             }),
             retry_at: retry_at.map(|at| (at.to_string(), words::moment(at))),
             why: job.error_message.clone(),
@@ -209,11 +207,10 @@ impl Print {
             state: job.state,
             can_download: export.is_some(),
             can_retry: job.can_print_again(),
-            can_order: order.is_none()
-                && matches!(job.state.as_str(), "pending_export" | "exporting" | "export_complete"),
+            can_order: order.is_none() && [PENDING_EXPORT, EXPORTING, EXPORT_COMPLETE].contains(&job.state),
             is_active: is_running
-                || job.state.as_str() == "pending_export"
-                || job.state.as_str() == "export_complete" && order.is_some(),
+                || job.state == PENDING_EXPORT
+                || job.state == EXPORT_COMPLETE && order.is_some(),
         }
     }
 

@@ -1,6 +1,10 @@
 //! Ordering a print: where it goes, and as which product.
 
-use crate::routes::{ask, find_print, payer, printable_map};
+use crate::order::money::NotMoney;
+use crate::order::product::{Poster, fitting};
+use crate::request::{OrderAsk, PrintInput, Recipient};
+use crate::routes::{ask, find_print, no_map, payer};
+use crate::sql;
 use askama::Template;
 use axum::Form;
 use axum::extract::rejection::FormRejection;
@@ -11,8 +15,6 @@ use ode_http::caller::Caller;
 use ode_http::pages::draw;
 use ode_http::problem::Problem;
 use ode_job::JobId;
-use ode_job::order::{OrderAsk, Recipient};
-use ode_job::product::{self, Poster};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -33,15 +35,15 @@ pub(super) async fn show(
 ) -> Result<Html<String>, Problem> {
     let job = find_print(&app, &caller, &id).await?;
     payer(&caller)?;
-    let map = printable_map(&job).ok_or_else(Problem::no_map)?;
-    let map = app.store.printable_map(caller.owner, map).await?;
+    let map = PrintInput::of(&job.input).printable_map_id.ok_or_else(no_map)?;
+    let map = sql::printable_map(app.store.sql(), caller.owner, map).await?;
     // A size is a name, or JSON.
     let size = map.page_size.unwrap_or_default();
     let size: Value = serde_json::from_str(&size).unwrap_or(Value::String(size));
     draw(&Page {
         job: job.id,
         name: map.title.unwrap_or_else(|| "Untitled map".into()),
-        posters: product::fitting(&json!({ "size": size })).collect(),
+        posters: fitting(&json!({ "size": size })).collect(),
     })
 }
 
@@ -86,8 +88,7 @@ impl Filled {
             variant_id: self.variant_id,
             quantity: self.quantity,
             shipping: "STANDARD".into(),
-            cost_max: cost_max
-                .map_err(|error: ode_job::order::NotMoney| Problem::invalid(error.to_string()))?,
+            cost_max: cost_max.map_err(|error: NotMoney| Problem::invalid(error.to_string()))?,
         })
     }
 }

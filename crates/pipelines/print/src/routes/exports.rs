@@ -2,6 +2,7 @@
 //!
 //! Print shops keep what they fetched from an address for ever, so that another picture must have another address.
 
+use crate::sql;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
@@ -74,7 +75,7 @@ pub(crate) async fn fetch(
     if !query.is_good(&app.signer, PURPOSE, &signed_text(sha256, query.expires())) {
         return Err(wrong_link());
     }
-    let found = app.store.export(sha256).await?.ok_or_else(wrong_link)?;
+    let found = sql::export(app.store.sql(), sha256).await?.ok_or_else(wrong_link)?;
     let sent = Sent {
         disposition: format!("inline; filename=\"{sha256}.png\""),
         cache: "public, max-age=31536000, immutable",

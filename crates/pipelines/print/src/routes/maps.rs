@@ -1,6 +1,7 @@
 //! Maps that people keep, and maps that are frozen for print: `/api/user-maps` and `/api/printable-maps`.
 
 use super::previews::Site;
+use crate::sql::{self, MapError, MapPage, PrintableMap, UserMap};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, Request, State};
@@ -17,7 +18,6 @@ use ode_http::problem::{Acting, Problem, Reading, Sending};
 use ode_http::query::{PAGE_MAX, limit, query};
 use ode_http::view::moment;
 use ode_job::ErrorCode;
-use ode_store::{MapPage, PrintableMap, UserMap};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -71,8 +71,23 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(body: &'a [u8], form: &str) -> Result
     body::parse_outline(body).map_err(|problem| problem.reworded(|detail| format!("{detail} Send {form}.")))
 }
 
+/// There is no such map, or it is somebody else's: the answer is the same.
+pub(crate) fn no_map() -> Problem {
+    Problem::new(ErrorCode::NotFound, "There is no map by that id. List yours to see which there are.")
+}
+
+impl From<MapError> for Problem {
+    fn from(error: MapError) -> Self {
+        match error {
+            MapError::Missing(_) => no_map(),
+            MapError::Changed(_) => Problem::new(ErrorCode::Conflict, error.to_string()),
+            MapError::Store(error) => error.into(),
+        }
+    }
+}
+
 pub(crate) fn map_id(text: &str) -> Result<Uuid, Problem> {
-    text.parse().map_err(|_| Problem::no_map())
+    text.parse().map_err(|_| no_map())
 }
 
 /// Which part of a list.
@@ -175,7 +190,7 @@ pub(crate) async fn list_user_maps(
     uri: Uri,
 ) -> Result<Json<UserMapList>, Problem> {
     let (before, limit) = PartQuery::read(&uri)?;
-    let MapPage { maps, next_cursor } = app.store.user_maps(caller.owner, before, limit).await?;
+    let MapPage { maps, next_cursor } = sql::user_maps(app.store.sql(), caller.owner, before, limit).await?;
     Ok(Json(UserMapList { user_maps: maps.into_iter().map(UserMapView::from).collect(), next_cursor }))
 }
 
@@ -193,7 +208,7 @@ pub(crate) async fn add_user_map(
     let body = arrived(body.into_data_stream()).await?;
     let kept = KeptMap::read(&body)?;
     let data = site.drawer.features(Bytes::copy_from_slice(kept.data.get().as_bytes())).await?.text;
-    let map = app.store.add_user_map(caller.owner, kept.name.trim(), &data).await?;
+    let map = sql::add_user_map(app.store.sql(), caller.owner, kept.name.trim(), &data).await?;
     let address =
         HeaderValue::from_str(&format!("/api/user-maps/{}", map.id)).map_err(|_| Problem::our_fault())?;
     Ok((StatusCode::CREATED, [(header::LOCATION, address)], Json(UserMapView::from(map))).into_response())
@@ -208,7 +223,7 @@ pub(crate) async fn user_map(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Json<UserMapView>, Problem> {
-    Ok(Json(app.store.user_map(caller.owner, map_id(&id)?).await?.into()))
+    Ok(Json(sql::user_map(app.store.sql(), caller.owner, map_id(&id)?).await?.into()))
 }
 
 /// Replaces the name and the features of a map. What was printed of it stays as it was.
@@ -229,7 +244,7 @@ pub(crate) async fn change_user_map(
     let kept = KeptMap::read(&body)?;
     let data = site.drawer.features(Bytes::copy_from_slice(kept.data.get().as_bytes())).await?.text;
     let change = (kept.name.trim(), data.as_str());
-    Ok(Json(app.store.change_user_map(caller.owner, id, change, kept.version).await?.into()))
+    Ok(Json(sql::change_user_map(app.store.sql(), caller.owner, id, change, kept.version).await?.into()))
 }
 
 /// Deletes a map and its features. What was printed of it stays as it was.
@@ -241,7 +256,7 @@ pub(crate) async fn delete_user_map(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    app.store.delete_user_map(caller.owner, map_id(&id)?).await?;
+    sql::delete_user_map(app.store.sql(), caller.owner, map_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -312,7 +327,8 @@ pub(crate) async fn list_printable_maps(
     uri: Uri,
 ) -> Result<Json<PrintableMapList>, Problem> {
     let (before, limit) = PartQuery::read(&uri)?;
-    let MapPage { maps, next_cursor } = app.store.printable_maps(caller.owner, before, limit).await?;
+    let MapPage { maps, next_cursor } =
+        sql::printable_maps(app.store.sql(), caller.owner, before, limit).await?;
     let printable_maps = maps.into_iter().map(PrintableMapView::from).collect();
     Ok(Json(PrintableMapList { printable_maps, next_cursor }))
 }
@@ -326,7 +342,7 @@ pub(crate) async fn printable_map(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Json<PrintableMapView>, Problem> {
-    Ok(Json(app.store.printable_map(caller.owner, map_id(&id)?).await?.into()))
+    Ok(Json(sql::printable_map(app.store.sql(), caller.owner, map_id(&id)?).await?.into()))
 }
 
 /// How large a picture to look at is.
@@ -366,7 +382,7 @@ pub(crate) async fn preview(
     request: Request,
 ) -> Result<Response, Problem> {
     let width = PreviewQuery::read(request.uri())?;
-    let map = app.store.printable_map(caller.owner, map_id(&id)?).await?;
+    let map = sql::printable_map(app.store.sql(), caller.owner, map_id(&id)?).await?;
     let tag = format!("\"{}-{width}\"", map.sha256);
     let cached = [
         (header::ETAG, HeaderValue::from_str(&tag).map_err(|_| Problem::our_fault())?),

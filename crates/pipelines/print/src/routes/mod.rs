@@ -7,11 +7,11 @@ mod previews;
 mod prints;
 
 pub use exports::ExportLinks;
-pub(crate) use maps::{MAP_BYTES_MAX, SKIPPED_BYTES_MAX, arrived, map_id};
+pub(crate) use maps::{MAP_BYTES_MAX, SKIPPED_BYTES_MAX, arrived, map_id, no_map};
 pub(crate) use orders::{ask, payer};
 pub use previews::PrintSite;
 pub(crate) use previews::Site;
-pub(crate) use prints::{find_print, print, print_again, printable_map, try_again};
+pub(crate) use prints::{find_print, print, print_again, try_again};
 
 use crate::pages;
 use axum::Router;

@@ -1,6 +1,8 @@
 //! Ordering prints: `/api/print-jobs/{id}/order`, and what Printful tells us by itself at `/webhooks/printful`.
 
 use super::previews::Site;
+use crate::request::OrderAsk;
+use crate::sql::{self, Asked, OrderRecord};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
@@ -13,9 +15,7 @@ use ode_http::body;
 use ode_http::caller::Caller;
 use ode_http::jobs::{find, forget};
 use ode_http::problem::{Problem, ProblemDocument, Reading, Sending};
-use ode_job::order::OrderAsk;
 use ode_job::{ErrorCode, JobId, JobRecord, Owner, State as JobState};
-use ode_store::{Asked, OrderRecord};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -126,7 +126,7 @@ pub(crate) async fn order(
     payer(&caller)?;
     let wanted: OrderAsk = body::parse(&body::whole(body, ORDER_BYTES_MAX).await?)?;
     let asked = ask(&app, &caller, &job, &wanted).await?;
-    let order = app.store.order_of(job.id).await?.ok_or_else(Problem::our_fault)?;
+    let order = sql::order_of(app.store.sql(), job.id).await?.ok_or_else(Problem::our_fault)?;
     let status = if asked == Asked::New { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(order.into())))
 }
@@ -138,7 +138,7 @@ pub(crate) async fn ask(
     job: &JobRecord,
     wanted: &OrderAsk,
 ) -> Result<Asked, Problem> {
-    let asked = app.store.ask_order(job.id, payer(caller)?, wanted).await?;
+    let asked = sql::ask_order(&app.store, job.id, payer(caller)?, wanted).await?;
     forget(app, job);
     Ok(asked)
 }
@@ -157,7 +157,7 @@ pub(crate) async fn show(
     let job = find(&app, &caller, &id).await?;
     let none =
         || Problem::new(ErrorCode::NotFound, "No order was asked for with this print. Ask for one by POST.");
-    Ok(Json(app.store.order_of(job.id).await?.ok_or_else(none)?.into()))
+    Ok(Json(sql::order_of(app.store.sql(), job.id).await?.ok_or_else(none)?.into()))
 }
 
 /// Takes note of an event. Nothing that it says is believed: the order that it names is looked at, soon.
@@ -178,7 +178,7 @@ pub(crate) async fn hook(
         serde_json::from_slice(&body).map_err(|_| Problem::invalid("An event is a JSON document."))?;
     let kind = event["type"].as_str().unwrap_or("unknown");
     let external_id = event["data"]["order"]["external_id"].as_str();
-    let is_new = app.store.heard(&digest(&event), kind, external_id).await?;
+    let is_new = sql::note_event(app.store.sql(), &digest(&event), kind, external_id).await?;
     tracing::info!(event.kind = kind, is_new, "Printful told of {kind}");
     Ok(StatusCode::OK)
 }

@@ -1,11 +1,13 @@
 //! Printing maps: `POST /api/export`, and the jobs that come of it under `/api/print-jobs`.
 
 use super::exports::export_links;
-use super::maps::{PreviewQuery, arrived, map_id, read};
+use super::maps::{PreviewQuery, arrived, map_id, no_map, read};
 use super::orders::{OrderView, payer};
 use super::previews::{PrintSite, Site};
 use crate::Frozen;
-use crate::machine::PRINT;
+use crate::machine::{EXPORT_FAILED, EXPORTING, PENDING_EXPORT, PRINT};
+use crate::request::{OrderAsk, PrintInput};
+use crate::sql::{self, FrozenMap, PaidOrder, PrintFacts, Printing};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
@@ -22,13 +24,11 @@ use ode_http::kind::{self, JobKind};
 use ode_http::problem::{Acting, Problem, ProblemDocument, Reading, Sending};
 use ode_http::query::{PAGE_MAX, limit, query};
 use ode_http::view::{ErrorView, ProgressView, error, moment, moments};
-use ode_job::order::OrderAsk;
-use ode_job::{Artifact, ErrorCode, JobId, JobRecord, JobRef, Phase, State as JobState};
-use ode_store::{Enqueued, FrozenMap, ListFilter, OrderRecord, PaidOrder, Printing};
+use ode_job::{ErrorCode, JobId, JobRecord, JobRef, Phase, State as JobState};
+use ode_store::{Enqueued, ListFilter};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
-use std::collections::HashMap;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -74,7 +74,7 @@ async fn draft(app: &App, site: &PrintSite, caller: &Caller, body: Body) -> Resu
         return Err(Problem::invalid(format!("There is nothing to print. Send {EXPORT_FORM}.")));
     }
     let kept = match user_map_id {
-        Some(id) => Some(app.store.user_map(caller.owner, id).await?),
+        Some(id) => Some(sql::user_map(app.store.sql(), caller.owner, id).await?),
         None => None,
     };
     let made_of = kept.as_ref().map(|map| (map.id, map.version));
@@ -139,7 +139,7 @@ pub(crate) async fn print(
     key: Option<String>,
     order: Option<PaidOrder>,
 ) -> Result<Printing, Problem> {
-    let printing = app.store.print_map(caller.owner, &map, key, order).await?;
+    let printing = sql::print_map(&app.store, caller.owner, &map, key, order).await?;
     app.lists.forget(caller.owner);
     let (job, map) = (printing.job, printing.map);
     tracing::info!(job.id = %job, job.pipeline = %PRINT, "accepted job {job} (map {map})");
@@ -228,30 +228,13 @@ pub(crate) struct ExportView {
     url: String,
 }
 
-/// What is known of prints beside their jobs.
-struct Known {
-    exports: HashMap<JobId, Artifact>,
-    warnings: HashMap<JobId, Vec<String>>,
-    orders: HashMap<JobId, OrderRecord>,
-}
-
-impl Known {
-    async fn of(app: &App, jobs: &[JobId]) -> Result<Self, Problem> {
-        Ok(Known {
-            exports: app.store.exports(jobs).await?,
-            warnings: app.store.export_warnings(jobs).await?,
-            orders: app.store.orders_of(jobs).await?,
-        })
-    }
-}
-
 impl PrintJobView {
-    fn new(app: &App, job: &JobRecord, known: &mut Known) -> Self {
+    fn new(app: &App, job: &JobRecord, known: &mut PrintFacts) -> Self {
         let url = |sha256: &str| export_links(app).url(sha256, app.settings.link_ttl);
         PrintJobView {
             id: job.id,
             reference: job.reference.clone(),
-            printable_map_id: printable_map(job),
+            printable_map_id: PrintInput::of(&job.input).printable_map_id,
             state: job.state,
             phase: job.phase,
             progress: ProgressView { percent: job.progress.percent, message: job.progress.message.clone() },
@@ -270,10 +253,6 @@ impl PrintJobView {
             updated_at: job.updated_at,
         }
     }
-}
-
-pub(crate) fn printable_map(job: &JobRecord) -> Option<Uuid> {
-    job.input["printable_map_id"].as_str()?.parse().ok()
 }
 
 /// Which print jobs to list.
@@ -331,7 +310,7 @@ pub(crate) async fn list(
     };
     let page = app.store.jobs(&filter).await?;
     let ids: Vec<JobId> = page.jobs.iter().map(|job| job.id).collect();
-    let mut known = Known::of(&app, &ids).await?;
+    let mut known = PrintFacts::of(app.store.sql(), &ids).await?;
     let view = |job: &JobRecord| PrintJobView::new(&app, job, &mut known);
     Ok(Json(PrintJobList { print_jobs: page.jobs.iter().map(view).collect(), next_cursor: page.next_cursor }))
 }
@@ -356,7 +335,7 @@ pub(crate) async fn find_print(app: &App, caller: &Caller, id: &str) -> Result<J
 }
 
 async fn shown(app: &App, job: &JobRecord) -> Result<PrintJobView, Problem> {
-    Ok(PrintJobView::new(app, job, &mut Known::of(app, &[job.id]).await?))
+    Ok(PrintJobView::new(app, job, &mut PrintFacts::of(app.store.sql(), &[job.id]).await?))
 }
 
 /// The picture of one of your print jobs, as a file.
@@ -376,10 +355,10 @@ pub(crate) async fn download(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let job = find_print(&app, &caller, &id).await?;
-    let exports = app.store.exports(&[job.id]).await?;
-    let missing = match job.state.as_str() {
-        "pending_export" | "exporting" => ErrorCode::NotReady,
-        "export_failed" => ErrorCode::Conflict,
+    let exports = sql::exports(app.store.sql(), &[job.id]).await?;
+    let missing = match job.state {
+        PENDING_EXPORT | EXPORTING => ErrorCode::NotReady,
+        EXPORT_FAILED => ErrorCode::Conflict,
         _ => ErrorCode::Expired,
     };
     let file = exports.get(&job.id).ok_or_else(|| Problem::from(missing))?;
@@ -429,7 +408,7 @@ pub(crate) async fn reprint(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let job = find_print(&app, &caller, &id).await?;
-    let map = printable_map(&job).ok_or_else(Problem::no_map)?;
+    let map = PrintInput::of(&job.input).printable_map_id.ok_or_else(no_map)?;
     printed_again(&app, &caller, map, &headers).await
 }
 
@@ -459,7 +438,7 @@ pub(crate) async fn print_again(
     key: Option<String>,
 ) -> Result<Enqueued, Problem> {
     app.limits.upload(caller).await?;
-    let enqueued = app.store.reprint(caller.owner, map, key).await?;
+    let enqueued = sql::reprint(&app.store, caller.owner, map, key).await?;
     app.lists.forget(caller.owner);
     Ok(enqueued)
 }

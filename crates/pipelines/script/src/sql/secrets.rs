@@ -3,7 +3,7 @@
 //! Nothing here can open one. Shredding forgets the content's own key together with the content.
 
 use crate::record::{Sealed, SecretPart};
-use ode_job::JobId;
+use ode_job::{ErrorCode, JobId};
 use ode_store::Error;
 use ode_store::sql::{Held, Param, Row, Sql, Tx, micros, owner, params};
 use std::time::Duration;
@@ -51,10 +51,11 @@ pub async fn keep(
 /// Keeps the secrets of a job that is tried again, and refuses the retry where they are gone and no new ones were kept.
 pub(crate) async fn renew(tx: &mut Tx, job: JobId) -> Result<(), Error> {
     if !tx.run(IS_SHREDDED, params![job]).await?.is_empty() {
-        return Err(Error::Conflict(format!(
+        let reason = format!(
             "The secrets of job {job} are gone. Send all of them with the request to try it again, as `secrets`, by the names \
              that its input has under $secret."
-        )));
+        );
+        return Err(Error::declined(ErrorCode::Conflict, reason));
     }
     tx.run(KEEP_ON, params![job]).await.map(drop)
 }

@@ -222,7 +222,7 @@ async fn a_failed_job_keeps_its_secrets_for_a_while(store: Store) {
     tokio::time::sleep(Duration::from_millis(5)).await;
     assert_eq!(shred_due(store.sql()).await.unwrap(), 1);
     assert!(
-        matches!(store.retry(gone[0]).await, Err(Error::Conflict(why)) if why.contains(&gone[0].to_string()))
+        matches!(store.retry(gone[0]).await, Err(Error::Declined { message: why, .. }) if why.contains(&gone[0].to_string()))
     );
     assert_eq!(record(&store, gone[0]).await.state, machine::FAILED);
     let others = sealed();

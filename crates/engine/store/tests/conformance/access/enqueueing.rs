@@ -7,7 +7,8 @@ use crate::harness::{
 use crate::machines::{lane, pipeline};
 use jiff::Timestamp;
 use ode_job::{Ended, Phase};
-use ode_store::{FrozenMap, Wake};
+use ode_print::sql::{FrozenMap, print_map};
+use ode_store::Wake;
 use sqlx::Connection as _;
 use std::time::Duration;
 use uuid::Uuid;
@@ -45,8 +46,8 @@ async fn an_organisation_prints_its_own_maps_only() {
     let mut database = postgres_database().await;
     let (ours, theirs) = (organisation(), organisation());
     let map = || FrozenMap::new(r#"{"schema":1}"#.into(), None);
-    let own = database.store.print_map(ours, &map(), None, None).await.unwrap().map;
-    let others = database.store.print_map(theirs, &map(), None, None).await.unwrap().map;
+    let own = print_map(&database.store, ours, &map(), None, None).await.unwrap().map;
+    let others = print_map(&database.store, theirs, &map(), None, None).await.unwrap().map;
     let guest = Guest::new(&mut database, 1).await;
     let print = |map: Uuid| {
         let input = format!("jsonb_build_object('printable_map_id', '{map}')");

@@ -5,7 +5,8 @@ use crate::machines::{lane, pipeline};
 use ode_job::{
     Artifact, Check, CheckKind, Ended, ErrorCode, Failure, JobId, LogLevel, NewJob, Owner, Severity,
 };
-use ode_store::{FrozenMap, Revision, Store};
+use ode_print::sql::{FrozenMap, add_user_map, print_map};
+use ode_store::{Revision, Store};
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{AssertSqlSafe, Postgres, Transaction};
 use uuid::Uuid;
@@ -97,7 +98,7 @@ pub(crate) async fn furnish(store: &Store, owner: Owner) -> Vec<JobId> {
         let key = Some(pipeline.to_string());
         if *pipeline == pipeline::PRINT {
             let map = FrozenMap::new(r#"{"schema":1}"#.into(), None);
-            ids.push(store.print_map(owner, &map, key, None).await.unwrap().job);
+            ids.push(print_map(store, owner, &map, key, None).await.unwrap().job);
             continue;
         }
         let new = NewJob { idempotency_key: key, ..job(*pipeline).owned_by(owner) };
@@ -107,7 +108,7 @@ pub(crate) async fn furnish(store: &Store, owner: Owner) -> Vec<JobId> {
             store.cancel(ids[6]).await.unwrap();
         }
     }
-    store.add_user_map(owner, "Ours", FEATURES).await.unwrap();
+    add_user_map(store.sql(), owner, "Ours", FEATURES).await.unwrap();
     store.log(ids[0], 1, LogLevel::Info, "a secret").await.unwrap();
     store.record_download(ids[1]).await.unwrap();
     store.add_checks(ids[1], &[check()]).await.unwrap();

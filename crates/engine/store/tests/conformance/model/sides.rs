@@ -130,7 +130,7 @@ async fn ask(store: &Store, id: JobId, asks: Event) -> Result<State, Error> {
         Event::Cancelled => store.cancel(id).await,
         Event::Retried => store.retry(id).await,
         Event::Advanced => store.advance(id).await,
-        Event::Delivered => store.delivered(id).await,
+        Event::Delivered => ode_print::sql::delivered(store, id).await,
         Event::Failed => store.fail_waiting(id, Failure::from(ErrorCode::GatewayUnavailable)).await,
         other => unreachable!("nobody asks for {other}"),
     }

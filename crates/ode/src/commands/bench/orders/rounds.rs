@@ -3,8 +3,9 @@
 use super::Orders;
 use super::plan::{Plan, Trouble};
 use anyhow::Context as _;
-use ode_job::order::{Money, OrderAsk};
 use ode_job::{Artifact, Ended, JobId, NewJob, State, WorkerId};
+use ode_print::request::{Money, OrderAsk};
+use ode_print::sql;
 use ode_printful_sim::{Fault, FaultKind, On, Options, Simulator, Switches};
 use ode_store::{ClaimRequest, Config, Finish, Store};
 use rustix::process::Signal;
@@ -64,7 +65,8 @@ impl Bench {
         let store = Store::open(Config { actor: "bench".into(), ..Config::new(&url) }).await?;
         store.migrate_up().await?;
         let organisation = Uuid::new_v4();
-        store.set_spend_cap(organisation, "USD", Money(10_000), Money(i64::from(u32::MAX) * 100)).await?;
+        sql::set_spend_cap(store.sql(), organisation, "USD", Money(10_000), Money(i64::from(u32::MAX) * 100))
+            .await?;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let options = Options {
             switches: Switches { unique: !args.not_unique, confirm_once: !args.confirm_often },
@@ -94,7 +96,7 @@ impl Bench {
         let troubles = plans.first().map(|(_, plan)| plan.of_workers()).unwrap_or_default();
         self.arm(plans, &runs, 0);
         for run in &runs {
-            self.store.ask_order(run.job, self.organisation, &ask()).await?;
+            sql::ask_order(&self.store, run.job, self.organisation, &ask()).await?;
         }
         for (stage, trouble) in troubles.into_iter().enumerate() {
             for met in self.trouble_workers(trouble, &runs).await? {

@@ -139,15 +139,25 @@ impl Page {
     }
 }
 
+/// The page of a map's specification.
+pub(crate) fn page_of(specification: &str) -> serde_json::Result<Value> {
+    #[derive(Deserialize)]
+    struct Paged {
+        #[serde(default)]
+        page: Value,
+    }
+    serde_json::from_str(specification).map(|Paged { page }| page)
+}
+
 /// The products that a page can be ordered as, of those that are known here.
-pub fn fitting(page: &Value) -> impl Iterator<Item = &'static Poster> {
+pub(crate) fn fitting(page: &Value) -> impl Iterator<Item = &'static Poster> {
     POSTERS.iter().filter(|poster| check_page(poster.variant_id, page).is_ok())
 }
 
 /// Refuses to order a page as a product of another size, in a sentence: it would be cropped, or printed too coarsely.
 /// `page` is that of the map's specification. Of products that are not known here, only the provider can say
 /// ([`check_area`]).
-pub fn check_page(variant_id: i64, page: &Value) -> Result<(), String> {
+pub(crate) fn check_page(variant_id: i64, page: &Value) -> Result<(), String> {
     let poster = POSTERS.iter().find(|poster| poster.variant_id == variant_id);
     let Some(poster) = poster else { return Ok(()) };
     check_area(variant_id, page, &PrintArea { inches: poster.inches, can_rotate: true })
