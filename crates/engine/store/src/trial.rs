@@ -13,6 +13,10 @@ use uuid::Uuid;
 /// Makes each behaviour a test on SQLite and a test on PostgreSQL, by default on a fresh [`Store`]. Others name the two
 /// functions of [`crate::trial`] that open what they need. The module `harness` of the tests says how, by its `config`.
 #[macro_export]
+#[allow(
+    clippy::crate_in_macro_def,
+    reason = "each crate of tests says in its module `harness` how it opens a store"
+)]
 macro_rules! on_both {
     ($($name:ident),+ $(,)?) => {
         $crate::on_both!(sqlite, postgres: $($name),+);

@@ -29,11 +29,8 @@ const STILL_TO_MOVE: &[(&str, usize)] = &[
     ("engine/store/src/dialect/sqlite.rs", 1),
     ("engine/store/src/documents.rs", 1),
     ("engine/store/src/estimate.rs", 4),
-    ("engine/store/src/maps.rs", 1),
-    ("engine/store/src/orders.rs", 10),
     ("engine/store/src/overview.rs", 1),
     ("engine/store/src/owned.rs", 2),
-    ("engine/store/src/people.rs", 2),
     ("engine/webhooks/src/sender.rs", 1),
 ];
 

@@ -250,7 +250,7 @@ async fn a_confirmation_of_which_nobody_can_say_is_looked_up_before_another() {
 async fn a_confirmation_that_was_not_taken_is_sent_later() {
     let placed = Placed::open().await;
     placed.act("draft").await;
-    placed.fault("429:confirm");
+    placed.fault("429:confirm@5");
     placed.follow().await.unwrap();
     assert_eq!(
         (placed.steps().await, placed.charges()),

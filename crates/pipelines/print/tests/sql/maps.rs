@@ -52,7 +52,7 @@ fn frozen(title: &str) -> FrozenMap {
 }
 
 async fn print(store: &Store, owner: Owner) -> Printing {
-    sql::print_map(&store, owner, &frozen("The World"), None, None).await.unwrap()
+    sql::print_map(store, owner, &frozen("The World"), None, None).await.unwrap()
 }
 
 fn assert_no_map<T: std::fmt::Debug>(answer: Result<T, MapError>) {

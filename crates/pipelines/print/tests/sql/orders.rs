@@ -51,7 +51,7 @@ async fn exported(store: &Store) -> JobId {
 /// One that is being ordered.
 async fn ordering(store: &Store) -> (JobId, Claimed) {
     let id = exported(store).await;
-    sql::ask_order(&store, id, spender(store).await, &order_ask()).await.unwrap();
+    sql::ask_order(store, id, spender(store).await, &order_ask()).await.unwrap();
     (id, claim_one(store, ORDER, worker(store).await).await)
 }
 
@@ -380,7 +380,7 @@ async fn a_job_is_ordered_only_with_the_providers_number(mut database: Database)
     {
         check_refused(&mut database.sql, id.0, &[(state.as_str(), "job_stays_ordered")]).await;
     }
-    assert_eq!(sql::delivered(&store, id).await.unwrap(), FULFILLED);
+    assert_eq!(sql::delivered(store, id).await.unwrap(), FULFILLED);
 }
 
 async fn what_is_recorded_of_an_order_is_not_taken_back(mut database: Database) {
@@ -470,7 +470,7 @@ async fn an_order_is_what_it_says(mut database: Database) {
     let store = &database.store;
     let (other, id) = (ordered(store).await, exported(store).await);
     let organisation = spender(store).await;
-    sql::ask_order(&store, id, organisation, &order_ask()).await.unwrap();
+    sql::ask_order(store, id, organisation, &order_ask()).await.unwrap();
     check_refused(&mut database.sql, id.0, ATTACKS).await;
     let frozen =
         "request = '{}', request_sha256 = '0000000000000000000000000000000000000000000000000000000000000000'";
@@ -552,9 +552,9 @@ async fn a_raised_cost_is_within_what_the_other_orders_leave(database: Database)
     sql::set_spend_cap(store.sql(), organisation, "USD", Money(10_000), Money(15_000)).await.unwrap();
     let first = exported(store).await;
     let cheap = OrderAsk { cost_max: Some(Money(10_00)), ..order_ask() };
-    sql::ask_order(&store, first, organisation, &cheap).await.unwrap();
+    sql::ask_order(store, first, organisation, &cheap).await.unwrap();
     let second = exported(store).await;
-    sql::ask_order(&store, second, organisation, &order_ask()).await.unwrap();
+    sql::ask_order(store, second, organisation, &order_ask()).await.unwrap();
     let refused = sql::raise_cost(store.sql(), first, Money(50_01)).await.unwrap_err();
     assert_eq!(code(&refused), ErrorCode::SpendCap, "{refused}");
     sql::raise_cost(store.sql(), first, Money(50_00)).await.unwrap();
@@ -572,7 +572,7 @@ async fn an_old_order_counts_while_it_is_under_way_and_from_when_it_is_placed(mu
         WHERE job_id = $1"
     );
     let id = exported(store).await;
-    sql::ask_order(&store, id, organisation, &order_ask()).await.unwrap();
+    sql::ask_order(store, id, organisation, &order_ask()).await.unwrap();
     sql.run(&age, &[id.0]).await.unwrap();
     assert_eq!(spent(store).await, Money(10_000), "it may still be placed");
     let claimed = claim_one(store, ORDER, worker(store).await).await;
