@@ -3,7 +3,7 @@
 use crate::App;
 use crate::intake::Wanted;
 use crate::problem::Problem;
-use crate::view::Links;
+use crate::view::{JobView, Links};
 use axum::response::Response;
 use futures_util::future::BoxFuture;
 use ode_job::{JobRecord, NewJob, Phase, Pipeline, SourceDocument, machines};
@@ -24,6 +24,8 @@ pub struct JobKind {
     pub is_expired: fn(&OwnedJob) -> bool,
     /// Changes the links that every job has into those of this pipeline's.
     pub links: fn(&OwnedJob, Links) -> Links,
+    /// Writes the sections that it adds to the page of a job, as HTML.
+    pub sections: Option<Sections>,
     /// Sends the result of a job; the file with the role `result` unless given.
     pub download: Option<Download>,
     /// Documents that people send to become jobs of this pipeline.
@@ -42,6 +44,7 @@ impl JobKind {
             filename: |job| job.document()?.name,
             is_expired: |_| false,
             links: |_, links| links,
+            sections: None,
             download: None,
             intake: None,
             published: None,
@@ -60,6 +63,9 @@ pub fn label(phase: Phase) -> &'static str {
         Phase::Cancelled => "Cancelled",
     }
 }
+
+/// Writes sections for the page of a job.
+pub type Sections = for<'a> fn(&'a App, &'a JobRecord, &'a JobView) -> BoxFuture<'a, Result<String, Problem>>;
 
 type SendResult = dyn Fn(Arc<App>, JobRecord) -> BoxFuture<'static, Result<Response, Problem>> + Send + Sync;
 

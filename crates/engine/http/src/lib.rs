@@ -2,9 +2,9 @@
 //!
 //! A route reads and writes through the store and never runs a pipeline.
 
-pub mod again;
 pub mod body;
 pub mod caller;
+pub mod checks;
 pub mod connections;
 pub mod door;
 pub mod download;
@@ -24,14 +24,12 @@ pub mod pages;
 pub mod problem;
 pub mod query;
 pub mod requests;
-pub mod review;
 mod routes;
 pub mod seen;
 pub mod session;
 pub mod sign_in;
 pub mod site;
 pub mod upload;
-pub mod values;
 pub mod view;
 pub mod watch;
 

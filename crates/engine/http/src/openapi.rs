@@ -1,7 +1,7 @@
 //! The API's own description: OpenAPI 3.1 made from the routes, and a page that shows it.
 
 use crate::problem::{ProblemDocument, codes_of};
-use crate::{again, download, health, jobs, live, review, upload, view};
+use crate::{checks, download, health, jobs, live, upload, view};
 use axum::extract::Extension;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
@@ -19,7 +19,7 @@ use utoipa::openapi::{RefOr, Response};
     info(title = "ODE", description = "PDFs in, XML out. Every error is a problem document (RFC 9457) with a stable code.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")),
     paths(upload::upload, jobs::routes::list, jobs::routes::detail, jobs::routes::delete, jobs::routes::events, download::download, download::link, download::by_link,
-        review::checks, review::revisions, review::revise, jobs::routes::retry, again::convert, jobs::routes::cancel, jobs::routes::stop, live::stream, health::healthz, health::live, health::ready),
+        checks::checks, jobs::routes::retry, jobs::routes::cancel, jobs::routes::stop, live::stream, health::healthz, health::live, health::ready),
     components(schemas(ProblemDocument, view::JobView, live::JobEvent)),
     modifiers(&Credentials),
     security((), ("session" = []), ("key" = [])),
@@ -47,8 +47,10 @@ impl utoipa::Modify for Credentials {
 
 /// The description in its two forms.
 pub struct Described {
-    json: String,
-    page: String,
+    /// For programs.
+    pub json: String,
+    /// For people.
+    pub page: String,
 }
 
 impl Described {
@@ -290,11 +292,6 @@ mod tests {
                 &row("output"),
             ],
         );
-        assert_told(
-            "POST /api/jobs/{id}/convert",
-            &["Body, as application/json", "string, needed. Which mapping"],
-        );
-        assert_told("POST /api/jobs/{id}/revisions", &[&row("before"), "list of number"]);
     }
 
     #[test]

@@ -9,15 +9,14 @@ mod job;
 mod queue;
 mod row;
 mod sign_in;
-mod values;
 pub mod words;
+
+pub use choices::{Choice, Choices};
 
 use crate::App;
 use crate::problem::Problem;
-use crate::review;
 use askama::Template;
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{Html, Response};
 use axum::routing::{get, post};
@@ -29,8 +28,6 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/", get(queue::show))
         .route("/upload", get(queue::after_upload).post(queue::upload))
         .route("/jobs/{id}", get(job::show))
-        .route("/jobs/{id}/revisions", post(job::revise).layer(DefaultBodyLimit::max(review::BODY_BYTES_MAX)))
-        .route("/jobs/{id}/convert", post(job::convert).layer(DefaultBodyLimit::max(review::BODY_BYTES_MAX)))
         .route("/jobs/{id}/{deed}", get(job::ask).post(job::act))
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::routes::Routes;
 use crate::session::Signer;
 use crate::watch::Watcher;
-use crate::{again, caller, download, form, health, jobs, openapi, pages, requests, review, upload};
+use crate::{caller, checks, download, form, health, jobs, openapi, pages, requests, upload};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Extension, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -44,8 +44,6 @@ pub struct WebSettings {
     pub upload_bytes_max: u64,
     /// The mapping where none is named.
     pub mapping_default: String,
-    /// Names of the fields that results may have, with `*` for the number of a row, such as `lines.*.total`.
-    pub fields: Vec<String>,
     /// When the disk is too full for uploads.
     pub watermark: WatermarkConfig,
     /// Whose twins of a document are looked for.
@@ -74,7 +72,6 @@ impl Default for WebSettings {
         WebSettings {
             upload_bytes_max: 50_000_000,
             mapping_default: "pt_simon_invoice_v1".into(),
-            fields: Vec::new(),
             watermark: WatermarkConfig::default(),
             dedupe: Dedupe::Owner,
             limits: WebLimits::default(),
@@ -230,12 +227,10 @@ fn router(app: Arc<App>, added: Vec<Routes>) -> Router {
         .route("/api/jobs", get(jobs::routes::list))
         .route("/api/jobs/{id}", get(jobs::routes::detail).delete(jobs::routes::delete))
         .route("/api/jobs/{id}/events", get(jobs::routes::events))
-        .route("/api/jobs/{id}/checks", get(review::checks))
-        .route("/api/jobs/{id}/revisions", get(review::revisions).post(review::revise))
+        .route("/api/jobs/{id}/checks", get(checks::checks))
         .route("/api/jobs/{id}/download", get(download::download))
         .route("/api/jobs/{id}/link", post(download::link))
         .route("/api/jobs/{id}/retry", post(jobs::routes::retry))
-        .route("/api/jobs/{id}/convert", post(again::convert))
         .route("/api/jobs/{id}/cancel", post(jobs::routes::cancel))
         .route("/api/jobs/{id}/stop", post(jobs::routes::stop))
         .route("/api/stream", get(live::stream))

@@ -126,8 +126,7 @@ async fn serve(
     let address = listener.local_addr()?;
     let store = settings.store("web", Schema::Migrate).await?;
     let blobs = settings.blobs()?;
-    let mut site = args.site.settings(settings, args.drain.grace())?;
-    site.fields = ode_xml::fields_known();
+    let site = args.site.settings(settings, args.drain.grace())?;
     let setup = SiteSetup { settings, typed: start.typed, store: &store };
     let mut routes = Vec::new();
     for pipeline in wire::pipelines() {

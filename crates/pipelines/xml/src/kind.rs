@@ -2,6 +2,7 @@
 
 use super::request::{AUTO, new_job};
 use crate::machine::XML;
+use crate::pages;
 use ode_http::view::{Links, why_no_retry};
 use ode_http::{Intake, JobKind, Offer, Output, kind};
 use ode_invoice::Registry;
@@ -18,7 +19,7 @@ const OUTPUTS: &[Output] = &[
 
 /// Describes how jobs that become XML are shown, and which documents become such jobs.
 #[must_use]
-pub(super) fn job_kind() -> JobKind {
+pub fn job_kind() -> JobKind {
     let intake =
         Intake { offers: offers(), outputs: OUTPUTS, copies_results: true, ..Intake::new(&[], new_job) };
     JobKind {
@@ -28,6 +29,7 @@ pub(super) fn job_kind() -> JobKind {
             let convert = may_convert(job).then(|| Links::to(job.record.id, "/convert"));
             Links { convert, ..links }
         },
+        sections: Some(pages::review),
         intake: Some(intake),
         ..JobKind::new(XML)
     }

@@ -23,12 +23,15 @@ mod model;
 mod ocr;
 mod ocr_args;
 mod opinions;
+mod pages;
 mod request;
+mod routes;
 mod scans;
 mod setup;
 #[cfg(test)]
 mod stub;
 mod study;
+mod values;
 
 pub use ask::{Ask, Converted, Finding, Output, Places, Shadow, Summary, To};
 pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
@@ -36,11 +39,12 @@ pub use converter::{Converter, Options};
 pub use gateway::{GatewayLimits, serve_gateway};
 pub use gateways::{Gateways, METRICS};
 pub use handler::{Route, XmlHandler};
+pub use kind::job_kind;
 pub use live::{LiveConverter, StartError};
 pub use model::{Model, ModelError, ModelSettings};
 pub use ocr::OcrOptions;
 pub use ocr_args::OcrArgs;
-pub use setup::{fields_known, registry};
+pub use setup::registry;
 pub use study::{Differences, Study};
 
 use async_trait::async_trait;
@@ -100,7 +104,7 @@ impl Pipeline for Xml {
 
     async fn site(&self, setup: &SiteSetup<'_>) -> anyhow::Result<Routes> {
         let type_default = Some(setup.options::<SiteArgs>()?.mapping);
-        Ok(Routes { kind: Some(kind::job_kind()), type_default, ..Routes::default() })
+        Ok(Routes { type_default, ..routes::routes(kind::job_kind()) })
     }
 
     fn commands(&self) -> Vec<Command> {

@@ -11,7 +11,6 @@ use ode_child::{PoolOptions, Sandbox};
 use ode_cli::process::listen;
 use ode_cli::{WrongUse, seconds};
 use ode_invoice::Registry;
-use ode_invoice::terms::{HEADER, TABLES};
 use ode_job::BreakerPolicy;
 use ode_pipeline::{Service, WorkSetup};
 use std::num::NonZeroUsize;
@@ -162,13 +161,4 @@ pub fn registry(folder: Option<&Path>) -> anyhow::Result<Registry> {
         let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         WrongUse(format!("The mappings{place} cannot be loaded. {}", mistakes.join("; "))).into()
     })
-}
-
-/// The fields that results may have, with `*` for the number of a row.
-pub fn fields_known() -> Vec<String> {
-    let header = HEADER.iter().map(|term| term.name.to_owned());
-    let columns = TABLES
-        .iter()
-        .flat_map(|table| table.columns.iter().map(|column| format!("{}.*.{}", table.name, column.name)));
-    header.chain(columns).collect()
 }

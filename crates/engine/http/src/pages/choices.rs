@@ -3,21 +3,21 @@
 use crate::kind::Intake;
 
 /// What can be chosen, and what is.
-pub(super) struct Choices {
-    pub(super) mappings: Vec<Choice>,
-    pub(super) outputs: Vec<Choice>,
+pub struct Choices {
+    pub mappings: Vec<Choice>,
+    pub outputs: Vec<Choice>,
 }
 
-pub(super) struct Choice {
-    pub(super) name: String,
-    pub(super) label: String,
-    pub(super) about: String,
-    pub(super) is_chosen: bool,
+pub struct Choice {
+    pub name: String,
+    pub label: String,
+    pub about: String,
+    pub is_chosen: bool,
 }
 
 impl Choices {
     /// What these pipelines offer, with these chosen.
-    pub(super) fn new(intakes: &[&Intake], mapping: &str, output: &str) -> Self {
+    pub fn new(intakes: &[&Intake], mapping: &str, output: &str) -> Self {
         let mappings = intakes.iter().flat_map(|intake| &intake.offers).map(|offer| Choice {
             name: offer.name.clone(),
             label: offer.label.clone(),

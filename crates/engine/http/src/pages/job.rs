@@ -1,26 +1,18 @@
-//! A job's own page: what it is, what is to be looked at, what was read and corrected, and everything that happened.
+//! A job's own page: what it is, what is to be looked at, what its pipeline adds, and everything that happened.
 
-use super::choices::Choices;
 use super::row::Row;
-use super::values::{self, Value};
 use super::words;
 use crate::App;
-use crate::again::{self, Again};
 use crate::caller::Caller;
 use crate::jobs;
 use crate::problem::Problem;
-use crate::review::{self, NewRevision};
 use crate::view::JobView;
 use askama::Template;
-use axum::Form;
-use axum::extract::rejection::FormRejection;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse as _, Redirect, Response};
 use jiff::Timestamp;
 use ode_job::{Check, EventRecord, Phase};
-use ode_store::Revised;
-use serde::Deserialize;
 use std::sync::Arc;
 
 #[derive(Template)]
@@ -31,11 +23,8 @@ struct Page {
     code: Option<String>,
     facts: Vec<Fact>,
     findings: Vec<Finding>,
-    values: Vec<Value>,
-    can_correct: bool,
-    corrections: Vec<Correction>,
-    /// How its document can be converted once more, where it can.
-    again: Option<Choices>,
+    /// What the pipeline adds, as HTML.
+    sections: String,
     events: Vec<Line>,
 }
 
@@ -60,16 +49,6 @@ struct Finding {
     by: Option<String>,
 }
 
-/// What somebody corrected.
-struct Correction {
-    at: String,
-    at_iso: String,
-    field: String,
-    before: Option<String>,
-    after: Option<String>,
-    place: Option<String>,
-}
-
 struct Line {
     at: String,
     at_iso: String,
@@ -84,16 +63,12 @@ pub(super) async fn show(
 ) -> Result<Html<String>, Problem> {
     let job = jobs::find(&app, &caller, &id).await?;
     let (events, checks) = (app.store.events(job.id).await?, app.store.checks(job.id).await?);
-    let revised = app.store.revisions(job.id).await?;
-    let said = match job.phase {
-        Phase::Done => crate::values::of(&app, job.id).await?,
-        Phase::Held | Phase::Ready | Phase::Running | Phase::Failed | Phase::Cancelled => None,
+    let kind = app.kinds.of(job.pipeline);
+    let view = jobs::shown(&app, job.clone()).await?;
+    let sections = match kind.sections {
+        Some(write) => write(&app, &job, &view).await?,
+        None => String::new(),
     };
-    let values = said.map(|said| values::listed(said, &revised)).unwrap_or_default();
-    let output =
-        job.config["output"].as_str().filter(|output| *output != "own").unwrap_or_default().to_owned();
-    let intake = app.kinds.of(job.pipeline).intake.as_ref();
-    let view = jobs::shown(&app, job).await?;
     super::draw(&Page {
         // This is where one reviews it, and chooses.
         row: Row { can_review: false, can_choose: false, ..Row::new(&view) },
@@ -101,12 +76,7 @@ pub(super) async fn show(
         code: view.error.as_ref().or(view.last_error.as_ref()).map(|error| error.code.clone()),
         facts: facts(&app, &view),
         findings: checks.into_iter().map(Finding::from).collect(),
-        values,
-        can_correct: view.phase == Phase::Done && view.page().is_none(),
-        corrections: revised.into_iter().map(Correction::from).collect(),
-        again: intake
-            .filter(|_| view.can_convert())
-            .map(|intake| Choices::new(&[intake], &view.mapping, &output)),
+        sections,
         events: events.into_iter().map(Line::from).collect(),
     })
 }
@@ -130,70 +100,6 @@ pub(super) async fn ask(
         return Ok(Redirect::to(&format!("/jobs/{id}")).into_response());
     }
     Ok(super::draw(&Ask { id, name: Row::new(&view).name })?.into_response())
-}
-
-/// A correction as a form has it.
-#[derive(Debug, Deserialize)]
-pub(super) struct Corrected {
-    field: String,
-    #[serde(default)]
-    before: String,
-    #[serde(default)]
-    after: String,
-    #[serde(default)]
-    page: String,
-    /// Left, top, right and bottom.
-    #[serde(default, rename = "box")]
-    area: String,
-}
-
-impl Corrected {
-    fn revision(self) -> Result<NewRevision, Problem> {
-        let odd =
-            |what| Problem::invalid(format!("{what} Go back, and leave both places empty if in doubt."));
-        let page = (!self.page.trim().is_empty()).then(|| self.page.trim().parse());
-        let page = page.transpose().map_err(|_| odd("The page is not a number."))?;
-        let sides = self.area.split([' ', ',']).filter(|side| !side.is_empty());
-        let sides: Vec<f64> = sides.map(str::parse).collect::<Result<_, _>>().unwrap_or_default();
-        let area = match (self.area.trim(), <[f64; 4]>::try_from(sides)) {
-            ("", _) => None,
-            (_, Ok(sides)) if sides.iter().all(|side| side.is_finite()) => Some(sides),
-            _ => return Err(odd("The place on the page is not four numbers.")),
-        };
-        // Browsers send the ends of lines as two characters, whatever they were.
-        let [before, after] = [self.before, self.after].map(|text| Some(text.replace("\r\n", "\n")));
-        Ok(NewRevision { field: self.field, before, after, page, area })
-    }
-}
-
-/// Records what somebody corrected, and shows it.
-pub(super) async fn revise(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(id): Path<String>,
-    form: Result<Form<Corrected>, FormRejection>,
-) -> Result<Redirect, Problem> {
-    let job = jobs::find(&app, &caller, &id).await?;
-    let Form(form) = form.map_err(|_| not_understood())?;
-    review::correct(&app, &caller, &job, form.revision()?).await?;
-    Ok(Redirect::to(&format!("/jobs/{}#values", job.id)))
-}
-
-/// Converts a document once more, and goes to the job that does.
-pub(super) async fn convert(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(id): Path<String>,
-    form: Result<Form<Again>, FormRejection>,
-) -> Result<Redirect, Problem> {
-    let job = jobs::find(&app, &caller, &id).await?;
-    let Form(again) = form.map_err(|_| not_understood())?;
-    let enqueued = again::once_more(&app, &caller, &job, &again).await?;
-    Ok(Redirect::to(&format!("/jobs/{}", enqueued.id())))
-}
-
-fn not_understood() -> Problem {
-    Problem::invalid("The form is not understood. Go back and send it again.")
 }
 
 /// Does what a form asked for, and goes back to where it was asked.
@@ -255,22 +161,6 @@ impl From<Check> for Finding {
     fn from(Check { severity, code, message, opinion, .. }: Check) -> Self {
         let by = opinion.map(|opinion| opinion.model);
         Finding { severity: severity.as_str(), code, sentence: message, by }
-    }
-}
-
-impl From<Revised> for Correction {
-    fn from(Revised { revision, created_at, .. }: Revised) -> Self {
-        Correction {
-            at: words::moment(created_at),
-            at_iso: created_at.to_string(),
-            field: values::label(&revision.field),
-            before: revision.before,
-            after: revision.after,
-            place: revision.page.map(|page| match revision.area {
-                Some(area) => format!("page {page}, {}", area.map(|side| format!("{side:.0}")).join(" ")),
-                None => format!("page {page}"),
-            }),
-        }
     }
 }
 

@@ -1,27 +1,25 @@
-//! Looking at a result again: what was found out about it, and what people corrected in it.
+//! Corrections of results: what people put right, and what a correction must say.
 
-use crate::App;
-use crate::caller::Caller;
-use crate::jobs::find;
-use crate::problem::{Problem, ProblemDocument, Reading, Sending};
+use super::read_json;
 use crate::values;
-use crate::view::moment;
 use axum::Json;
-use axum::body::to_bytes;
 use axum::extract::{Extension, Path, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::StatusCode;
 use jiff::Timestamp;
-use ode_job::{Check, ErrorCode, JobRecord, Phase};
+use ode_http::App;
+use ode_http::caller::Caller;
+use ode_http::jobs::find;
+use ode_http::problem::{Problem, ProblemDocument, Reading, Sending};
+use ode_http::view::moment;
+use ode_invoice::terms::{HEADER, TABLES};
+use ode_job::{ErrorCode, JobRecord, Phase};
 use ode_store::{Revised, Revision};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// A correction is a few lines.
-pub const BODY_BYTES_MAX: usize = 64 << 10;
 /// As long as a field's name may be in the table.
 const FIELD_CHARS_MAX: usize = 255;
 /// The longest value of an invoice is its notes.
@@ -33,62 +31,9 @@ const NAMES_TOLD_MAX: usize = 60;
 /// The last page that a table can name.
 const PAGE_MAX: u32 = i32::MAX as u32;
 
-/// What was found out about a result.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Checks {
-    /// In the order it was found.
-    checks: Vec<CheckView>,
-}
-
-/// One finding about a result.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Finding)]
-pub struct CheckView {
-    /// What found it: `arithmetic`, `schema`, `content` or `model`.
-    kind: &'static str,
-    /// How much it matters: `info`, `review` (a person should look) or `error`.
-    severity: &'static str,
-    /// Stable name; `ode explain CODE` says more.
-    #[schema(example = "TOTAL_MISMATCH")]
-    code: String,
-    /// Field or column it is about, where there is one.
-    field: Option<String>,
-    /// A sentence.
-    message: String,
-    /// The language model that said so, where one was asked.
-    model: Option<String>,
-    /// How sure it was, 0 to 1.
-    confidence: Option<f64>,
-}
-
-impl From<Check> for CheckView {
-    fn from(Check { kind, severity, code, field, message, opinion }: Check) -> Self {
-        let confidence = opinion.as_ref().and_then(|opinion| opinion.confidence);
-        let model = opinion.map(|opinion| opinion.model);
-        let (kind, severity) = (kind.as_str(), severity.as_str());
-        CheckView { kind, severity, code, field, message, model, confidence }
-    }
-}
-
-/// What was found out about a job's result: sums, rules, and what a language model said, where one was asked.
-#[utoipa::path(get, path = "/api/jobs/{id}/checks", tag = "jobs",
-    params(("id" = String, Path, description = "Its id or reference")),
-    responses(
-        (status = 200, body = Checks),
-        Reading))]
-pub async fn checks(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(id): Path<String>,
-) -> Result<Json<Checks>, Problem> {
-    let job = find(&app, &caller, &id).await?;
-    let checks = app.store.checks(job.id).await?;
-    Ok(Json(Checks { checks: checks.into_iter().map(CheckView::from).collect() }))
-}
-
 /// What people corrected in a result.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Revisions {
+pub(crate) struct Revisions {
     /// In the order they did.
     revisions: Vec<RevisionView>,
 }
@@ -96,7 +41,7 @@ pub struct Revisions {
 /// A person's edit of one value.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Revision)]
-pub struct RevisionView {
+pub(crate) struct RevisionView {
     /// Its identity; later ones are greater.
     #[schema(value_type = String, format = "uuid")]
     id: Uuid,
@@ -131,7 +76,7 @@ impl From<Revised> for RevisionView {
     responses(
         (status = 200, body = Revisions),
         Reading))]
-pub async fn revisions(
+pub(crate) async fn revisions(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -144,22 +89,22 @@ pub async fn revisions(
 /// A correction of one value.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NewRevision {
+pub(crate) struct NewRevision {
     /// The field by its name, or a path.
     #[schema(min_length = 1, max_length = 255, example = "lines.0.total")]
-    pub field: String,
+    pub(crate) field: String,
     /// What was read, as the result has it; nothing where the value was missing.
     #[schema(max_length = 10_000)]
-    pub before: Option<String>,
+    pub(crate) before: Option<String>,
     /// What is right; nothing where there should be no value.
     #[schema(max_length = 10_000)]
-    pub after: Option<String>,
+    pub(crate) after: Option<String>,
     /// The page it stands on, from 1.
     #[schema(minimum = 1)]
-    pub page: Option<u32>,
+    pub(crate) page: Option<u32>,
     /// Where on that page, in points from its top left corner: left, top, right, bottom.
     #[serde(rename = "box")]
-    pub area: Option<[f64; 4]>,
+    pub(crate) area: Option<[f64; 4]>,
 }
 
 /// Corrects a value. The result stays as it is; the correction is kept beside it, and as an example to learn from.
@@ -171,7 +116,7 @@ pub struct NewRevision {
         Sending,
         (status = 409, body = ProblemDocument, content_type = "application/problem+json",
             description = "There is no result to correct, or before is not what was read (NOT_READY, CONFLICT)")))]
-pub async fn revise(
+pub(crate) async fn revise(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -185,26 +130,8 @@ pub async fn revise(
     Ok((StatusCode::CREATED, Json(revised.into())))
 }
 
-/// A few lines of JSON; where they are not what was expected, `form` says what that is.
-pub async fn read_json<T: DeserializeOwned>(request: Request, form: &'static str) -> Result<T, Problem> {
-    if !is_json(request.headers()) {
-        let detail = "Send it as JSON, with Content-Type: application/json.";
-        return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::Invalid, detail));
-    }
-    let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await.map_err(|_| {
-        let detail = format!("It has {} kB at most, and must arrive whole.", BODY_BYTES_MAX >> 10);
-        Problem::with_status(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::Invalid, detail)
-    })?;
-    serde_json::from_slice(&body).map_err(|_| Problem::invalid(form))
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-}
-
 /// Records a correction of a result that is there to be corrected.
-pub async fn correct(
+pub(crate) async fn correct(
     app: &App,
     caller: &Caller,
     job: &JobRecord,
@@ -222,7 +149,7 @@ pub async fn correct(
     let (said, checks) = (values::of(app, job.id).await?, app.store.checks(job.id).await?);
     if let Some(said) = said {
         let told = checks.into_iter().filter_map(|check| check.field);
-        agree(&revision, &said.values, app.settings.fields.iter().cloned().chain(told))?;
+        agree(&revision, &said.values, fields().chain(told))?;
     }
     let there = app.store.revisions(job.id).await?;
     let last = there.iter().rfind(|one| one.revision.field == revision.field);
@@ -235,6 +162,15 @@ pub async fn correct(
         return Err(Problem::new(ErrorCode::Conflict, detail));
     }
     Ok(app.store.revise(job.id, &revision).await?)
+}
+
+/// Fields that results may have, with `*` for the number of a row, such as `lines.*.total`.
+fn fields() -> impl Iterator<Item = String> {
+    let header = HEADER.iter().map(|term| term.name.to_owned());
+    let columns = TABLES
+        .iter()
+        .flat_map(|table| table.columns.iter().map(|column| format!("{}.*.{}", table.name, column.name)));
+    header.chain(columns)
 }
 
 /// A correction is of a field that results have, and knows what was read. Where a result is not ours to read, its sender's

@@ -3,18 +3,18 @@
 //! It makes a job of its own from a copy of the document, as if that had been sent again: the first job and its result
 //! stay as they are.
 
-use crate::App;
-use crate::caller::Caller;
-use crate::intake::{self, Received, Wanted};
-use crate::jobs::{find, shown};
-use crate::problem::{Problem, Sending};
-use crate::review::read_json;
-use crate::upload::{check_mapping, check_output};
-use crate::view::JobView;
+use super::read_json;
 use axum::Json;
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::StatusCode;
 use futures_util::StreamExt as _;
+use ode_http::App;
+use ode_http::caller::Caller;
+use ode_http::intake::{self, Received, Wanted};
+use ode_http::jobs::{find, shown};
+use ode_http::problem::{Problem, Sending};
+use ode_http::upload::{check_mapping, check_output};
+use ode_http::view::JobView;
 use ode_job::{ErrorCode, JobId, JobRecord, SourceDocument};
 use ode_store::Enqueued;
 use serde::Deserialize;
@@ -25,12 +25,12 @@ use utoipa::ToSchema;
 /// How a document is to be converted once more.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Again {
+pub(crate) struct Again {
     /// Which mapping makes the XML, or `auto`.
     #[schema(max_length = 100, example = "generic_invoice_v1")]
-    pub mapping: String,
+    pub(crate) mapping: String,
     /// Which XML: `own`, `ubl` or `cii`.
-    pub output: Option<String>,
+    pub(crate) output: Option<String>,
 }
 
 /// Converts a job's document once more, with another mapping or in another form. The job itself stays as it is.
@@ -41,7 +41,7 @@ pub struct Again {
         (status = 201, body = JobView, description = "A new job"),
         (status = 200, body = JobView, description = "The job that did, or does, the same"),
         Sending))]
-pub async fn convert(
+pub(crate) async fn convert(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
@@ -61,7 +61,7 @@ pub async fn convert(
 }
 
 /// Makes the job that converts a document once more.
-pub async fn once_more(
+pub(crate) async fn once_more(
     app: &App,
     caller: &Caller,
     job: &JobRecord,

@@ -1,7 +1,7 @@
 //! The values of a result, as they stand in it.
 
-use crate::App;
-use crate::problem::Problem;
+use ode_http::App;
+use ode_http::problem::Problem;
 use ode_job::{Artifact, JobId};
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -16,21 +16,21 @@ const PLACES: &str = "places.json";
 const FILE_BYTES_MAX: i64 = 1 << 20;
 
 /// What a result says.
-pub struct Said {
+pub(crate) struct Said {
     /// Names or paths, and texts, in the result's order.
-    pub values: Vec<(String, String)>,
-    pub places: HashMap<String, Place>,
+    pub(crate) values: Vec<(String, String)>,
+    pub(crate) places: HashMap<String, Place>,
 }
 
 /// Where a value stands.
 #[derive(Debug, Deserialize)]
-pub struct Place {
-    pub page: u32,
-    pub bbox: [f64; 4],
+pub(crate) struct Place {
+    pub(crate) page: u32,
+    pub(crate) bbox: [f64; 4],
 }
 
 /// What a job's result says. Nothing where the result is gone, too large, or in a form that is not ours.
-pub async fn of(app: &App, job: JobId) -> Result<Option<Said>, Problem> {
+pub(crate) async fn of(app: &App, job: JobId) -> Result<Option<Said>, Problem> {
     let files = app.store.artifacts(job).await?;
     let file = |is_it: fn(&Artifact) -> bool| {
         files.iter().find(|file| is_it(file)).filter(|file| file.bytes <= FILE_BYTES_MAX)
