@@ -11,7 +11,7 @@ use crate::view::{EventView, JobView, why_no_retry};
 use axum::Json;
 use axum::http::StatusCode;
 use ode_job::{ErrorCode, Event, JobId, JobRecord, JobRef, Phase, Pipeline, State as JobState};
-use ode_store::{Converting, Destination, OwnedFilter, OwnedJob, Places};
+use ode_store::{Destination, OwnedFilter, OwnedJob, Places};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,25 +69,19 @@ fn state(pipeline: Option<Pipeline>, name: &str) -> Result<JobState, Problem> {
 pub async fn views(app: &App, jobs: &[OwnedJob]) -> Result<Vec<JobView>, Problem> {
     let is_live = |job: &&OwnedJob| matches!(job.record.phase, Phase::Held | Phase::Ready | Phase::Running);
     let ids: Vec<JobId> = jobs.iter().filter(is_live).map(|job| job.record.id).collect();
-    let left = app.store.times_left(&ids).await?;
+    let left = app.kinds.times_left(&app.store, &ids).await?;
     let view = |job: &OwnedJob| {
         JobView::new(app.kinds.of(job.record.pipeline), job, left.get(&job.record.id).copied())
     };
     Ok(jobs.iter().map(view).collect())
 }
 
-/// What keeps documents from being converted, where some wait.
+/// What keeps jobs from being worked on, where some wait.
 pub async fn notice(app: &App, active_count: i64) -> Result<Option<&'static str>, Problem> {
     if active_count == 0 {
         return Ok(None);
     }
-    Ok(match app.store.converting().await? {
-        Converting::Works => None,
-        Converting::Away => Some("The converter is not answering. Your files wait and go on by themselves."),
-        Converting::Nobody => {
-            Some("Nothing is converted at the moment. Your files wait and go on by themselves.")
-        }
-    })
+    Ok(app.kinds.notice(&app.store.workers().await?))
 }
 
 /// A job of the caller's; somebody else's is not found, like one that does not exist.
@@ -127,7 +121,8 @@ impl History {
 pub async fn retry(app: &App, job: &JobRecord) -> Result<(), Problem> {
     let jobs = app.store.jobs_by_id(std::iter::once(job.id)).await?;
     let failed = jobs.first().filter(|job| job.record.phase == Phase::Failed);
-    if let Some(code) = failed.and_then(why_no_retry) {
+    let kind = app.kinds.of(job.pipeline);
+    if let Some(code) = failed.and_then(|job| why_no_retry(kind, job)) {
         let detail = format!("Trying again cannot help: {}.", code.sentence());
         return Err(Problem::with_status(StatusCode::CONFLICT, code, detail));
     }

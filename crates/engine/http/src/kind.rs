@@ -6,13 +6,14 @@ use crate::problem::Problem;
 use crate::view::{JobView, Links};
 use axum::response::Response;
 use futures_util::future::BoxFuture;
-use ode_job::{JobRecord, NewJob, Phase, Pipeline, SourceDocument, machines};
-use ode_store::{OwnedJob, Places};
-use std::fmt;
+use ode_job::estimate::TimeLeft;
+use ode_job::{JobId, JobRecord, NewJob, Phase, Pipeline, SourceDocument, WorkerRecord, machines};
+use ode_store::{OwnedJob, Places, Store};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A pipeline's jobs at the shared addresses. A small pipeline keeps what [`JobKind::new`] gives.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct JobKind {
     /// The pipeline.
     pub pipeline: Pipeline,
@@ -20,8 +21,15 @@ pub struct JobKind {
     pub label: fn(&JobRecord) -> &'static str,
     /// Returns the name that people know the job's file by.
     pub filename: fn(&JobRecord) -> Option<String>,
-    /// Tells a job whose result was removed by retention from one that never had a file.
-    pub is_expired: fn(&OwnedJob) -> bool,
+    /// Whether its jobs are in the list that an owner's jobs share. Those that are not have a list of their own.
+    pub is_listed: bool,
+    /// Whether a job keeps the document that it was sent as its source, and what it made of it as its result. Whether these are
+    /// still there, how long they are kept, and how often the result was fetched then show.
+    pub keeps_document: bool,
+    /// Reads how long these jobs will still take; one of which nothing can be said is left out.
+    pub times_left: Option<Arc<TimesLeft>>,
+    /// Returns what keeps its jobs from being worked on, by what the workers say of themselves.
+    pub notice: fn(&[WorkerRecord]) -> Option<&'static str>,
     /// Changes the links that every job has into those of this pipeline's.
     pub links: fn(&OwnedJob, Links) -> Links,
     /// Writes the sections that it adds to the page of a job, as HTML.
@@ -42,13 +50,28 @@ impl JobKind {
             pipeline,
             label: |job| label(job.phase),
             filename: |job| job.document()?.name,
-            is_expired: |_| false,
+            is_listed: true,
+            keeps_document: false,
+            times_left: None,
+            notice: |_| None,
             links: |_, links| links,
             sections: None,
             download: None,
             intake: None,
             published: None,
         }
+    }
+
+    /// Whether there is a file with a job's result.
+    #[must_use]
+    pub fn has_result(&self, job: &OwnedJob) -> bool {
+        self.keeps_document && job.files.result_path.is_some()
+    }
+
+    /// Whether what a job is to work on is still there.
+    #[must_use]
+    pub fn has_source(&self, job: &OwnedJob) -> bool {
+        !self.keeps_document || job.files.source_path.is_some()
     }
 }
 
@@ -63,6 +86,11 @@ pub fn label(phase: Phase) -> &'static str {
         Phase::Cancelled => "Cancelled",
     }
 }
+
+/// Reads how long jobs will still take.
+pub type TimesLeft = dyn for<'a> Fn(&'a Store, &'a [JobId]) -> BoxFuture<'a, Result<HashMap<JobId, TimeLeft>, ode_store::Error>>
+    + Send
+    + Sync;
 
 /// Writes sections for the page of a job.
 pub type Sections = for<'a> fn(&'a App, &'a JobRecord, &'a JobView) -> BoxFuture<'a, Result<String, Problem>>;
@@ -85,12 +113,6 @@ impl Download {
     /// Sends the result of this job.
     pub async fn send(&self, app: Arc<App>, job: JobRecord) -> Result<Response, Problem> {
         (self.0)(app, job).await
-    }
-}
-
-impl fmt::Debug for Download {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Download")
     }
 }
 
@@ -147,7 +169,7 @@ pub struct Published {
 }
 
 /// All pipelines of a site.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Kinds(Vec<JobKind>);
 
 impl Kinds {
@@ -166,6 +188,29 @@ impl Kinds {
     /// The kind of a pipeline's jobs.
     pub fn of(&self, pipeline: Pipeline) -> &JobKind {
         self.0.iter().find(|kind| kind.pipeline == pipeline).expect("there is one for every pipeline")
+    }
+
+    /// The pipelines whose jobs have a list of their own.
+    pub fn unlisted(&self) -> Vec<Pipeline> {
+        self.0.iter().filter(|kind| !kind.is_listed).map(|kind| kind.pipeline).collect()
+    }
+
+    /// How long these jobs will still take, as far as their pipelines can say so.
+    pub async fn times_left(
+        &self,
+        store: &Store,
+        jobs: &[JobId],
+    ) -> Result<HashMap<JobId, TimeLeft>, ode_store::Error> {
+        let mut left = HashMap::new();
+        for read in self.0.iter().filter_map(|kind| kind.times_left.as_ref()) {
+            left.extend(read(store, jobs).await?);
+        }
+        Ok(left)
+    }
+
+    /// What keeps jobs from being worked on, by what the workers say of themselves.
+    pub fn notice(&self, workers: &[WorkerRecord]) -> Option<&'static str> {
+        self.0.iter().find_map(|kind| (kind.notice)(workers))
     }
 
     /// Every intake, in the order given.

@@ -148,7 +148,7 @@ async fn outcomes(
     let is_twin = |enqueued: &Enqueued| matches!(enqueued, Enqueued::Existing(_));
     let twins = unknown.iter().map(|accepted| accepted.enqueued).filter(is_twin);
     let twins: Vec<JobId> = twins.map(Enqueued::id).collect();
-    let (read, left) = tokio::try_join!(app.store.jobs_by_id(ids), app.store.times_left(&twins))?;
+    let (read, left) = tokio::try_join!(app.store.jobs_by_id(ids), app.kinds.times_left(&app.store, &twins))?;
     let view = |job: &OwnedJob| {
         let (id, kind) = (job.record.id, app.kinds.of(job.record.pipeline));
         (id, JobView::new(kind, job, left.get(&id).copied()))

@@ -188,7 +188,7 @@ pub fn moments<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S
 }
 
 /// Why a failed job cannot be tried again, if it cannot: the document would be the same, or it is gone.
-pub fn why_no_retry(job: &OwnedJob) -> Option<ErrorCode> {
+pub fn why_no_retry(kind: &JobKind, job: &OwnedJob) -> Option<ErrorCode> {
     let code = job.record.error_code.as_deref().and_then(|code| code.parse().ok());
     match code {
         Some(
@@ -199,7 +199,7 @@ pub fn why_no_retry(job: &OwnedJob) -> Option<ErrorCode> {
             | ErrorCode::Encrypted
             | ErrorCode::NoPages),
         ) => Some(code),
-        _ => (!job.has_source()).then_some(ErrorCode::Expired),
+        _ => (!kind.has_source(job)).then_some(ErrorCode::Expired),
     }
 }
 
@@ -232,10 +232,10 @@ impl JobView {
     /// A job of this kind, and how long it will take.
     pub fn new(kind: &JobKind, job: &OwnedJob, left: Option<TimeLeft>) -> Self {
         let record = &job.record;
-        let known = job.document.as_ref();
+        let files = kind.keeps_document.then_some(&job.files);
         let document = record.document().unwrap_or_default();
         let pages = document.pages.or_else(|| record.result.as_ref()?["pages"].as_i64());
-        let links = (kind.links)(job, links(job));
+        let links = (kind.links)(job, links(kind, job));
         let ended_in = |phase| record.finished_at.filter(|_| record.phase == phase);
         // An attempt that found what it needs away does not count, and is told of all the same.
         let was_tried = record.attempt_count > 0 || job.setback.is_some();
@@ -265,11 +265,11 @@ impl JobView {
                 .map(|setback| ErrorView { code: setback.code.clone(), message: setback.message.clone() }),
             result: record.result.clone(),
             is_downloadable: links.download.is_some(),
-            is_expired: (kind.is_expired)(job),
-            download_count: known.map_or(0, |known| known.download_count),
-            first_downloaded_at: known.and_then(|known| known.first_downloaded_at),
-            expires_at: known.and_then(|known| known.expires_at),
-            duplicate_of: known.and_then(|known| known.duplicate_of),
+            is_expired: kind.keeps_document && record.phase == Phase::Done && !kind.has_result(job),
+            download_count: files.map_or(0, |files| files.download_count),
+            first_downloaded_at: files.and_then(|files| files.first_downloaded_at),
+            expires_at: files.and_then(|files| files.expires_at),
+            duplicate_of: files.and(document.duplicate_of),
             attempt_count: record.attempt_count,
             created_at: record.created_at,
             queued_at: record.queued_at,
@@ -297,7 +297,7 @@ pub fn error(record: &JobRecord) -> Option<ErrorView> {
 }
 
 /// The links that jobs of most kinds have.
-fn links(job: &OwnedJob) -> Links {
+fn links(kind: &JobKind, job: &OwnedJob) -> Links {
     let record = &job.record;
     let when = |is_so: bool, what: &str| is_so.then(|| Links::to(record.id, what));
     let is_done = record.phase == Phase::Done;
@@ -309,9 +309,9 @@ fn links(job: &OwnedJob) -> Links {
         events: Links::to(record.id, "/events"),
         checks: when(is_done, "/checks"),
         revisions: when(is_done, "/revisions"),
-        download: when(is_done && job.has_result(), "/download"),
+        download: when(is_done && kind.has_result(job), "/download"),
         view: None,
-        retry: when(record.phase == Phase::Failed && why_no_retry(job).is_none(), "/retry"),
+        retry: when(record.phase == Phase::Failed && why_no_retry(kind, job).is_none(), "/retry"),
         convert: None,
         cancel: when(is_waiting, "/cancel"),
         stop: when(is_running, "/stop"),

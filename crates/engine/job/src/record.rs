@@ -249,3 +249,12 @@ pub struct WorkerRecord {
     #[serde(flatten)]
     pub about: About,
 }
+
+impl WorkerRecord {
+    /// Whether it takes jobs of this lane. One that has not said yet what it does may be one that does.
+    #[must_use]
+    pub fn serves(&self, lane: Lane) -> bool {
+        let slots = &self.about.slots;
+        self.is_alive && !self.is_draining && (slots.is_empty() || slots.contains_key(&lane))
+    }
+}

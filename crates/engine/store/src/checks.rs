@@ -16,13 +16,6 @@ pub(crate) const ADD_CHECKS: &str =
 const CHECKS: &str = "SELECT kind, severity, code, field, message, model, prompt_version, confidence, output
     FROM checks WHERE job_id = $1 ORDER BY id";
 
-/// Converted since this id, with a result, and not yet seen by a model.
-const UNASKED: &str =
-    "SELECT p.id FROM job_past p WHERE p.id >= $1 AND p.pipeline = 'xml' AND p.state = 'complete'
-        AND EXISTS (SELECT 1 FROM job_artifact a WHERE a.job_id = p.id AND a.role = 'result')
-        AND NOT EXISTS (SELECT 1 FROM checks c WHERE c.job_id = p.id AND c.kind = 'model')
-    ORDER BY p.id LIMIT $2";
-
 /// A check as the row it becomes.
 pub(crate) fn check_row(job: JobId, check: &Check) -> Value {
     let opinion = check.opinion.as_ref();
@@ -41,12 +34,6 @@ impl Store {
     /// What was found out about a job's result, in the order it was found.
     pub async fn checks(&self, job: JobId) -> Result<Vec<Check>, Error> {
         self.db().read(CHECKS, params![job]).await?.iter().map(check).collect()
-    }
-
-    /// Conversions, from this one on, about which no model was asked yet; oldest first.
-    pub async fn without_opinion(&self, from: JobId, count: usize) -> Result<Vec<JobId>, Error> {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.db().read(UNASKED, params![from, count]).await?.iter().map(|row| row.job("id")).collect()
     }
 
     /// Adds what was found out after the job had ended.

@@ -1,39 +1,27 @@
-//! Documents beside their jobs: what is known of them, that they were fetched, and that somebody wants them gone.
+//! The files of jobs: what is known of them, that they were fetched, and that somebody wants them gone.
 
 use crate::Store;
 use crate::blobs::Blobs;
 use crate::db::{Param, Row, Tx, params};
 use crate::error::Error;
 use jiff::{SignedDuration, Timestamp};
-use ode_job::{Event, JobId, JobRecord, Pipeline, State};
+use ode_job::{Event, JobId, Pipeline, State};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What is known of a document beside its job.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Document {
-    /// What its owner called it. Never part of a path.
-    pub original_filename: Option<String>,
-    /// Media type.
-    pub content_type: String,
-    /// Size.
-    pub bytes: Option<i64>,
-    /// SHA-256, hexadecimal.
-    pub sha256: Option<String>,
-    /// The mapping that was asked for.
-    pub mapping: String,
-    /// Where the document's blob is, while it is kept.
-    pub upload_path: Option<String>,
+/// What is known of the files of a job beside its record: the document that it was sent, and its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobFiles {
+    /// Where the blob of its source is, while it is kept.
+    pub source_path: Option<String>,
     /// Where the result's blob is, once it is there and while it is kept.
     pub result_path: Option<String>,
-    /// When retention removes the result, or the document where there is no result.
+    /// When retention removes the result, or the source where there is no result.
     pub expires_at: Option<Timestamp>,
     /// How often the result was fetched.
     pub download_count: u32,
     /// When it was first.
     pub first_downloaded_at: Option<Timestamp>,
-    /// The job whose result this one shares.
-    pub duplicate_of: Option<JobId>,
 }
 
 /// That a result was fetched.
@@ -62,15 +50,13 @@ macro_rules! of_file {
 }
 pub(crate) use of_file;
 
-/// What is known of a job's document beside the job, looked up by its id wherever it is read. A join, or the view `documents`,
-/// might be made for all documents there are.
-macro_rules! document_columns {
+/// The same as columns, looked up by the job's id wherever it is read. A join, or the view `documents`, might be made for all
+/// documents there are.
+macro_rules! file_columns {
     () => {
         concat!(
             $crate::documents::of_file!("path", "source"),
-            " AS upload_path, ",
-            $crate::documents::of_file!("content_type", "source"),
-            " AS content_type, ",
+            " AS source_path, ",
             $crate::documents::of_file!("created_at", "source"),
             " AS uploaded_at, ",
             $crate::documents::of_file!("path", "result"),
@@ -84,7 +70,7 @@ macro_rules! document_columns {
         )
     };
 }
-pub(crate) use document_columns;
+pub(crate) use file_columns;
 
 const STANDING: &str = "SELECT pipeline, state FROM job_past WHERE id = $1
     UNION ALL SELECT pipeline, state FROM job_live WHERE id = $1";
@@ -120,12 +106,6 @@ pub(crate) const TRASH: &str = "INSERT INTO blob_trash (storage, path, not_befor
 pub(crate) const FORGET: &str = "DELETE FROM job_artifact WHERE id IN (SELECT id FROM {rows $1: id uuid})";
 
 impl Store {
-    /// What is known of a job's document; none where the job is not about one, or there is no such job.
-    pub async fn document(&self, id: JobId) -> Result<Option<Document>, Error> {
-        let jobs = self.jobs_by_id(std::iter::once(id)).await?;
-        Ok(jobs.into_iter().find_map(|job| job.document))
-    }
-
     /// Records that a job's result was fetched. If results go with their first download, this one is given up here: its
     /// file stays a little longer, so that whoever has begun to read it can end.
     pub async fn record_download(&self, id: JobId) -> Result<Download, Error> {
@@ -218,14 +198,9 @@ pub(crate) fn ids_as_rows(ids: impl Iterator<Item = JobId>) -> Param {
     Param::Rows(Value::Array(keys).to_string())
 }
 
-impl Document {
-    /// What a row says of the document of its job, if the job is about one.
-    pub(crate) fn of(job: &JobRecord, row: &Row) -> Result<Option<Self>, Error> {
-        if job.pipeline.as_str() != "xml" {
-            return Ok(None);
-        }
-        let document = &job.input["document"];
-        let text = |name: &str| document[name].as_str().map(str::to_owned);
+impl JobFiles {
+    /// What a row says of the files of its job.
+    pub(crate) fn of(row: &Row) -> Result<Self, Error> {
         let until = |since: &str, kept_for: &str| {
             let (since, kept_for) = (row.opt_moment(since)?, row.opt_int(kept_for)?);
             let kept = since.zip(kept_for.map(SignedDuration::from_micros));
@@ -236,18 +211,12 @@ impl Document {
         let count = row.opt_int("download_count")?.unwrap_or_default();
         // A result outlives the document it was made from.
         let expires_at = until("made_at", "result_micros")?.or(until("uploaded_at", "source_micros")?);
-        Ok(Some(Document {
-            original_filename: text("name"),
-            content_type: row.opt_text("content_type")?.unwrap_or_else(|| "application/pdf".into()),
-            bytes: document["bytes"].as_i64(),
-            sha256: text("sha256"),
-            mapping: job.kind.clone(),
-            upload_path: row.opt_text("upload_path")?,
+        Ok(JobFiles {
+            source_path: row.opt_text("source_path")?,
             result_path: row.opt_text("result_path")?,
             expires_at,
             download_count: u32::try_from(count).unwrap_or(u32::MAX),
             first_downloaded_at: row.opt_moment("first_downloaded_at")?,
-            duplicate_of: text("duplicate_of").and_then(|id| id.parse().ok()).map(JobId),
-        }))
+        })
     }
 }

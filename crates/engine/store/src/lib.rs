@@ -22,7 +22,6 @@ pub mod disk;
 mod documents;
 mod enqueue;
 mod error;
-mod estimate;
 mod feed;
 mod finish;
 mod health;
@@ -44,7 +43,6 @@ mod places;
 mod plans;
 mod read;
 mod retention;
-mod revisions;
 mod rules;
 pub mod sql;
 mod sweep;
@@ -62,7 +60,7 @@ pub use chore::Hold;
 pub use claim::ClaimRequest;
 pub use declaration::{Declaration, declare};
 pub use dialect::Dialect;
-pub use documents::{Document, Download};
+pub use documents::{Download, JobFiles};
 pub use enqueue::{BornClaimed, Enqueued, Slots, fingerprint};
 pub use error::Error;
 pub use feed::Told;
@@ -75,12 +73,11 @@ pub use keys::{ApiKey, KeyText, NewKey, OwnerKind, Principal};
 pub use leftovers::{LEFTOVERS, Publisher, Withdrawn};
 pub use limiter::{Limiter, Rate};
 pub use migrate::{Migration, Status as MigrationStatus, Taken, newest as schema_newest};
-pub use overview::{Converting, LiveJobs, Overview};
+pub use overview::{LiveJobs, Overview};
 pub use owned::{OwnedFilter, OwnedJob, OwnedPage, Setback};
 pub use places::{Destination, MANIFEST, Places, PlacesConfig, Published, PublishedFile};
 pub use read::{ListFilter, Page};
 pub use retention::{Cleaned, Retention};
-pub use revisions::{Revised, Revision, TrainingSample};
 pub use rules::{Gate, Gates, Rules, Ruling};
 pub(crate) use sql::micros;
 pub use twins::Twin;
@@ -141,7 +138,6 @@ struct Inner {
     wake: wake::Hub,
     hints: hints::Hints,
     group: enqueue::Group,
-    speeds: estimate::Speeds,
     /// Bumped with every write of this process.
     told: watch::Sender<()>,
 }
@@ -176,7 +172,6 @@ impl Store {
             silence_max: config.silence_max,
             url: config.database_url,
             group,
-            speeds: estimate::Speeds::default(),
             told: watch::Sender::new(()),
             db,
         };

@@ -47,23 +47,7 @@ pub struct Overview {
     pub breakers: Vec<Standing>,
 }
 
-/// Whether documents are converted at this moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Converting {
-    /// Somebody converts them.
-    Works,
-    /// Somebody would, but no gateway answers.
-    Away,
-    /// No worker is there.
-    Nobody,
-}
-
 impl Store {
-    /// Whether documents are converted at this moment, as the workers say. Reads no job.
-    pub async fn converting(&self) -> Result<Converting, Error> {
-        Ok(converting(&self.workers().await?))
-    }
-
     /// What goes on at this moment. Reads the whole of the live table.
     pub async fn overview(&self) -> Result<Overview, Error> {
         let rows = self.db().read(LIVE, params![]).await?;
@@ -88,36 +72,11 @@ fn live_jobs(row: &Row) -> Result<LiveJobs, Error> {
     })
 }
 
-/// Whether a worker takes jobs of this lane. One that has not said yet what it does may be one that does.
-fn serves(worker: &WorkerRecord, lane: &str) -> bool {
-    let slots = &worker.about.slots;
-    worker.is_alive
-        && !worker.is_draining
-        && (slots.is_empty() || slots.keys().any(|name| name.as_str() == lane))
-}
-
 fn unserved(live: &[LiveJobs], workers: &[WorkerRecord]) -> Vec<Lane> {
     let waiting = live.iter().filter(|jobs| jobs.waiting > 0);
     let lanes = waiting.filter_map(|jobs| jobs.pipeline.lane(jobs.state));
-    lanes.filter(|lane| !workers.iter().any(|worker| serves(worker, lane.as_str()))).collect()
+    lanes.filter(|lane| !workers.iter().any(|worker| worker.serves(*lane))).collect()
 }
-
-fn converting(workers: &[WorkerRecord]) -> Converting {
-    let is_away = |worker: &WorkerRecord| {
-        let gateways = worker.about.breakers.iter().filter(|standing| standing.name.starts_with(GATEWAY));
-        let mut gateways = gateways.peekable();
-        gateways.peek().is_some() && gateways.all(|gateway| gateway.away_since.is_some())
-    };
-    let there: Vec<&WorkerRecord> = workers.iter().filter(|worker| serves(worker, "xml")).collect();
-    match there.as_slice() {
-        [] => Converting::Nobody,
-        there if there.iter().all(|worker| is_away(worker)) => Converting::Away,
-        _ => Converting::Works,
-    }
-}
-
-/// How the names of gateways' breakers begin.
-const GATEWAY: &str = "gateway ";
 
 /// Each dependency once, as the worker sees it to whom it has been away the longest.
 fn worst(workers: &[&WorkerRecord]) -> Vec<Standing> {
@@ -247,15 +206,15 @@ mod tests {
             assert_eq!(unserved(&[waiting(1)], workers), expected, "{workers:?}");
         };
         check(&[], &[XML]);
-        check(&[worker(&[ode_html::machine::LANE], vec![])], &[XML]);
-        check(&[WorkerRecord { is_alive: false, ..worker(&[XML], vec![]) }], &[XML]);
-        check(&[WorkerRecord { is_draining: true, ..worker(&[XML], vec![]) }], &[XML]);
-        check(&[worker(&[ode_html::machine::LANE], vec![]), worker(&[XML], vec![])], &[]);
-        check(&[worker(&[], vec![])], &[]);
+        check(&[worker(&[ode_html::machine::LANE])], &[XML]);
+        check(&[WorkerRecord { is_alive: false, ..worker(&[XML]) }], &[XML]);
+        check(&[WorkerRecord { is_draining: true, ..worker(&[XML]) }], &[XML]);
+        check(&[worker(&[ode_html::machine::LANE]), worker(&[XML])], &[]);
+        check(&[worker(&[])], &[]);
         assert_eq!(unserved(&[waiting(0)], &[]), []);
     }
 
-    fn worker(slots: &[Lane], breakers: Vec<Standing>) -> WorkerRecord {
+    fn worker(slots: &[Lane]) -> WorkerRecord {
         let slots = slots.iter().map(|lane| (*lane, 3)).collect();
         WorkerRecord {
             id: WorkerId(uuid::Uuid::nil()),
@@ -267,24 +226,8 @@ mod tests {
             running: 0,
             is_draining: false,
             is_alive: true,
-            about: About { slots, breakers },
+            about: About { slots, breakers: Vec::new() },
         }
-    }
-
-    #[test]
-    fn documents_are_converted_while_one_worker_reaches_one_gateway() {
-        let (there, away) = (standing(None), standing(Some(Timestamp::UNIX_EPOCH)));
-        let check =
-            |workers: &[WorkerRecord], expected| assert_eq!(converting(workers), expected, "{workers:?}");
-        check(&[], Converting::Nobody);
-        check(&[worker(&[ode_html::machine::LANE], vec![])], Converting::Nobody);
-        check(&[WorkerRecord { is_alive: false, ..worker(&[XML], vec![]) }], Converting::Nobody);
-        check(&[worker(&[XML], vec![])], Converting::Works);
-        check(&[worker(&[], vec![])], Converting::Works);
-        let cut_off = worker(&[XML], vec![away.clone(), away.clone()]);
-        check(std::slice::from_ref(&cut_off), Converting::Away);
-        check(&[worker(&[XML], vec![away, there])], Converting::Works);
-        check(&[cut_off, worker(&[XML], vec![])], Converting::Works);
     }
 
     #[test]

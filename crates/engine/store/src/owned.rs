@@ -3,11 +3,11 @@
 
 use crate::Store;
 use crate::db::{Param, Row, params};
-use crate::documents::{Document, document_columns, ids_as_rows};
+use crate::documents::{JobFiles, file_columns, ids_as_rows};
 use crate::error::Error;
 use crate::read::{LIST_MAX, record};
 use jiff::Timestamp;
-use ode_job::{JobId, JobRecord, Owner, Phase, State};
+use ode_job::{JobId, JobRecord, Owner, Phase, Pipeline, State};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -30,13 +30,13 @@ pub struct OwnedFilter {
     pub limit: usize,
 }
 
-/// A job, and what is known of its document.
+/// A job, and what is known of its files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnedJob {
     /// The job.
     pub record: JobRecord,
-    /// Its document, where it is about one.
-    pub document: Option<Document>,
+    /// Its files.
+    pub files: JobFiles,
     /// What went wrong with its last attempt, while it waits for the next.
     pub setback: Option<Setback>,
 }
@@ -53,18 +53,7 @@ pub struct Setback {
 impl OwnedJob {
     /// What a row says of a job. Why it waits, if it was tried before, stands elsewhere.
     pub(crate) fn of(row: &Row) -> Result<Self, Error> {
-        let record = record(row)?;
-        Ok(OwnedJob { document: Document::of(&record, row)?, setback: None, record })
-    }
-
-    /// Whether there is a file with its result.
-    pub fn has_result(&self) -> bool {
-        self.document.as_ref().is_some_and(|document| document.result_path.is_some())
-    }
-
-    /// Whether what it is to work on is still there.
-    pub fn has_source(&self) -> bool {
-        self.document.as_ref().is_none_or(|document| document.upload_path.is_some())
+        Ok(OwnedJob { record: record(row)?, files: JobFiles::of(row)?, setback: None })
     }
 }
 
@@ -121,16 +110,16 @@ macro_rules! list_and_count {
         (
             concat!(
                 "SELECT {job_columns}, ",
-                document_columns!(),
+                file_columns!(),
                 " FROM jobs WHERE ",
                 $column,
-                " = $1 AND pipeline <> 'print' AND ($2 IS NULL OR state = $2) AND ($3 IS NULL OR type = $3) AND ($4 IS NULL OR updated_at >= $4)
+                " = $1 AND $8 NOT LIKE '%,' || pipeline || ',%' AND ($2 IS NULL OR state = $2) AND ($3 IS NULL OR type = $3) AND ($4 IS NULL OR updated_at >= $4)
                     AND ($5 IS NULL OR id < $5) AND ($7 IS NULL OR phase = $7) ORDER BY id DESC LIMIT $6"
             ),
             concat!(
                 "SELECT count(*) AS active, {now} AS now FROM job_live WHERE ",
                 $column,
-                " = $1 AND pipeline <> 'print'"
+                " = $1 AND $2 NOT LIKE '%,' || pipeline || ',%'"
             ),
         )
     };
@@ -139,7 +128,7 @@ macro_rules! list_and_count {
 pub(crate) const LIST_AND_COUNT: ByOwner<(&str, &str)> = by_owner!(list_and_count);
 pub(crate) const BY_IDS: &str = concat!(
     "SELECT {job_columns}, ",
-    document_columns!(),
+    file_columns!(),
     " FROM jobs WHERE id IN (SELECT r.key FROM {rows $1: key uuid})"
 );
 /// The last entry in the history of jobs that wait: what ended an attempt is told there with the reason.
@@ -148,9 +137,9 @@ pub(crate) const SETBACKS: &str =
     JOIN job_live l ON l.id = r.key JOIN job_journal e ON e.seq = {last l.history}";
 
 impl Store {
-    /// Lists an owner's jobs, newest first. The operator owns none of them. Those that print are listed by themselves: one
-    /// that was exported rests, and would keep everybody waiting who waits until nothing is under way.
-    pub async fn owned_jobs(&self, filter: &OwnedFilter) -> Result<OwnedPage, Error> {
+    /// Lists an owner's jobs but those of some pipelines, newest first. The operator owns none of them.
+    pub async fn owned_jobs(&self, filter: &OwnedFilter, without: &[Pipeline]) -> Result<OwnedPage, Error> {
+        let without: String = without.iter().map(|pipeline| format!(",{pipeline},")).collect();
         let (list, count) = LIST_AND_COUNT.of(filter.owner);
         let limit = filter.limit.clamp(1, LIST_MAX);
         let params = params![
@@ -161,10 +150,11 @@ impl Store {
             filter.before.map(|id| id.0),
             i64::try_from(limit + 1).unwrap_or(i64::MAX),
             filter.phase.map(Phase::as_str),
+            without.as_str(),
         ];
         // Counted first: what changes in between then shows as a job that is further than the count says, and the
         // clock is never ahead of what was read.
-        let counts = self.db().read(count, params![filter.owner.key()]).await?;
+        let counts = self.db().read(count, params![filter.owner.key(), without.as_str()]).await?;
         let rows = self.db().read(list, params).await?;
         let jobs = self.owned(&rows[..rows.len().min(limit)]).await?;
         let next_cursor = jobs.last().map(|job| job.record.id).filter(|_| rows.len() > limit);

@@ -86,11 +86,11 @@ async fn a_list_is_read_by_index_however_many_jobs_others_have(store: Store) {
     let keys = ids_as_rows(std::iter::once(id));
     let named = Param::Rows(json!([{ "key": id, "name": id.to_string() }]).to_string());
     let text = None::<&str>;
-    let filter = params![id.0, text, text, None::<Timestamp>, None::<Uuid>, 101_i64, text];
+    let filter = params![id.0, text, text, None::<Timestamp>, None::<Uuid>, 101_i64, text, ",print,"];
     let mut read = vec![(BY_IDS, vec![keys]), (SETBACKS, vec![named])];
     let ByOwner { session, user, organisation } = LIST_AND_COUNT;
     for (list, count) in [session, user, organisation] {
-        read.extend([(list, filter.to_vec()), (count, params![id.0].to_vec())]);
+        read.extend([(list, filter.to_vec()), (count, params![id.0, ",print,"].to_vec())]);
     }
     for (sql, params) in read {
         let plan = plan(&store, sql, &params).await;

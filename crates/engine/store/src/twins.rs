@@ -19,13 +19,15 @@ use std::collections::HashSet;
 pub struct Twin {
     /// The job.
     pub id: JobId,
+    /// The state in which it is done.
+    pub state: State,
     /// What came of it.
     pub result: Option<Value>,
     /// The file with its result.
     pub file: Artifact,
 }
 
-pub(crate) const BY_CONTENT: &str = "SELECT jobs.id, jobs.result, a.role, a.name, a.storage, a.path, a.content_type, a.bytes,
+pub(crate) const BY_CONTENT: &str = "SELECT jobs.id, jobs.state, jobs.result, a.role, a.name, a.storage, a.path, a.content_type, a.bytes,
         a.sha256
     FROM job_key k JOIN jobs ON jobs.id = k.job_id JOIN job_artifact a ON a.job_id = jobs.id AND a.role = 'result'
     WHERE k.kind = 'dedupe' AND k.key = $1 AND jobs.phase = 'done' ORDER BY jobs.id LIMIT 1";
@@ -40,6 +42,7 @@ impl Store {
         let twin = rows.first().map(|row| {
             Ok(Twin {
                 id: row.job("id")?,
+                state: row.name("state")?,
                 result: row.opt_json("result")?,
                 file: crate::read::artifact(row)?,
             })
@@ -68,7 +71,7 @@ impl Store {
             }
         }
         let dialect = self.dialect();
-        let row = NewRow::done(id, job, State::new("complete"));
+        let row = NewRow::done(id, job, twin.state);
         let birth = Birth { row: &row, group: 0, seqs: &[seq] };
         let values = columns::given().map(|(name, _, read)| (name, read(&birth).into_param(dialect)));
         let past: Named = values.collect();

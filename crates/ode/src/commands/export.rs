@@ -3,6 +3,7 @@
 use crate::output;
 use clap::Subcommand;
 use ode_cli::{Schema, Settings};
+use ode_xml::sql::training_samples;
 use std::process::ExitCode;
 use uuid::Uuid;
 
@@ -28,7 +29,7 @@ pub(crate) async fn run(settings: &Settings, export: Export) -> anyhow::Result<E
     let store = settings.store("cli", Schema::Check).await?;
     let (mut after, mut is_empty) = (after.unwrap_or(Uuid::nil()), true);
     loop {
-        let samples = store.training_samples(after).await?;
+        let samples = training_samples(store.sql(), after).await?;
         let Some(last) = samples.last() else {
             if is_empty {
                 output::tell("Nobody has corrected anything yet, so there is nothing to export.");

@@ -13,6 +13,8 @@ use ode_worker::Readiness;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
+/// How the names of gateways' breakers begin.
+pub(crate) const BREAKER: &str = "gateway ";
 /// Upper ends of the buckets, in seconds: from a warm one-page invoice to the longest that a call may take.
 const BUCKETS: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 180.0];
 
@@ -114,7 +116,7 @@ impl Gateways {
 
     pub(super) fn standings(&self, now: Timestamp) -> Vec<Standing> {
         let standing =
-            |gateway: &Gateway| gateway.breaker().standing(&format!("gateway {}", gateway.address), now);
+            |gateway: &Gateway| gateway.breaker().standing(&format!("{BREAKER}{}", gateway.address), now);
         self.gateways.iter().map(standing).collect()
     }
 

@@ -2,13 +2,17 @@
 
 use super::request::{AUTO, new_job};
 use crate::machine::XML;
+use crate::notice::notice;
 use crate::pages;
-use ode_http::view::{Links, why_no_retry};
+use crate::sql::{self, Speeds};
+use ode_http::kind::TimesLeft;
+use ode_http::view::Links;
 use ode_http::{Intake, JobKind, Offer, Output, kind};
 use ode_invoice::Registry;
 use ode_invoice::mapping::file::Status;
 use ode_job::Phase;
 use ode_store::OwnedJob;
+use std::sync::Arc;
 
 /// Forms of the result. The first is what one gets without asking.
 const OUTPUTS: &[Output] = &[
@@ -24,15 +28,26 @@ pub fn job_kind() -> JobKind {
         Intake { offers: offers(), outputs: OUTPUTS, copies_results: true, ..Intake::new(&[], new_job) };
     JobKind {
         label: |job| label(job.phase),
-        is_expired: |job| job.record.phase == Phase::Done && !job.has_result(),
+        keeps_document: true,
+        times_left: Some(times_left()),
+        notice,
         links: |job, links| {
-            let convert = may_convert(job).then(|| Links::to(job.record.id, "/convert"));
+            let convert = may_convert(job, &links).then(|| Links::to(job.record.id, "/convert"));
             Links { convert, ..links }
         },
         sections: Some(pages::review),
         intake: Some(intake),
         ..JobKind::new(XML)
     }
+}
+
+/// Reads how long jobs will still take, from how long others took lately.
+fn times_left() -> Arc<TimesLeft> {
+    let speeds = Arc::new(Speeds::default());
+    Arc::new(move |store, jobs| {
+        let speeds = speeds.clone();
+        Box::pin(async move { sql::times_left(store, &speeds, jobs).await })
+    })
 }
 
 fn label(phase: Phase) -> &'static str {
@@ -43,11 +58,11 @@ fn label(phase: Phase) -> &'static str {
 }
 
 /// Whether another mapping may make something of a document: it is there, and can be read at all.
-fn may_convert(job: &OwnedJob) -> bool {
+fn may_convert(job: &OwnedJob, links: &Links) -> bool {
     match job.record.phase {
         Phase::Held | Phase::Ready | Phase::Running => false,
-        Phase::Failed => why_no_retry(job).is_none(),
-        Phase::Done | Phase::Cancelled => job.has_source(),
+        Phase::Failed => links.retry.is_some(),
+        Phase::Done | Phase::Cancelled => job.files.source_path.is_some(),
     }
 }
 

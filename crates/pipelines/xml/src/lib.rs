@@ -20,6 +20,7 @@ mod kind;
 mod live;
 pub mod machine;
 mod model;
+mod notice;
 mod ocr;
 mod ocr_args;
 mod opinions;
@@ -28,6 +29,7 @@ mod request;
 mod routes;
 mod scans;
 mod setup;
+pub mod sql;
 #[cfg(test)]
 mod stub;
 mod study;

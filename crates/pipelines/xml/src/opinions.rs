@@ -1,6 +1,7 @@
 //! The chore of asking a language model about results: off unless an endpoint is named, and after the job has ended. Nothing
 //! waits for it, and its failures affect nothing else.
 
+use crate::sql::without_opinion;
 use crate::{Ask, LiveConverter, Model, ModelSettings, To};
 use anyhow::Context as _;
 use async_trait::async_trait;
@@ -115,7 +116,7 @@ impl Opinions {
         let since = Timestamp::now().checked_sub(AGE_MAX).unwrap_or(Timestamp::UNIX_EPOCH);
         let from = JobId(Uuid::from_u128(u128::from(since.as_millisecond().unsigned_abs()) << 80));
         let count = BATCH + self.tries().len();
-        let waiting = store.without_opinion(from, count).await?;
+        let waiting = without_opinion(store.sql(), from, count).await?;
         let mut tries = self.tries();
         tries.retain(|id, _| waiting.contains(id));
         let is_due = |id: &JobId| tries.get(id).is_none_or(|tries| *tries < TRIES_MAX);

@@ -103,7 +103,7 @@ pub async fn list(
 }
 
 async fn read_list(app: &App, filter: &OwnedFilter) -> Result<Listed, Problem> {
-    let page = app.store.owned_jobs(filter).await?;
+    let page = app.store.owned_jobs(filter, &app.kinds.unlisted()).await?;
     let notice = notice(app, page.active_count).await?;
     let etag = tag(&page, notice);
     let list = JobList {
@@ -127,7 +127,11 @@ fn tag(page: &OwnedPage, notice: Option<&str>) -> String {
         let record = &job.record;
         hash.update(record.id.0.as_bytes());
         hash.update(record.updated_at.as_microsecond().to_be_bytes());
-        hash.update([record.progress.percent, u8::from(job.has_result()), u8::from(job.has_source())]);
+        hash.update([
+            record.progress.percent,
+            u8::from(job.files.result_path.is_some()),
+            u8::from(job.files.source_path.is_some()),
+        ]);
         hash.update(record.state.as_str());
         hash.update(record.progress.message.as_deref().unwrap_or_default());
     }

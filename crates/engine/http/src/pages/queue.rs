@@ -120,7 +120,7 @@ async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> 
         limit: ROWS_MAX,
     };
     app.hub.attend();
-    let page = app.store.owned_jobs(&filter).await?;
+    let page = app.store.owned_jobs(&filter, &app.kinds.unlisted()).await?;
     let rows = jobs::views(app, &page.jobs).await?.iter().map(Row::new).collect();
     let paused = (!app.disk.allows_uploads()).then(|| Problem::from(ErrorCode::DiskFull).document().detail);
     Ok(Queue {

@@ -163,7 +163,7 @@ pub(crate) const ENQUEUE: &str = enqueue!(first "", only "", back "", last "SELE
 
 /// The same for jobs with a key each, `$keys`, and perhaps a file, `$files`: those whose keys are free. Answers which, and
 /// those with a file as `BY_IDS` reads them, so that nobody has to read what was just written: what changes in
-/// `document_columns` changes here. Idempotency keys are taken before the others here as elsewhere, so that two
+/// `file_columns` changes here. Idempotency keys are taken before the others here as elsewhere, so that two
 /// processes do not wait for each other in a circle.
 pub(crate) const ENQUEUE_KEYED: &str = enqueue!(
     first "k AS (
@@ -179,12 +179,12 @@ pub(crate) const ENQUEUE_KEYED: &str = enqueue!(
     SELECT r.id, r.job_id, r.role, r.name, r.storage, r.path, r.content_type, r.bytes, r.sha256
     FROM {rows $files: id uuid, job_id uuid, role text, name text, storage text, path text, content_type text,
         bytes int, sha256 text} WHERE r.job_id IN (SELECT job_id FROM k)
-    RETURNING job_id, role, path, content_type, created_at
+    RETURNING job_id, role, path, created_at
 ), j AS (
     SELECT {live_jobs} FROM l
 )
-SELECT k.job_id AS made, {job_columns j}, a.path AS upload_path,
-    a.content_type, a.created_at AS uploaded_at, NULL::text AS result_path, NULL::timestamptz AS made_at,
+SELECT k.job_id AS made, {job_columns j}, a.path AS source_path,
+    a.created_at AS uploaded_at, NULL::text AS result_path, NULL::timestamptz AS made_at,
     NULL::bigint AS download_count, NULL::timestamptz AS first_downloaded_at, p.source_micros, p.result_micros,
     (SELECT count(pg_notify('ode_ready', r.lane)) FROM {rows $lanes: lane text}) AS woken
 FROM k LEFT JOIN (a JOIN j ON j.id = a.job_id AND a.role = 'source') ON j.id = k.job_id LEFT JOIN retention_policy p ON TRUE"

@@ -1,22 +1,17 @@
-//! Documents beside their jobs: sources under a lease, checks, downloads, corrections, deletion, and the time left.
+//! Documents beside their jobs: sources under a lease, checks, downloads, deletion.
 
-use crate::harness::{Database, claim_one, ending, finish, history, job, on_both, record, until, worker};
+use crate::harness::{claim_one, ending, finish, history, job, on_both, record, until, worker};
 use crate::machines::{lane, pipeline};
 use ode_job::check::Opinion;
-use ode_job::estimate::TimeLeft;
 use ode_job::record::About;
 use ode_job::{Check, CheckKind, Ended, ErrorCode, Failure, JobId, JobRef, NewJob, Severity};
-use ode_store::{Blobs, BlobsConfig, Error, Finished, Retention, Revision, Store, Stored};
-use serde_json::{Value, json};
+use ode_store::{Blobs, BlobsConfig, Error, Finished, JobFiles, Retention, Store, Stored};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-on_both!(
-    sqlite_file, postgres_database:
-    people_read_the_same_of_a_document_in_sql,
-);
 on_both!(
     a_source_is_read_by_its_lease_and_by_no_other,
     what_an_attempt_notes_stands_with_the_event_that_ends_it,
@@ -26,8 +21,6 @@ on_both!(
     downloads_are_counted_and_told,
     a_result_that_goes_with_its_first_download_is_gone_for_the_second,
     an_ended_job_is_removed_with_everything_and_a_live_one_is_not,
-    a_correction_is_kept_with_its_place_and_becomes_an_example,
-    the_time_left_counts_those_before_and_who_works,
     what_a_worker_says_of_itself_is_seen,
 );
 
@@ -63,6 +56,11 @@ pub(crate) async fn converted(store: &Store, blobs: &Blobs) -> JobId {
     end.artifacts.push(stored.artifact("result", "invoice.xml", "application/xml"));
     store.finish(vec![end]).await.unwrap();
     id
+}
+
+/// What is known of a job's files beside its record.
+pub(crate) async fn known(store: &Store, id: JobId) -> JobFiles {
+    store.jobs_by_id(std::iter::once(id)).await.unwrap().remove(0).files
 }
 
 /// The roles of the files that a job has.
@@ -191,41 +189,17 @@ async fn downloads_are_counted_and_told(store: Store) {
     assert!(matches!(store.record_download(waiting).await, Err(Error::Refused { .. })), "not ready");
     store.cancel(waiting).await.unwrap();
     let id = converted(&store, &blobs).await;
-    let document = store.document(id).await.unwrap().unwrap();
-    assert_eq!((document.download_count, document.first_downloaded_at), (0, None));
-    assert_eq!(document.original_filename.as_deref(), Some("invoice.pdf"));
-    assert!(
-        document.upload_path.is_some() && document.result_path.is_some() && document.expires_at.is_some()
-    );
+    let new = known(&store, id).await;
+    assert_eq!((new.download_count, new.first_downloaded_at), (0, None));
+    assert!(new.source_path.is_some() && new.result_path.is_some() && new.expires_at.is_some());
     for count in 1..=2 {
         let download = store.record_download(id).await.unwrap();
         assert_eq!((download.count, download.is_last), (count, false));
     }
-    let document = store.document(id).await.unwrap().unwrap();
-    assert_eq!(document.download_count, 2);
-    assert!(document.first_downloaded_at.is_some());
+    let known = known(&store, id).await;
+    assert_eq!(known.download_count, 2);
+    assert!(known.first_downloaded_at.is_some());
     assert_eq!(history(&store, id).await[3..], ["complete", "downloaded", "downloaded"]);
-}
-
-async fn people_read_the_same_of_a_document_in_sql(mut database: Database) {
-    let (_directory, blobs) = blobs();
-    let store = &database.store;
-    let id = converted(store, &blobs).await;
-    store.record_download(id).await.unwrap();
-    let document = store.document(id).await.unwrap().unwrap();
-    let sql = |value: &Option<String>| format!("'{}'", value.as_deref().unwrap());
-    let same = format!(
-        "SELECT count(*) FROM documents WHERE id = $1 AND upload_path = {} AND result_path = {} AND sha256 = {}
-            AND original_filename = {} AND bytes = {} AND download_count = {} AND mapping = 'plain_v1'
-            AND first_downloaded_at IS NOT NULL AND expires_at > {{now}}",
-        sql(&document.upload_path),
-        sql(&document.result_path),
-        sql(&document.sha256),
-        sql(&document.original_filename),
-        document.bytes.unwrap(),
-        document.download_count,
-    );
-    assert_eq!(database.sql.number(&same, &[id.0]).await, 1, "{same}");
 }
 
 async fn a_result_that_goes_with_its_first_download_is_gone_for_the_second(store: Store) {
@@ -248,7 +222,6 @@ async fn an_ended_job_is_removed_with_everything_and_a_live_one_is_not(store: St
     store.log(id, 1, ode_job::LogLevel::Info, "a line").await.unwrap();
     store.record_download(id).await.unwrap();
     store.add_checks(id, &[check(CheckKind::Content, None)]).await.unwrap();
-    store.revise(id, &correction()).await.unwrap();
     let live = upload(&store, &blobs, 18).await;
     let refused = store.delete_job(live, &blobs).await.unwrap_err();
     assert!(matches!(refused, Error::Refused { .. }), "{refused:?}");
@@ -258,70 +231,9 @@ async fn an_ended_job_is_removed_with_everything_and_a_live_one_is_not(store: St
     assert!(matches!(store.job(JobRef::Id(id)).await, Err(Error::NotFound(_))));
     assert_eq!(store.artifacts(id).await.unwrap(), []);
     assert_eq!(store.checks(id).await.unwrap(), []);
-    assert_eq!(store.revisions(id).await.unwrap(), []);
-    assert_eq!(store.training_samples(Uuid::nil()).await.unwrap(), []);
     assert_eq!(store.logs(id, 0, 10).await.unwrap(), []);
     assert_eq!(files(&directory), 1, "only the live one's document is left");
     assert!(matches!(store.delete_job(id, &blobs).await, Err(Error::NotFound(_))), "it is gone");
-}
-
-fn correction() -> Revision {
-    Revision {
-        field: "lines.0.total".into(),
-        before: Some("10.00".into()),
-        after: Some("11.00".into()),
-        page: Some(1),
-        area: Some([10.0, 20.5, 60.0, 30.0]),
-        author: Some(Uuid::from_u128(7)),
-    }
-}
-
-async fn a_correction_is_kept_with_its_place_and_becomes_an_example(store: Store) {
-    let (_directory, blobs) = blobs();
-    let id = converted(&store, &blobs).await;
-    store.revise(id, &correction()).await.unwrap();
-    let revised = store.revisions(id).await.unwrap();
-    assert_eq!(revised.iter().map(|revised| &revised.revision).collect::<Vec<_>>(), [&correction()]);
-    let samples = store.training_samples(Uuid::nil()).await.unwrap();
-    assert_eq!(samples.len(), 1);
-    let sample: Value = serde_json::to_value(&samples[0]).unwrap();
-    assert_eq!(
-        (&sample["field"], &sample["read"], &sample["expected"]),
-        (&json!("lines.0.total"), &json!("10.00"), &json!("11.00"))
-    );
-    assert_eq!(
-        (&sample["mapping"], &sample["page"], &sample["box"]),
-        (&json!("plain_v1"), &json!(1), &json!([10.0, 20.5, 60.0, 30.0]))
-    );
-    assert!(sample["document_sha256"].is_string());
-    assert_eq!(store.training_samples(samples[0].id).await.unwrap(), [], "nothing new since");
-    let nothing = Revision { after: Some("10.00".into()), ..correction() };
-    assert!(store.revise(id, &nothing).await.is_err(), "an edit that changes nothing");
-    let nobody = JobId(Uuid::now_v7());
-    assert!(matches!(store.revise(nobody, &correction()).await, Err(Error::NotFound(_))));
-    assert_eq!(store.training_samples(Uuid::nil()).await.unwrap().len(), 1);
-}
-
-async fn the_time_left_counts_those_before_and_who_works(store: Store) {
-    let (_directory, blobs) = blobs();
-    let done = converted(&store, &blobs).await;
-    for _ in 0..2 {
-        converted(&store, &blobs).await;
-    }
-    let ids = [upload(&store, &blobs, 18).await, upload(&store, &blobs, 18).await];
-    assert_eq!(store.times_left(&ids).await.unwrap().len(), 0, "nobody works");
-    let worker = worker(&store).await;
-    let slots = BTreeMap::from([(lane::XML, 1)]);
-    store.describe(worker, &About { slots, breakers: Vec::new() }).await.unwrap();
-    let left = store.times_left(&[ids[0], ids[1], done]).await.unwrap();
-    assert_eq!(left.len(), 2, "what has ended has no time left");
-    let about = |id: &JobId| match left[id] {
-        TimeLeft::About(left) => left,
-        TimeLeft::Overdue => panic!("{left:?}"),
-    };
-    assert!(about(&ids[1]) >= about(&ids[0]), "the second waits for the first: {left:?}");
-    assert!(about(&ids[0]) < Duration::from_secs(10), "they took no time: {left:?}");
-    assert_eq!(store.times_left(&[]).await.unwrap().len(), 0);
 }
 
 async fn what_a_worker_says_of_itself_is_seen(store: Store) {

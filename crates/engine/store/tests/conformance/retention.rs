@@ -1,6 +1,6 @@
 //! What is kept for how long: files, history, what belongs to nothing, and chores that one process does for all.
 
-use crate::documents::{blobs, converted, files, put, roles, upload};
+use crate::documents::{blobs, converted, files, known, put, roles, upload};
 use crate::harness::{Database, claim_one, ending, finish, history, on_both, record, worker};
 use crate::machines::{lane, pipeline};
 use flate2::read::GzDecoder;
@@ -62,13 +62,13 @@ async fn documents_and_results_go_when_their_time_has_come(mut database: Databas
     let cleaned = store.cleanup(&blobs).await.unwrap();
     assert_eq!((cleaned.sources, cleaned.results, cleaned.files_removed), (1, 0, 1));
     assert_eq!((roles(&store, id).await, files(&directory)), (vec!["result".to_owned()], 1));
-    let document = store.document(id).await.unwrap().unwrap();
-    assert!(document.upload_path.is_none() && document.result_path.is_some());
+    let kept = known(&store, id).await;
+    assert!(kept.source_path.is_none() && kept.result_path.is_some());
     age(&mut database, 23).await;
     let cleaned = store.cleanup(&blobs).await.unwrap();
     assert_eq!((cleaned.sources, cleaned.results, cleaned.files_removed), (0, 1, 1));
     assert_eq!(files(&directory), 0);
-    assert_eq!(store.document(id).await.unwrap().unwrap().result_path, None);
+    assert_eq!(known(&store, id).await.result_path, None);
     let events = store.events(id).await.unwrap();
     let expired: Vec<_> = events.iter().filter(|event| event.event.as_str() == "expired").collect();
     assert_eq!(expired.len(), 2);
@@ -224,7 +224,7 @@ async fn jobs_whose_file_is_lost_say_so(mut database: Database) {
     let (directory, blobs) = blobs();
     let store = database.store.clone();
     let id = converted(&store, &blobs).await;
-    let result = store.document(id).await.unwrap().unwrap().result_path.unwrap();
+    let result = known(&store, id).await.result_path.unwrap();
     std::fs::remove_file(directory.path().join("files").join(result)).unwrap();
     assert_eq!(store.cleanup(&blobs).await.unwrap().lost, 0, "too new to be sure");
     age(&mut database, 2).await;

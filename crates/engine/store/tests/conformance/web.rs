@@ -135,7 +135,7 @@ async fn a_job_that_waits_for_its_next_try_comes_with_its_setback(store: Store) 
     let id = sent(&store, owner, "a").await.id();
     sent(&store, owner, "b").await;
     let setbacks = async || {
-        let page = store.owned_jobs(&of(owner)).await.unwrap();
+        let page = store.owned_jobs(&of(owner), &[pipeline::PRINT]).await.unwrap();
         page.jobs.into_iter().filter_map(|job| Some((job.record.id, job.setback?.code))).collect::<Vec<_>>()
     };
     assert_eq!(setbacks().await, [], "nothing was tried yet");
@@ -165,7 +165,7 @@ async fn an_owners_list_holds_what_the_owner_has(store: Store) {
     let owner = session();
     store.enqueue_many((0..20).map(|_| job(pipeline::XML).owned_by(owner)).collect()).await.unwrap();
     store.enqueue_many((0..200).map(|_| job(pipeline::XML).owned_by(session())).collect()).await.unwrap();
-    let page = store.owned_jobs(&of(owner)).await.unwrap();
+    let page = store.owned_jobs(&of(owner), &[pipeline::PRINT]).await.unwrap();
     assert_eq!((page.jobs.len(), page.active_count, page.next_cursor), (20, 20, None));
     assert!(page.jobs.iter().all(|job| job.record.session_id == Some(owner.key())));
 }
@@ -202,7 +202,7 @@ async fn a_sessions_jobs_are_seen_by_the_user_who_takes_them_over(store: Store) 
     assert_eq!(store.adopt(anonymous.key(), user.key()).await.unwrap(), 2);
     assert_eq!(store.adopt(anonymous.key(), user.key()).await.unwrap(), 0, "once");
     for owner in [user, anonymous] {
-        let page = store.owned_jobs(&of(owner)).await.unwrap();
+        let page = store.owned_jobs(&of(owner), &[pipeline::PRINT]).await.unwrap();
         let ids: Vec<JobId> = page.jobs.iter().map(|job| job.record.id).collect();
         assert_eq!((ids, page.active_count), (vec![live, done], 1), "{owner:?}");
     }

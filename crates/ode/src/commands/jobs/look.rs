@@ -5,7 +5,8 @@ use crate::output::{self, Cell, Table};
 use clap::Args;
 use jiff::Timestamp;
 use ode_job::{Artifact, Check, JobRecord, JobRef, Phase, Pipeline, State};
-use ode_store::{ListFilter, Revised, Revision, Setback, Store};
+use ode_store::{ListFilter, Setback, Store};
+use ode_xml::sql::{Revised, Revision, revisions};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -144,7 +145,7 @@ pub(crate) async fn show(store: &Store, args: &One) -> anyhow::Result<ExitCode> 
     let job = store.job(args.job.job).await?;
     let artifacts = store.artifacts(job.id).await?;
     let setback = store.jobs_by_id(std::iter::once(job.id)).await?.pop().and_then(|job| job.setback);
-    let (checks, revised) = (store.checks(job.id).await?, store.revisions(job.id).await?);
+    let (checks, revised) = (store.checks(job.id).await?, revisions(store.sql(), job.id).await?);
     if args.json {
         let mut json = json!(job);
         json["artifacts"] = json!(artifacts);

@@ -60,7 +60,8 @@ fn a_cleanup_killed_at_each_named_point_is_gone_on_with(ode: &Ode) {
     ode.with_store(async |store| {
         for id in &ids {
             assert_eq!(store.artifacts(*id).await.unwrap(), []);
-            assert_eq!(store.document(*id).await.unwrap().unwrap().result_path, None);
+            let known = store.jobs_by_id(std::iter::once(*id)).await.unwrap().remove(0).files;
+            assert_eq!(known.result_path, None);
         }
     });
     let left = files(ode);

@@ -270,7 +270,8 @@ fn the_time_left_is_right_within_half_once_ten_files_were_seen(ode: &Ode) {
     wait(ode, &ids, "ten to learn from", all("complete"));
     let ids = of_sizes(&[1_200, 8, 450, 1_800, 60, 900].map(|size| size * kb));
     let began = Instant::now();
-    let left = ode.with_store(async |store| store.times_left(&ids).await.unwrap());
+    let read = ode_xml::job_kind().times_left.unwrap();
+    let left = ode.with_store(async |store| read(&store, &ids).await.unwrap());
     assert_eq!(left.len(), 6, "each of them is told: {left:?}");
     for id in &ids {
         wait(ode, &[*id], "its turn", all("complete"));
@@ -287,7 +288,7 @@ fn corrections_are_exported_as_lines() {
     let ids = upload(&ode, "generic_invoice_v1", &invoices(1));
     ode.with_store(async |store| {
         for (field, after) in [("gross_total", "31.00"), ("invoice_number", "INV-2")] {
-            let revision = ode_store::Revision {
+            let revision = ode_xml::sql::Revision {
                 field: field.into(),
                 before: Some("30.00".into()),
                 after: Some(after.into()),
@@ -295,7 +296,7 @@ fn corrections_are_exported_as_lines() {
                 area: Some([480.0, 550.0, 520.0, 560.0]),
                 author: None,
             };
-            store.revise(ids[0], &revision).await.unwrap();
+            ode_xml::sql::revise(store.sql(), ids[0], &revision).await.unwrap();
         }
     });
     let lines = ode.ok(["export", "training"]);

@@ -111,7 +111,7 @@ pub(super) async fn list(
             next_cursor: None,
         }));
     }
-    let page = app.store.owned_jobs(&filter).await?;
+    let page = app.store.owned_jobs(&filter, &[]).await?;
     let jobs = page.jobs.iter().map(|job| &job.record).filter(|job| job.pipeline == HTML);
     Ok(Json(HtmlJobs {
         jobs: jobs.map(|job| HtmlJob::new(&app, &service, job)).collect(),

@@ -278,7 +278,8 @@ pub(crate) fn job_kind() -> JobKind {
         Phase::Held => "Ready",
         phase => kind::label(phase),
     };
-    JobKind { label, ..JobKind::new(PRINT) }
+    // One that was exported rests as well, and would keep everybody waiting who waits until nothing is under way.
+    JobKind { label, is_listed: false, ..JobKind::new(PRINT) }
 }
 
 /// A part of a list of print jobs, newest first.

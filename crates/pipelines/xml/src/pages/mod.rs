@@ -7,6 +7,7 @@ use crate::request::Config;
 use crate::routes::BODY_BYTES_MAX;
 use crate::routes::again::{self, Again};
 use crate::routes::revisions::{self, NewRevision};
+use crate::sql::{self, Revised};
 use askama::Template;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{DefaultBodyLimit, Extension, Path, State};
@@ -21,7 +22,6 @@ use ode_http::pages::{Choices, draw, words};
 use ode_http::problem::Problem;
 use ode_http::view::JobView;
 use ode_job::{JobRecord, Phase};
-use ode_store::Revised;
 use serde::Deserialize;
 use std::sync::Arc;
 use values::Value;
@@ -81,7 +81,7 @@ pub(crate) fn review<'a>(
         let can_correct = job.phase == Phase::Done;
         let (mut values, mut revised) = (Vec::new(), Vec::new());
         if can_correct {
-            revised = app.store.revisions(job.id).await?;
+            revised = sql::revisions(app.store.sql(), job.id).await?;
             let said = crate::values::of(app, job.id).await?;
             values = said.map(|said| values::listed(said, &revised)).unwrap_or_default();
         }

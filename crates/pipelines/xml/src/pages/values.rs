@@ -1,7 +1,7 @@
 //! The values of a result, as its page lists them to be looked at and corrected.
 
+use crate::sql::Revised;
 use crate::values::{Place, Said};
-use ode_store::Revised;
 
 /// Lines of a value that are seen at once.
 const LINES_MAX: usize = 6;

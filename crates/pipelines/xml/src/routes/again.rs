@@ -79,7 +79,8 @@ pub(crate) async fn once_more(
 /// A copy of a job's document, under the name that it had.
 async fn copy(app: &App, job: JobId) -> Result<(String, Received), Problem> {
     let jobs = app.store.jobs_by_id(std::iter::once(job)).await?;
-    let document = jobs.first().filter(|job| job.has_source()).and_then(|job| job.record.document());
+    let document =
+        jobs.first().filter(|job| job.files.source_path.is_some()).and_then(|job| job.record.document());
     let Some(SourceDocument { name: Some(name), path: Some(path), bytes: Some(bytes), .. }) = document else {
         let detail = "The document was removed, so it cannot be converted again. Send it once more.";
         return Err(Problem::with_status(StatusCode::CONFLICT, ErrorCode::Expired, detail));

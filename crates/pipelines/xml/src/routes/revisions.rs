@@ -1,6 +1,7 @@
 //! Corrections of results: what people put right, and what a correction must say.
 
 use super::read_json;
+use crate::sql::{self, Revised, Revision};
 use crate::values;
 use axum::Json;
 use axum::extract::{Extension, Path, Request, State};
@@ -13,7 +14,6 @@ use ode_http::problem::{Problem, ProblemDocument, Reading, Sending};
 use ode_http::view::moment;
 use ode_invoice::terms::{HEADER, TABLES};
 use ode_job::{ErrorCode, JobRecord, Phase};
-use ode_store::{Revised, Revision};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ pub(crate) async fn revisions(
     Path(id): Path<String>,
 ) -> Result<Json<Revisions>, Problem> {
     let job = find(&app, &caller, &id).await?;
-    let revisions = app.store.revisions(job.id).await?;
+    let revisions = sql::revisions(app.store.sql(), job.id).await?;
     Ok(Json(Revisions { revisions: revisions.into_iter().map(RevisionView::from).collect() }))
 }
 
@@ -151,7 +151,7 @@ pub(crate) async fn correct(
         let told = checks.into_iter().filter_map(|check| check.field);
         agree(&revision, &said.values, fields().chain(told))?;
     }
-    let there = app.store.revisions(job.id).await?;
+    let there = sql::revisions(app.store.sql(), job.id).await?;
     let last = there.iter().rfind(|one| one.revision.field == revision.field);
     if let Some(same) = last.filter(|one| one.revision == revision) {
         // Sent twice: one correction, and one example to learn from.
@@ -161,7 +161,7 @@ pub(crate) async fn correct(
         let detail = format!("{REVISIONS_MAX} corrections of one document are kept, and it has as many.");
         return Err(Problem::new(ErrorCode::Conflict, detail));
     }
-    Ok(app.store.revise(job.id, &revision).await?)
+    Ok(sql::revise(app.store.sql(), job.id, &revision).await?)
 }
 
 /// Fields that results may have, with `*` for the number of a row, such as `lines.*.total`.

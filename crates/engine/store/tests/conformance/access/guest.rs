@@ -6,7 +6,8 @@ use ode_job::{
     Artifact, Check, CheckKind, Ended, ErrorCode, Failure, JobId, LogLevel, NewJob, Owner, Severity,
 };
 use ode_print::sql::{FrozenMap, add_user_map, print_map};
-use ode_store::{Revision, Store};
+use ode_store::Store;
+use ode_xml::sql::{Revision, revise};
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{AssertSqlSafe, Postgres, Transaction};
 use uuid::Uuid;
@@ -112,7 +113,7 @@ pub(crate) async fn furnish(store: &Store, owner: Owner) -> Vec<JobId> {
     store.log(ids[0], 1, LogLevel::Info, "a secret").await.unwrap();
     store.record_download(ids[1]).await.unwrap();
     store.add_checks(ids[1], &[check()]).await.unwrap();
-    store.revise(ids[1], &correction()).await.unwrap();
+    revise(store.sql(), ids[1], &correction()).await.unwrap();
     ids
 }
 

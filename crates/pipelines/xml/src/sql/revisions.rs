@@ -1,10 +1,9 @@
 //! What people corrected in results, and the examples to learn from that come of it.
 
-use crate::Store;
-use crate::db::{Row, params, without_nul};
-use crate::error::Error;
 use jiff::Timestamp;
-use ode_job::JobId;
+use ode_job::{JobId, SourceDocument};
+use ode_store::Error;
+use ode_store::sql::{Row, Sql, params, without_nul};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -82,44 +81,42 @@ const SAMPLES: &str =
 /// Examples read at a time.
 const SAMPLES_PAGE: i64 = 500;
 
-impl Store {
-    /// Records a person's edit, and the example that it is.
-    pub async fn revise(&self, job: JobId, revision: &Revision) -> Result<Revised, Error> {
-        let mut tx = self.db().begin().await?;
-        let rows = tx.run(OF_JOB, params![job]).await?;
-        let row = rows.first().ok_or_else(|| Error::NotFound(job.to_string()))?;
-        let (input, result) = (row.json("input")?, row.opt_json("result")?.unwrap_or_default());
-        // The mapping that was really used, where `auto` was asked for.
-        let mapping =
-            result["mapping"].as_str().map_or_else(|| row.text("type"), |name| Ok(name.to_owned()))?;
-        let (id, sample) = (Uuid::now_v7(), Uuid::now_v7());
-        let text = |value: &Option<String>| value.as_deref().map(without_nul);
-        let params = params![
-            id,
-            job,
-            without_nul(&revision.field),
-            text(&revision.before),
-            text(&revision.after),
-            revision.page.map(i64::from),
-            revision.area.map(|area| json!(area)),
-            revision.author,
-        ];
-        let rows = tx.run(REVISE, params).await?;
-        tx.run(SAMPLE, params![id, sample, mapping, input["document"]["sha256"].as_str()]).await?;
-        tx.commit().await?;
-        let row = rows.first().ok_or_else(|| Error::Corrupt("an edit without an answer".into()))?;
-        revised(row)
-    }
+/// Records a person's edit, and the example that it is.
+pub async fn revise(sql: Sql<'_>, job: JobId, revision: &Revision) -> Result<Revised, Error> {
+    let mut tx = sql.begin().await?;
+    let rows = tx.run(OF_JOB, params![job]).await?;
+    let row = rows.first().ok_or_else(|| Error::NotFound(job.to_string()))?;
+    let document = SourceDocument::of(&row.json("input")?).unwrap_or_default();
+    let result = row.opt_json("result")?.unwrap_or_default();
+    // The mapping that was really used, where `auto` was asked for.
+    let mapping = result["mapping"].as_str().map_or_else(|| row.text("type"), |name| Ok(name.to_owned()))?;
+    let (id, sample) = (Uuid::now_v7(), Uuid::now_v7());
+    let text = |value: &Option<String>| value.as_deref().map(without_nul);
+    let params = params![
+        id,
+        job,
+        without_nul(&revision.field),
+        text(&revision.before),
+        text(&revision.after),
+        revision.page.map(i64::from),
+        revision.area.map(|area| json!(area)),
+        revision.author,
+    ];
+    let rows = tx.run(REVISE, params).await?;
+    tx.run(SAMPLE, params![id, sample, mapping, document.sha256]).await?;
+    tx.commit().await?;
+    let row = rows.first().ok_or_else(|| Error::Corrupt("an edit without an answer".into()))?;
+    revised(row)
+}
 
-    /// What people corrected in a job's result, in the order they did.
-    pub async fn revisions(&self, job: JobId) -> Result<Vec<Revised>, Error> {
-        self.db().read(REVISIONS, params![job]).await?.iter().map(revised).collect()
-    }
+/// What people corrected in a job's result, in the order they did.
+pub async fn revisions(sql: Sql<'_>, job: JobId) -> Result<Vec<Revised>, Error> {
+    sql.read(REVISIONS, params![job]).await?.iter().map(revised).collect()
+}
 
-    /// Examples after this one, oldest first; nothing when there are no more.
-    pub async fn training_samples(&self, after: Uuid) -> Result<Vec<TrainingSample>, Error> {
-        self.db().read(SAMPLES, params![after, SAMPLES_PAGE]).await?.iter().map(sample).collect()
-    }
+/// Examples after this one, oldest first; nothing when there are no more.
+pub async fn training_samples(sql: Sql<'_>, after: Uuid) -> Result<Vec<TrainingSample>, Error> {
+    sql.read(SAMPLES, params![after, SAMPLES_PAGE]).await?.iter().map(sample).collect()
 }
 
 fn revised(row: &Row) -> Result<Revised, Error> {

@@ -1,13 +1,12 @@
 //! How long live documents will still take, from how long others took. What is kept in memory is a few seconds old at
 //! most; nothing is written.
 
-use crate::Store;
-use crate::db::{Row, params};
-use crate::error::Error;
+use crate::machine::{LANE, XML};
 use jiff::Timestamp;
-use ode_job::JobId;
-use ode_job::estimate::{Place, SAMPLES_MAX, Sample, Speed, Stage, TimeLeft, times_left};
-use serde_json::Value;
+use ode_job::estimate::{self, Place, SAMPLES_MAX, Sample, Speed, Stage, TimeLeft};
+use ode_job::{JobId, SourceDocument};
+use ode_store::sql::{Row, Sql, params};
+use ode_store::{Error, Store};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -48,63 +47,61 @@ impl Speeds {
     }
 }
 
-impl Store {
-    /// How long each of these jobs will still take. One that has ended, or of which nothing can be said yet, is not in
-    /// the answer.
-    pub async fn times_left(&self, jobs: &[JobId]) -> Result<HashMap<JobId, TimeLeft>, Error> {
-        if jobs.is_empty() {
-            return Ok(HashMap::new());
-        }
-        let slots = self.slots("xml").await?;
-        if slots == 0 {
-            // Nobody works, so nothing can be said, and the line need not be read.
-            return Ok(HashMap::new());
-        }
-        let params = params!["xml", LINE_MAX, "xml"];
-        let rows = self.db().read(LINE, params).await?;
-        let mut kinds = BTreeSet::new();
-        for row in &rows {
-            kinds.insert(row.text("kind")?);
-        }
-        let mut speeds = HashMap::new();
-        for kind in kinds.into_iter().take(KINDS_MAX) {
-            let speed = self.speed(&kind).await?;
-            speeds.insert(kind, speed);
-        }
-        let line = rows.iter().map(|row| place(row, &speeds)).collect::<Result<Vec<_>, _>>()?;
-        let mut left = times_left(&line, slots);
-        let asked: BTreeSet<&JobId> = jobs.iter().collect();
-        left.retain(|id, _| asked.contains(id));
-        Ok(left)
+/// How long each of these jobs will still take. One that has ended, or of which nothing can be said yet, is not in the answer.
+pub(crate) async fn times_left(
+    store: &Store,
+    speeds: &Speeds,
+    jobs: &[JobId],
+) -> Result<HashMap<JobId, TimeLeft>, Error> {
+    if jobs.is_empty() {
+        return Ok(HashMap::new());
     }
-
-    /// How many jobs of a lane all living workers together make at a time.
-    async fn slots(&self, lane: &str) -> Result<usize, Error> {
-        let workers = self.workers().await?;
-        let alive = workers.iter().filter(|worker| worker.is_alive && !worker.is_draining);
-        Ok(alive
-            .flat_map(|worker| &worker.about.slots)
-            .filter(|(name, _)| name.as_str() == lane)
-            .map(|(_, slots)| slots)
-            .sum())
+    let slots = slots(store).await?;
+    if slots == 0 {
+        // Nobody works, so nothing can be said, and the line need not be read.
+        return Ok(HashMap::new());
     }
-
-    async fn speed(&self, kind: &str) -> Result<Option<Speed>, Error> {
-        if let Some(known) = self.inner.speeds.get(kind) {
-            return Ok(known);
-        }
-        let count = i64::try_from(SAMPLES_MAX).unwrap_or(i64::MAX);
-        let rows = self.db().read(MEASURED, params![kind, count]).await?;
-        let samples = rows.iter().map(sample).collect::<Result<Vec<_>, _>>()?;
-        let samples: Vec<Sample> = samples.into_iter().flatten().collect();
-        let speed = Speed::learn(&samples);
-        self.inner.speeds.put(kind, speed);
-        Ok(speed)
+    let rows = store.sql().read(LINE, params![LANE.as_str(), LINE_MAX, XML.as_str()]).await?;
+    let mut kinds = BTreeSet::new();
+    for row in &rows {
+        kinds.insert(row.text("kind")?);
     }
+    let mut known = HashMap::new();
+    for kind in kinds.into_iter().take(KINDS_MAX) {
+        let speed = speed(store.sql(), speeds, &kind).await?;
+        known.insert(kind, speed);
+    }
+    let line = rows.iter().map(|row| place(row, &known)).collect::<Result<Vec<_>, _>>()?;
+    let mut left = estimate::times_left(&line, slots);
+    let asked: BTreeSet<&JobId> = jobs.iter().collect();
+    left.retain(|id, _| asked.contains(id));
+    Ok(left)
 }
 
-fn bytes(input: &Value) -> Option<u64> {
-    input["document"]["bytes"].as_u64()
+/// How many documents all living workers together convert at a time.
+async fn slots(store: &Store) -> Result<usize, Error> {
+    let workers = store.workers().await?;
+    let alive = workers.iter().filter(|worker| worker.is_alive && !worker.is_draining);
+    Ok(alive.filter_map(|worker| worker.about.slots.get(&LANE)).sum())
+}
+
+async fn speed(sql: Sql<'_>, speeds: &Speeds, kind: &str) -> Result<Option<Speed>, Error> {
+    if let Some(known) = speeds.get(kind) {
+        return Ok(known);
+    }
+    let count = i64::try_from(SAMPLES_MAX).unwrap_or(i64::MAX);
+    let rows = sql.read(MEASURED, params![kind, count]).await?;
+    let samples = rows.iter().map(sample).collect::<Result<Vec<_>, _>>()?;
+    let samples: Vec<Sample> = samples.into_iter().flatten().collect();
+    let speed = Speed::learn(&samples);
+    speeds.put(kind, speed);
+    Ok(speed)
+}
+
+/// The size of a job's document.
+fn bytes(row: &Row) -> Result<Option<u64>, Error> {
+    let document = SourceDocument::of(&row.json("input")?);
+    Ok(document.and_then(|document| document.bytes).and_then(|bytes| u64::try_from(bytes).ok()))
 }
 
 fn between(from: Timestamp, to: Timestamp) -> Duration {
@@ -113,7 +110,7 @@ fn between(from: Timestamp, to: Timestamp) -> Duration {
 
 /// A conversion that was measured; one whose size is not known says nothing.
 fn sample(row: &Row) -> Result<Option<Sample>, Error> {
-    let (Some(bytes), Some(started_at)) = (bytes(&row.json("input")?), row.opt_moment("started_at")?) else {
+    let (Some(bytes), Some(started_at)) = (bytes(row)?, row.opt_moment("started_at")?) else {
         return Ok(None);
     };
     Ok(Some(Sample { bytes, took: between(started_at, row.moment("finished_at")?) }))
@@ -131,7 +128,7 @@ fn place(row: &Row, speeds: &HashMap<String, Option<Speed>>) -> Result<Place, Er
         id: row.job("id")?,
         owner: row.uuid("owner")?,
         priority: row.int("priority")?,
-        takes: speed.zip(bytes(&row.json("input")?)).map(|(speed, bytes)| speed.expect(bytes)),
+        takes: speed.zip(bytes(row)?).map(|(speed, bytes)| speed.expect(bytes)),
         stage,
     })
 }
