@@ -4,7 +4,6 @@
 
 mod client;
 mod commands;
-mod files;
 mod help;
 mod log_lines;
 mod names;

@@ -1,11 +1,14 @@
 //! What commands share: settings, tables, dates, colours where they help, errors that say what to do next, JSON documents, and
 //! how a process listens and stops. Data goes to standard output, messages to standard error.
 
+mod bar;
 pub mod document;
+pub mod files;
 mod options;
 pub mod process;
 mod settings;
 
+pub use bar::Bar;
 pub use options::{SandboxArgs, seconds};
 pub use settings::{Schema, Settings, no_database};
 

@@ -4,13 +4,13 @@ mod findings;
 mod html;
 mod plan;
 
-use super::bar::Bar;
-use crate::files::{self, Existing};
 use crate::output::{self, WrongUse};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use futures_util::StreamExt as _;
 use ode_child::{PoolOptions, Sandbox, Subject};
+use ode_cli::Bar;
+use ode_cli::files::{self, Existing};
 use ode_job::Failure;
 use ode_xml::{Ask, Converter, Finding, Options, Output, Places, To};
 use plan::{Plan, Task};

@@ -1,6 +1,5 @@
 //! One file for each command.
 
-mod bar;
 pub(crate) mod bench;
 pub(crate) mod cleanup;
 pub(crate) mod client;

@@ -1,10 +1,10 @@
 //! What a document costs: read, mapped and written in this process, warm, and the same in a child for each. The
 //! documents must be trusted ones: here they are read without a sandbox.
 
-use crate::commands::mapping;
-use crate::{files, output};
+use crate::output;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use ode_cli::files;
 use ode_invoice::write::{Format, Provenance, write};
 use ode_invoice::{Choice, Registry};
 use ode_xml::{Ask, Converter, Options};
@@ -47,7 +47,7 @@ struct Cost {
 
 pub(crate) async fn run(args: Extract) -> anyhow::Result<ExitCode> {
     let files = pdfs(&args.directory)?;
-    let registry = mapping::registry(args.mappings.as_deref())?;
+    let registry = ode_xml::registry(args.mappings.as_deref())?;
     let name = (args.mapping != "auto").then_some(args.mapping.clone());
     if let Some(name) = &name {
         registry.current().get(name)?;

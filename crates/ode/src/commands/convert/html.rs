@@ -1,10 +1,10 @@
 //! The options of HTML, and its files: one, or a folder.
 
 use super::{Convert, News, Target, Trouble};
-use crate::files::{self, Existing, Place};
 use crate::output::WrongUse;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use ode_cli::files::{self, Existing, Place};
 use ode_html::{Converted, Converter};
 use ode_pdf_html::{ConversionConfig, Pages, ZOOMS};
 use ode_xml::Finding;

@@ -1,9 +1,9 @@
 //! Which documents, and where each result goes: decided before anything is converted or written.
 
 use super::{Convert, html};
-use crate::files::{Place, is_folder};
 use crate::output::WrongUse;
 use anyhow::{Context as _, anyhow, bail};
+use ode_cli::files::{Place, is_folder};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs::{self, DirEntry};

@@ -1,10 +1,10 @@
 //! A mapping from one document and what it says.
 
 use super::{Reader, about};
-use crate::files::{self, Existing, Place};
 use crate::output::{self, WrongUse};
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
+use ode_cli::files::{self, Existing, Place};
 use ode_invoice::learn::Learned;
 use ode_xml::Study;
 use serde_json::Value;

@@ -109,7 +109,7 @@ impl Reader {
     }
 
     async fn ask<T: serde::de::DeserializeOwned>(&self, file: &Path, study: Study) -> anyhow::Result<T> {
-        let document = crate::files::read(file, self.0.bytes_max())?;
+        let document = ode_cli::files::read(file, self.0.bytes_max())?;
         self.0.study(study, document.into()).await.map_err(|failure| told(&failure))
     }
 }
@@ -127,7 +127,7 @@ fn told(failure: &Failure) -> anyhow::Error {
 
 /// An error with the document's name.
 fn about(file: &Path, error: &anyhow::Error) -> anyhow::Error {
-    anyhow!(crate::files::about(file, &crate::output::sentence(error)))
+    anyhow!(ode_cli::files::about(file, &crate::output::sentence(error)))
 }
 
 /// Largest file of a person's own, such as a mapping, that is read here.
@@ -135,7 +135,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a file that a person wrote.
 fn text(path: &Path) -> anyhow::Result<String> {
-    let bytes = crate::files::read(path, FILE_BYTES_MAX)?;
+    let bytes = ode_cli::files::read(path, FILE_BYTES_MAX)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         bail!("{} is larger than 1 MB. It is not what is asked for here.", path.display());
     }

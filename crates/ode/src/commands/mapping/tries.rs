@@ -2,11 +2,11 @@
 
 use super::{Reader, about, home, located};
 use crate::commands::convert::tell_about;
-use crate::files::{self, Existing};
 use crate::output;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use futures_util::StreamExt as _;
+use ode_cli::files::{self, Existing};
 use ode_invoice::{Mapping, Registry};
 use ode_xml::{Differences, Study};
 use std::collections::BTreeMap;

@@ -3,9 +3,9 @@
 //! A print whose order was asked for goes on by itself; this sees to those that did not, shows the rest, and watches.
 //! Run twice, or by two people at once, it changes no job twice: every step is the store's.
 
-use crate::commands::bar::Bar;
 use crate::output::{self, Table};
 use clap::Args;
+use ode_cli::Bar;
 use ode_cli::{Schema, Settings};
 use ode_job::{JobId, JobRef};
 use ode_print::sql::{ReadyPrint, go_on_to_order, prints_ready};

@@ -4,10 +4,10 @@
 //! exports again, does the work where nobody else does, and watches until all is done. Run twice, or by two people at
 //! once, it changes no job twice: every step is the store's.
 
-use crate::commands::bar::Bar;
 use crate::output::{self, Cell, Table};
 use clap::Args;
 use ode_child::Sandbox;
+use ode_cli::Bar;
 use ode_cli::{Schema, Settings};
 use ode_job::{JobId, JobRecord, Phase, RetryPolicy, State};
 use ode_print::ExportHandler;

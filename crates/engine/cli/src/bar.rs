@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal as _, Write as _};
 
 /// A progress bar on standard error, where that is a terminal and there is more than one step.
-pub(crate) struct Bar {
+pub struct Bar {
     done: usize,
     count: usize,
     is_shown: bool,
@@ -14,7 +14,7 @@ impl Bar {
     const WIDTH: usize = 30;
 
     /// Shows an empty one.
-    pub(crate) fn new(count: usize) -> Self {
+    pub fn new(count: usize) -> Self {
         // A terminal that cannot take a line back would get a line for each step.
         let is_dumb = std::env::var_os("TERM").as_deref() == Some(OsStr::new("dumb"));
         let bar = Bar { done: 0, count, is_shown: count > 1 && !is_dumb && std::io::stderr().is_terminal() };
@@ -23,12 +23,12 @@ impl Bar {
     }
 
     /// One more is done.
-    pub(crate) fn step(&mut self) {
+    pub fn step(&mut self) {
         self.set(self.done + 1);
     }
 
     /// So many are done.
-    pub(crate) fn set(&mut self, done: usize) {
+    pub fn set(&mut self, done: usize) {
         self.done = done.min(self.count);
         self.show();
     }
@@ -46,7 +46,7 @@ impl Bar {
     }
 
     /// Makes way for a line of text.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         if self.is_shown {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }

@@ -1,6 +1,6 @@
 //! People's files: read within bounds, written whole or not at all, and never replaced unless they say so.
 
-use crate::output::WrongUse;
+use crate::WrongUse;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use std::fs::{self, File, Permissions};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// What becomes of files that are where results go. The same for every command that writes some.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Existing {
+pub struct Existing {
     /// Replace files that are there already
     #[arg(long)]
     force: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Existing {
 
 impl Existing {
     /// Whether a result may go there. Asked before the work is done, so that none is done in vain.
-    pub(crate) fn check(self, place: &Place) -> anyhow::Result<()> {
+    pub fn check(self, place: &Place) -> anyhow::Result<()> {
         match place {
             Place::File(path) if path.is_file() && !self.force => Err(taken(path)),
             Place::File(path) if path.is_file() && is_pdf(path) => Err(pdf(path)),
@@ -27,7 +27,7 @@ impl Existing {
     }
 
     /// Writes a file whole or not at all: a result that is cut short must not look like one.
-    pub(crate) fn put(self, path: &Path, contents: &[u8]) -> anyhow::Result<()> {
+    pub fn put(self, path: &Path, contents: &[u8]) -> anyhow::Result<()> {
         let cannot = || format!("Cannot write {}", path.display());
         // A device or a pipe is written to, not replaced.
         if path.exists() && !path.is_file() {
@@ -76,7 +76,7 @@ fn is_pdf(path: &Path) -> bool {
 
 /// Where a result goes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub enum Place {
     /// Standard output.
     Stdout,
     /// This file.
@@ -85,7 +85,7 @@ pub(crate) enum Place {
 
 impl Place {
     /// A place as it is written on the command line, `-` for standard output.
-    pub(crate) fn of(given: &Path) -> Self {
+    pub fn of(given: &Path) -> Self {
         // By its other name it may look like a file that is there already.
         match given == Path::new("-") || given == Path::new("/dev/stdout") {
             true => Place::Stdout,
@@ -104,20 +104,20 @@ impl std::fmt::Display for Place {
 }
 
 /// Writes a result.
-pub(crate) fn write(place: &Place, contents: &[u8], existing: Existing) -> anyhow::Result<()> {
+pub fn write(place: &Place, contents: &[u8], existing: Existing) -> anyhow::Result<()> {
     match place {
-        Place::Stdout => crate::output::print_bytes(contents),
+        Place::Stdout => crate::print_bytes(contents),
         Place::File(path) => existing.put(path, contents),
     }
 }
 
 /// Whether a place is meant as a directory: it is one, or is written like one.
-pub(crate) fn is_folder(given: &Path) -> bool {
+pub fn is_folder(given: &Path) -> bool {
     given.is_dir() || given.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
 /// Refuses a directory where one file is to be written.
-pub(crate) fn one_file(option: &str, given: &Path) -> anyhow::Result<Place> {
+pub fn one_file(option: &str, given: &Path) -> anyhow::Result<Place> {
     if is_folder(given) {
         bail!(WrongUse(format!("{option} {} is a directory. Name the file to write.", given.display())));
     }
@@ -125,7 +125,7 @@ pub(crate) fn one_file(option: &str, given: &Path) -> anyhow::Result<Place> {
 }
 
 /// Something said about a file, with its name in front unless it is about reading it and has the name already.
-pub(crate) fn about(path: &Path, said: &str) -> String {
+pub fn about(path: &Path, said: &str) -> String {
     let path = path.display();
     match said.starts_with(&format!("Cannot read {path}: ")) {
         true => said.to_owned(),
@@ -134,14 +134,14 @@ pub(crate) fn about(path: &Path, said: &str) -> String {
 }
 
 /// Reads a file, but not more of it than could be of use.
-pub(crate) fn read(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
+pub fn read(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
     let cannot = || format!("Cannot read {}", path.display());
     let file = File::open(path).with_context(cannot)?;
     bounded(file, bytes_max).with_context(cannot)
 }
 
 /// Reads what comes in, with the same bound.
-pub(crate) fn read_stdin(bytes_max: u64) -> anyhow::Result<Vec<u8>> {
+pub fn read_stdin(bytes_max: u64) -> anyhow::Result<Vec<u8>> {
     bounded(std::io::stdin().lock(), bytes_max).context("Cannot read standard input")
 }
 
