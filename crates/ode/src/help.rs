@@ -2,13 +2,13 @@
 
 use clap::{Arg, Command};
 
-/// A heading of the help with the program's own commands below it, before and after those that pipelines bring.
+/// A heading of the help with the commands below it, before and after those that pipelines bring and that are not named here.
 struct Heading(&'static str, &'static [&'static str], &'static [&'static str]);
 
 /// In the order of the help. Other headings of pipelines come after these.
 const HEADINGS: &[Heading] = &[
     Heading("Documents", &["convert", "mapping", "client", "export"], &[]),
-    Heading("Services", &["serve", "web", "worker"], &[]),
+    Heading("Services", &["serve", "web", "worker", "gateway"], &[]),
     Heading("Maps", &["maps", "print", "export:queue", "print:queue"], &["printful-sim"]),
     Heading("Scripts", &[], &["demo-site"]),
     Heading("Jobs", &["jobs", "job:status", "workers", "webhooks"], &[]),
@@ -17,8 +17,7 @@ const HEADINGS: &[Heading] = &[
 
 /// Commands of the program's own that need no installation, so that its settings say nothing to them. They are still accepted there:
 /// the same options may stand before every command.
-const ALONE: &[&str] =
-    &["convert", "mapping", "explain", "bench", "client", "completions", "printful-sim", "demo-site"];
+const ALONE: &[&str] = &["convert", "explain", "bench", "client", "completions", "printful-sim", "demo-site"];
 /// Settings that mean something everywhere.
 const EVERYWHERE: &[&str] = &["log", "log_json"];
 
@@ -40,16 +39,21 @@ pub(crate) fn arranged(own: Command, brought: &[ode_pipeline::Command]) -> Comma
 
 /// The list of commands, a paragraph for each heading.
 fn grouped(command: &Command, brought: &[ode_pipeline::Command]) -> String {
+    let is_there = |name: &&str| command.find_subcommand(name).is_some();
+    let is_named = |name: &str| {
+        HEADINGS.iter().any(|Heading(_, before, after)| before.contains(&name) || after.contains(&name))
+    };
+    let there = |names: &[&'static str]| names.iter().copied().filter(is_there).collect::<Vec<&str>>();
     let mut groups: Vec<(&str, Vec<&str>)> =
-        HEADINGS.iter().map(|Heading(heading, before, _)| (*heading, before.to_vec())).collect();
-    for command in brought {
+        HEADINGS.iter().map(|Heading(heading, before, _)| (*heading, there(before))).collect();
+    for command in brought.iter().filter(|command| !is_named(command.clap.get_name())) {
         match groups.iter_mut().find(|(heading, _)| *heading == command.heading) {
             Some((_, names)) => names.push(command.clap.get_name()),
             None => groups.push((command.heading, vec![command.clap.get_name()])),
         }
     }
     for ((_, names), Heading(_, _, after)) in groups.iter_mut().zip(HEADINGS) {
-        names.extend(*after);
+        names.extend(there(after));
     }
     groups.push(("Help", vec!["explain", "completions", "help"]));
     let line = |name: &str| {

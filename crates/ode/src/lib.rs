@@ -43,9 +43,6 @@ enum Command {
     /// Convert PDFs to XML, JSON, text or HTML here and now
     #[command(after_long_help = commands::convert::EXAMPLES)]
     Convert(commands::convert::Convert),
-    /// Look at mappings, try them, and make new ones
-    #[command(after_long_help = commands::mapping::EXAMPLES)]
-    Mapping(commands::mapping::Mapping),
     /// Use the html service of an ODE elsewhere, from scripts and CI
     #[command(subcommand, after_long_help = commands::client::EXAMPLES)]
     Client(commands::client::Remote),
@@ -84,9 +81,6 @@ enum Command {
     /// Remove what was kept long enough; a worker does so once a day by itself
     #[command(after_long_help = commands::cleanup::EXAMPLES)]
     Cleanup(commands::cleanup::Cleanup),
-    /// Write what people corrected, for other programs to learn from
-    #[command(subcommand)]
-    Export(commands::export::Export),
     /// Bring the database's schema up to date, take it away, or show it
     #[command(subcommand)]
     Migrate(commands::migrate::Migrate),
@@ -203,7 +197,6 @@ async fn run_command(
         Command::Web(args) => commands::serve::web(start(Scope::Web), &args).await,
         Command::Worker(args) => commands::serve::worker(start(Scope::Worker), &args).await,
         Command::Convert(args) => commands::convert::run(args).await,
-        Command::Mapping(args) => commands::mapping::run(args).await,
         Command::Maps(command) => commands::maps::run(command),
         Command::Print(command) => commands::print::run(&settings, command).await,
         Command::ExportQueue(args) => commands::print::export_queue(&settings, &args).await,
@@ -217,7 +210,6 @@ async fn run_command(
         Command::Webhooks(command) => commands::webhooks::run(&settings, command).await,
         Command::Workers(args) => commands::workers::run(&settings, &args).await,
         Command::Cleanup(args) => commands::cleanup::run(&settings, &args).await,
-        Command::Export(command) => commands::export::run(&settings, command).await,
         Command::Migrate(command) => commands::migrate::run(&settings, command).await,
         Command::Doctor(args) => commands::doctor::run(&settings, typed, &args).await,
         Command::Explain(args) => commands::explain::run(&args),

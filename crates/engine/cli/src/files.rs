@@ -133,6 +133,11 @@ pub fn about(path: &Path, said: &str) -> String {
     }
 }
 
+/// Says something about a file. Its name and what is in it come from outside.
+pub fn tell_about(path: &Path, said: &str) {
+    crate::tell(crate::printable(&about(path, said)));
+}
+
 /// Reads a file, but not more of it than could be of use.
 pub fn read(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
     let cannot = || format!("Cannot read {}", path.display());

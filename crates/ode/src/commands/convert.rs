@@ -134,7 +134,7 @@ pub(crate) async fn run(args: Convert) -> anyhow::Result<ExitCode> {
     let Plan { tasks, left, unread, count, .. } = plan;
     let mut failures = unread.len();
     unread.iter().for_each(|error| output::tell(output::sentence(error)));
-    left.iter().for_each(|(file, why)| tell_about(file, &output::sentence(why)));
+    left.iter().for_each(|(file, why)| files::tell_about(file, &output::sentence(why)));
     let convert = |task: Task| {
         let engine = &engine;
         async move {
@@ -215,8 +215,8 @@ impl Convert {
         if self.mapping().is_none() && self.mappings.is_none() {
             return Ok(());
         }
-        let loaded = super::mapping::registry(self.mappings.as_deref())?.current();
-        self.mapping().map_or(Ok(()), |name| super::mapping::named(&loaded, name).map(drop))
+        let loaded = ode_xml::registry(self.mappings.as_deref())?.current();
+        self.mapping().map_or(Ok(()), |name| ode_xml::named(&loaded, name).map(drop))
     }
 }
 
@@ -274,30 +274,25 @@ fn tell_outcome(file: &Path, outcome: Result<News, Trouble>) {
         Ok(news) => {
             for finding in findings::worth_telling(&news.findings) {
                 let said = format!("{}: {} ({})", finding.severity, finding.message, finding.code);
-                tell_about(file, &said);
+                files::tell_about(file, &said);
             }
             if let Some(said) = findings::worked_out(&news.findings) {
-                tell_about(file, &said);
+                files::tell_about(file, &said);
             }
             if news.is_placeless {
                 let said =
                     "Its values are from the XML inside it, which has no places. --page-only reads the page.";
-                tell_about(file, said);
+                files::tell_about(file, said);
             }
         }
-        Err(Trouble::Io(error)) => tell_about(file, &output::sentence(&error)),
+        Err(Trouble::Io(error)) => files::tell_about(file, &output::sentence(&error)),
         Err(Trouble::Refused(failure)) => {
-            tell_about(file, &format!("{} ({})", failure.message.trim_end_matches('.'), failure.code));
+            files::tell_about(file, &format!("{} ({})", failure.message.trim_end_matches('.'), failure.code));
             if let Some(detail) = &failure.detail {
                 tracing::debug!(%detail, "why {} was not converted", file.display());
             }
         }
     }
-}
-
-/// Says something about a file. Its name and what is in it come from outside.
-pub(crate) fn tell_about(file: &Path, said: &str) {
-    output::tell(output::printable(&files::about(file, said)));
 }
 
 #[cfg(test)]

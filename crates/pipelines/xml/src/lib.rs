@@ -46,7 +46,7 @@ pub use live::{LiveConverter, StartError};
 pub use model::{Model, ModelError, ModelSettings};
 pub use ocr::OcrOptions;
 pub use ocr_args::OcrArgs;
-pub use setup::registry;
+pub use setup::{named, registry};
 pub use study::{Differences, Study};
 
 use async_trait::async_trait;

@@ -10,8 +10,9 @@ use clap::Args;
 use ode_child::{PoolOptions, Sandbox};
 use ode_cli::process::listen;
 use ode_cli::{WrongUse, seconds};
-use ode_invoice::Registry;
-use ode_job::BreakerPolicy;
+use ode_invoice::registry::Loaded;
+use ode_invoice::{ExtractError, Registry};
+use ode_job::{BreakerPolicy, ErrorCode};
 use ode_pipeline::{Service, WorkSetup};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -161,4 +162,18 @@ pub fn registry(folder: Option<&Path>) -> anyhow::Result<Registry> {
         let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         WrongUse(format!("The mappings{place} cannot be loaded. {}", mistakes.join("; "))).into()
     })
+}
+
+/// A mapping by its name.
+pub fn named<'a>(loaded: &'a Loaded, name: &str) -> anyhow::Result<&'a ode_invoice::Mapping> {
+    match loaded.get(name) {
+        Ok(mapping) => Ok(mapping),
+        Err(error) => {
+            let list = match error {
+                ExtractError::UnknownMapping { near: None, .. } => " `ode mapping list` shows what there is.",
+                _ => "",
+            };
+            anyhow::bail!(WrongUse(format!("{error}{list} ({})", ErrorCode::UnknownMapping)))
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! A mapping from one document and what it says.
 
 use super::{Reader, about};
-use crate::output::{self, WrongUse};
+use crate::Study;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use ode_cli::files::{self, Existing, Place};
+use ode_cli::{self as output, WrongUse};
 use ode_invoice::learn::Learned;
-use ode_xml::Study;
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ pub(super) async fn learn(folder: Option<&Path>, args: Learn) -> anyhow::Result<
         }
     };
     args.existing.check(&place)?;
-    super::registry(folder)?;
+    crate::registry(folder)?;
     let expected = expected(&args.expect)?;
     let file = path_from(&args.out, &args.pdf)?;
     let study = Study::Learn { name: name.clone(), file, expected };

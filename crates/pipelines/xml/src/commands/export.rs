@@ -1,15 +1,16 @@
 //! `ode export`: what the installation has learned, for other programs.
 
-use crate::output;
-use clap::Subcommand;
-use ode_cli::{Schema, Settings};
-use ode_xml::sql::training_samples;
+use crate::sql::training_samples;
+use clap::Parser;
+use ode_cli as output;
+use ode_cli::Schema;
+use ode_pipeline::Call;
 use std::process::ExitCode;
 use uuid::Uuid;
 
-/// What to export.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Export {
+/// Write what people corrected, for other programs to learn from
+#[derive(Debug, Parser)]
+pub(super) enum Export {
     /// What people corrected, one JSON object a line: which field of which document read what, and what is right
     #[command(after_long_help = EXAMPLES)]
     Training {
@@ -24,9 +25,9 @@ Examples:
   ode export training > samples.jsonl
   ode export training --after 0198c0de-0000-7000-8000-000000000000   only what is newer than that";
 
-pub(crate) async fn run(settings: &Settings, export: Export) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(call: Call, export: Export) -> anyhow::Result<ExitCode> {
     let Export::Training { after } = export;
-    let store = settings.store("cli", Schema::Check).await?;
+    let store = call.settings.store("cli", Schema::Check).await?;
     let (mut after, mut is_empty) = (after.unwrap_or(Uuid::nil()), true);
     loop {
         let samples = training_samples(store.sql(), after).await?;

@@ -1,9 +1,9 @@
 //! Which mappings there are, and whether a file is one.
 
 use super::{home, located};
-use crate::output::{self, Cell, Table, WrongUse};
 use anyhow::{Context as _, bail};
 use clap::Args;
+use ode_cli::{self as output, Cell, Table, WrongUse};
 use ode_invoice::mapping::file::Status;
 use ode_invoice::mapping::{MatchTerm, MatchTerms};
 use ode_invoice::{Mapping, MappingError, Registry, tools};
@@ -29,7 +29,7 @@ pub(super) struct Lint {
 }
 
 pub(super) fn list(folder: Option<&Path>, args: &List) -> anyhow::Result<ExitCode> {
-    let loaded = super::registry(folder)?.current();
+    let loaded = crate::registry(folder)?.current();
     let place = |mapping: &Mapping| match (folder, &mapping.source) {
         (Some(folder), Some(source)) => folder.join(source).display().to_string(),
         (None, _) | (_, None) => "shipped".to_owned(),

@@ -5,20 +5,20 @@ mod learn;
 mod look;
 mod tries;
 
-use crate::output::WrongUse;
+use crate::{Converter, Options, Study};
 use anyhow::{anyhow, bail};
-use clap::{Args, Subcommand};
+use clap::{Parser, Subcommand};
 use ode_child::PoolOptions;
-use ode_invoice::registry::Loaded;
-use ode_invoice::{ExtractError, MappingError};
+use ode_invoice::MappingError;
 use ode_job::{ErrorCode, Failure};
-use ode_xml::{Converter, Options, Study};
+use ode_pipeline::Call;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Which mappings, and what to do with them.
-#[derive(Debug, Args)]
-pub(crate) struct Mapping {
+/// Look at mappings, try them, and make new ones
+#[derive(Debug, Parser)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) struct MappingCommand {
     #[command(subcommand)]
     verb: Verb,
     /// Folder with mappings beside those that ship
@@ -42,7 +42,7 @@ enum Verb {
     Diff(tries::Diff),
 }
 
-pub(crate) const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   ode mapping list                                      what there is
   ode mapping preview invoice.pdf --out page.html       what is read from where, and why
@@ -59,7 +59,8 @@ Exit codes:
   1  something is not: a mistake, a failed test, a difference, a document that cannot be read
   2  the command line is wrong, or the mappings that it names cannot be loaded";
 
-pub(crate) async fn run(Mapping { verb, mappings }: Mapping) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(_: Call, args: MappingCommand) -> anyhow::Result<ExitCode> {
+    let MappingCommand { verb, mappings } = args;
     let folder = mappings.as_deref();
     match verb {
         Verb::List(args) => look::list(folder, &args),
@@ -68,22 +69,6 @@ pub(crate) async fn run(Mapping { verb, mappings }: Mapping) -> anyhow::Result<E
         Verb::Preview(args) => tries::preview(folder, args).await,
         Verb::Learn(args) => learn::learn(folder, args).await,
         Verb::Diff(args) => tries::diff(folder, args).await,
-    }
-}
-
-pub(crate) use ode_xml::registry;
-
-/// One of them by its name.
-pub(crate) fn named<'a>(loaded: &'a Loaded, name: &str) -> anyhow::Result<&'a ode_invoice::Mapping> {
-    match loaded.get(name) {
-        Ok(mapping) => Ok(mapping),
-        Err(error) => {
-            let list = match error {
-                ExtractError::UnknownMapping { near: None, .. } => " `ode mapping list` shows what there is.",
-                _ => "",
-            };
-            bail!(WrongUse(format!("{error}{list} ({})", ErrorCode::UnknownMapping)))
-        }
     }
 }
 
@@ -127,7 +112,7 @@ fn told(failure: &Failure) -> anyhow::Error {
 
 /// An error with the document's name.
 fn about(file: &Path, error: &anyhow::Error) -> anyhow::Error {
-    anyhow!(ode_cli::files::about(file, &crate::output::sentence(error)))
+    anyhow!(ode_cli::files::about(file, &ode_cli::sentence(error)))
 }
 
 /// Largest file of a person's own, such as a mapping, that is read here.

@@ -1,14 +1,13 @@
 //! Mappings tried on documents: their own tests, a page to look at, two of them side by side.
 
 use super::{Reader, about, home, located};
-use crate::commands::convert::tell_about;
-use crate::output;
+use crate::{Differences, Study};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use futures_util::StreamExt as _;
+use ode_cli as output;
 use ode_cli::files::{self, Existing};
 use ode_invoice::{Mapping, Registry};
-use ode_xml::{Differences, Study};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -146,10 +145,10 @@ fn suites(folder: Option<PathBuf>, given: Vec<OsString>) -> anyhow::Result<Vec<S
 impl Suite {
     /// The mappings of these names, or all.
     fn of_folder(folder: Option<PathBuf>, names: &[String]) -> anyhow::Result<Self> {
-        let loaded = super::registry(folder.as_deref())?.current();
+        let loaded = crate::registry(folder.as_deref())?.current();
         let chosen: Vec<&Mapping> = match names {
             [] => loaded.list().map(|mapping| &**mapping).collect(),
-            names => names.iter().map(|name| super::named(&loaded, name)).collect::<anyhow::Result<_>>()?,
+            names => names.iter().map(|name| crate::named(&loaded, name)).collect::<anyhow::Result<_>>()?,
         };
         if !names.is_empty() {
             chosen.iter().for_each(|mapping| tell_if_untested(mapping));
@@ -239,9 +238,9 @@ fn shown(value: Option<&str>) -> String {
 
 pub(super) async fn preview(folder: Option<&Path>, args: Preview) -> anyhow::Result<ExitCode> {
     let place = files::one_file("--out", &args.out)?;
-    let loaded = super::registry(folder)?.current();
+    let loaded = crate::registry(folder)?.current();
     let mapping = (args.mapping != "auto").then_some(args.mapping);
-    mapping.as_deref().map_or(Ok(()), |name| super::named(&loaded, name).map(drop))?;
+    mapping.as_deref().map_or(Ok(()), |name| crate::named(&loaded, name).map(drop))?;
     args.existing.check(&place)?;
     let html: String = Reader::new(folder)?
         .ask(&args.file, Study::Preview { mapping })
@@ -252,9 +251,9 @@ pub(super) async fn preview(folder: Option<&Path>, args: Preview) -> anyhow::Res
 }
 
 pub(super) async fn diff(folder: Option<&Path>, args: Diff) -> anyhow::Result<ExitCode> {
-    let loaded = super::registry(folder)?.current();
+    let loaded = crate::registry(folder)?.current();
     let (old, new) =
-        (super::named(&loaded, &args.old)?.id.clone(), super::named(&loaded, &args.new)?.id.clone());
+        (crate::named(&loaded, &args.old)?.id.clone(), crate::named(&loaded, &args.new)?.id.clone());
     let reader = Reader::new(folder)?;
     let run = |file: PathBuf| {
         let (reader, study) = (&reader, Study::Diff { old: old.clone(), new: new.clone() });
@@ -280,7 +279,7 @@ pub(super) async fn diff(folder: Option<&Path>, args: Diff) -> anyhow::Result<Ex
                     output::line(format!("  {field}: {} → {}", shown(a.as_deref()), shown(b.as_deref())))?;
                 }
             }
-            Err(error) => tell_about(&file, &output::sentence(&error)),
+            Err(error) => files::tell_about(&file, &output::sentence(&error)),
         }
     }
     Ok(if is_same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
