@@ -1,7 +1,5 @@
 //! `ode convert`: documents into XML, JSON, text or HTML, here and now, without a job.
 
-mod findings;
-mod html;
 mod plan;
 
 use crate::output::{self, WrongUse};
@@ -10,9 +8,10 @@ use clap::{Args, ValueEnum};
 use futures_util::StreamExt as _;
 use ode_child::{PoolOptions, Sandbox, Subject};
 use ode_cli::Bar;
-use ode_cli::files::{self, Existing};
+use ode_cli::files::{self, Existing, Place};
 use ode_job::Failure;
-use ode_xml::{Ask, Converter, Finding, Options, Output, Places, To};
+use ode_pdf_html::ConversionConfig;
+use ode_xml::{Ask, Converter, Finding, Options, Output, Places, To, worked_out, worth_telling};
 use plan::{Plan, Task};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -54,7 +53,7 @@ pub(crate) struct Convert {
     #[arg(long, env = "ODE_MAPPINGS", value_name = "DIR")]
     mappings: Option<PathBuf>,
     #[command(flatten)]
-    html: html::HtmlOptions,
+    html: ode_html::ConvertArgs,
     #[command(flatten)]
     ocr: ode_xml::OcrArgs,
     /// Convert without locking the child in. Only to look for a fault, and only with files you trust
@@ -170,7 +169,7 @@ fn summary(count: usize, failures: usize, left: usize) -> String {
 impl Convert {
     /// Refuses what would silently have no effect.
     fn check(&self) -> anyhow::Result<()> {
-        self.html.check(self)?;
+        self.check_html()?;
         if self.output.is_some() && self.to != Target::Xml {
             let to = self.to.ending().replace("txt", "text");
             bail!(WrongUse(format!(
@@ -184,6 +183,35 @@ impl Convert {
             }
             None => Ok(()),
         }
+    }
+
+    /// The same between HTML and everything else.
+    fn check_html(&self) -> anyhow::Result<()> {
+        if self.to != Target::Html {
+            return match self.html.given() {
+                Some(option) => {
+                    bail!(WrongUse(format!("{option} is about HTML. Say --to html, or leave {option} out.")))
+                }
+                None => Ok(()),
+            };
+        }
+        let all = [
+            ("--output", self.output.is_some()),
+            ("--mapping", self.mapping.is_some()),
+            ("--provenance", self.provenance.is_some()),
+            ("--page-only", self.page_only),
+        ];
+        match all.into_iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => {
+                bail!(WrongUse(format!("{option} is about values, but --to html reads none. Leave one out.")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether results are folders.
+    fn is_foldered(&self) -> bool {
+        self.to == Target::Html && self.html.is_foldered()
     }
 
     /// The mapping that is asked for by name.
@@ -236,7 +264,7 @@ struct News {
 /// What converts, and what it is asked for.
 enum Engine {
     Xml(Converter, Ask),
-    Html(ode_html::Converter, ode_pdf_html::ConversionConfig),
+    Html(ode_html::Converter, ConversionConfig),
 }
 
 /// Converts one document. What is to be known about its result is told by the caller, when nothing else is.
@@ -257,7 +285,7 @@ async fn one(engine: &Engine, task: &Task, existing: Existing) -> Result<News, T
     let (converter, ask) = match engine {
         Engine::Xml(converter, ask) => (converter, ask),
         Engine::Html(converter, config) => {
-            return html::one(converter, config, document, (&task.out, existing)).await;
+            return to_html(converter, config, document, (&task.out, existing)).await;
         }
     };
     let converted = converter.convert(ask, document.into()).await.map_err(Trouble::Refused)?;
@@ -269,14 +297,34 @@ async fn one(engine: &Engine, task: &Task, existing: Existing) -> Result<News, T
     Ok(News { findings: converted.summary.findings, is_placeless })
 }
 
+/// The same into HTML.
+async fn to_html(
+    converter: &ode_html::Converter,
+    config: &ConversionConfig,
+    document: Vec<u8>,
+    (out, existing): (&Place, Existing),
+) -> Result<News, Trouble> {
+    let converted = converter.convert(config, document.into()).await;
+    let converted = converted.map_err(|unconverted| Trouble::Refused(unconverted.failure))?;
+    let warning = |message: &String| Finding {
+        severity: "review".into(),
+        code: "DOCUMENT_DAMAGED".into(),
+        field: None,
+        message: message.clone(),
+    };
+    let findings = converted.manifest.warnings.iter().map(warning).collect();
+    ode_html::write(&converted, config, out, existing).map_err(Trouble::Io)?;
+    Ok(News { findings, is_placeless: false })
+}
+
 fn tell_outcome(file: &Path, outcome: Result<News, Trouble>) {
     match outcome {
         Ok(news) => {
-            for finding in findings::worth_telling(&news.findings) {
+            for finding in worth_telling(&news.findings) {
                 let said = format!("{}: {} ({})", finding.severity, finding.message, finding.code);
                 files::tell_about(file, &said);
             }
-            if let Some(said) = findings::worked_out(&news.findings) {
+            if let Some(said) = worked_out(&news.findings) {
                 files::tell_about(file, &said);
             }
             if news.is_placeless {

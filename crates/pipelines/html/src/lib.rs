@@ -5,6 +5,7 @@
 
 mod args;
 mod child;
+mod commands;
 mod converter;
 mod handler;
 mod kind;
@@ -14,6 +15,7 @@ mod routes;
 mod telemetry;
 mod view;
 
+pub use commands::{ConvertArgs, page, write};
 pub use converter::{Converted, Converter, Cost, Unconverted, pool_options};
 pub use handler::HtmlHandler;
 pub use request::PUBLISHER;

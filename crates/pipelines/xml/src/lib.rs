@@ -37,6 +37,7 @@ mod values;
 
 pub use ask::{Ask, Converted, Finding, Output, Places, Shadow, Summary, To};
 pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
+pub use commands::findings::{worked_out, worth_telling};
 pub use converter::{Converter, Options};
 pub use gateway::{GatewayLimits, serve_gateway};
 pub use gateways::{Gateways, METRICS};

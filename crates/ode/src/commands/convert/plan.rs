@@ -1,6 +1,6 @@
 //! Which documents, and where each result goes: decided before anything is converted or written.
 
-use super::{Convert, html};
+use super::Convert;
 use crate::output::WrongUse;
 use anyhow::{Context as _, anyhow, bail};
 use ode_cli::files::{Place, is_folder};
@@ -182,7 +182,7 @@ fn task(args: &Convert, document: Document, is_single: bool) -> anyhow::Result<T
     };
     let ending = args.to.ending();
     let out = match &args.out {
-        out if html::is_foldered(args) => {
+        out if args.is_foldered() => {
             if out.is_none() && is_stdin(&file)
                 || out.as_deref().is_some_and(|out| Place::of(out) == Place::Stdout)
             {
@@ -191,7 +191,7 @@ fn task(args: &Convert, document: Document, is_single: bool) -> anyhow::Result<T
                 ));
             }
             let beside = if out.is_some() { &name } else { &file };
-            Place::File(html::page(&without_ending(beside), out.as_deref(), is_single))
+            Place::File(ode_html::page(&without_ending(beside), out.as_deref(), is_single))
         }
         Some(given) => place(given, ending)?,
         None if is_single => Place::Stdout,
@@ -250,7 +250,7 @@ fn folders(args: &Convert, tasks: &[Task], is_single: bool) -> BTreeSet<PathBuf>
         Place::Stdout => None,
     };
     // A folder for one document is made when there is something to put into it.
-    let is_shared = is_meant(&args.out) && !html::is_foldered(args);
+    let is_shared = is_meant(&args.out) && !args.is_foldered();
     let outs = tasks.iter().filter(|_| is_shared).filter_map(|task| parent(&task.out));
     let provenances = tasks.iter().filter(|_| is_meant(&args.provenance));
     outs.chain(provenances.filter_map(|task| task.provenance.as_ref().and_then(parent))).collect()

@@ -1,6 +1,7 @@
 //! The pipeline's commands.
 
 mod export;
+pub(crate) mod findings;
 pub(crate) mod gateway;
 mod mapping;
 

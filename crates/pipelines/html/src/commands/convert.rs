@@ -1,13 +1,10 @@
-//! The options of HTML, and its files: one, or a folder.
+//! The html part of `ode convert`: its options, and its files: one, or a folder.
 
-use super::{Convert, News, Target, Trouble};
-use crate::output::WrongUse;
-use anyhow::{Context as _, bail};
+use crate::Converted;
+use anyhow::Context as _;
 use clap::Args;
 use ode_cli::files::{self, Existing, Place};
-use ode_html::{Converted, Converter};
 use ode_pdf_html::{ConversionConfig, Pages, ZOOMS};
-use ode_xml::Finding;
 use std::path::{Path, PathBuf};
 
 /// The page to open of a result that is a folder.
@@ -17,7 +14,8 @@ const MANIFEST: &str = "manifest.json";
 
 /// Options that only HTML has.
 #[derive(Debug, Args)]
-pub(super) struct HtmlOptions {
+#[group(skip)]
+pub struct ConvertArgs {
     /// HTML: how large pages are shown at first, 1 being their real size [default: 1]
     #[arg(long, value_name = "FACTOR", value_parser = zoom)]
     zoom: Option<f64>,
@@ -37,9 +35,10 @@ fn zoom(text: &str) -> Result<f64, String> {
     zoom.ok_or_else(|| format!("choose a number from {} to {}", ZOOMS.start(), ZOOMS.end()))
 }
 
-impl HtmlOptions {
+impl ConvertArgs {
     /// An option that was given, if any.
-    fn given(&self) -> Option<&'static str> {
+    #[must_use]
+    pub fn given(&self) -> Option<&'static str> {
         let all = [
             ("--zoom", self.zoom.is_some()),
             ("--embed-fonts", self.embed_fonts.is_some()),
@@ -49,7 +48,9 @@ impl HtmlOptions {
         all.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
-    pub(super) fn config(&self) -> ConversionConfig {
+    /// What they ask for.
+    #[must_use]
+    pub fn config(&self) -> ConversionConfig {
         let default = ConversionConfig::default();
         ConversionConfig {
             zoom: self.zoom.unwrap_or(default.zoom),
@@ -60,39 +61,17 @@ impl HtmlOptions {
         }
     }
 
-    /// Refuses what would silently have no effect.
-    pub(super) fn check(&self, args: &Convert) -> anyhow::Result<()> {
-        if args.to != Target::Html {
-            return match self.given() {
-                Some(option) => {
-                    bail!(WrongUse(format!("{option} is about HTML. Say --to html, or leave {option} out.")))
-                }
-                None => Ok(()),
-            };
-        }
-        let all = [
-            ("--output", args.output.is_some()),
-            ("--mapping", args.mapping.is_some()),
-            ("--provenance", args.provenance.is_some()),
-            ("--page-only", args.page_only),
-        ];
-        match all.into_iter().find(|(_, is_given)| *is_given) {
-            Some((option, _)) => {
-                bail!(WrongUse(format!("{option} is about values, but --to html reads none. Leave one out.")))
-            }
-            None => Ok(()),
-        }
+    /// Whether results are folders.
+    #[must_use]
+    pub fn is_foldered(&self) -> bool {
+        !self.single_file
     }
-}
-
-/// Whether results are folders.
-pub(super) fn is_foldered(args: &Convert) -> bool {
-    args.to == Target::Html && !args.html.single_file
 }
 
 /// The page to open of a document's folder: in the folder that was named, or in one beside it or in it that is called
 /// like the document.
-pub(super) fn page(bare: &Path, out: Option<&Path>, is_single: bool) -> PathBuf {
+#[must_use]
+pub fn page(bare: &Path, out: Option<&Path>, is_single: bool) -> PathBuf {
     match out {
         Some(folder) if is_single => folder.join(PAGE),
         Some(folder) => folder.join(bare).join(PAGE),
@@ -100,27 +79,8 @@ pub(super) fn page(bare: &Path, out: Option<&Path>, is_single: bool) -> PathBuf 
     }
 }
 
-/// Converts one document and writes its files.
-pub(super) async fn one(
-    converter: &Converter,
-    config: &ConversionConfig,
-    document: Vec<u8>,
-    (out, existing): (&Place, Existing),
-) -> Result<News, Trouble> {
-    let converted = converter.convert(config, document.into()).await;
-    let converted = converted.map_err(|unconverted| Trouble::Refused(unconverted.failure))?;
-    let warning = |message: &String| Finding {
-        severity: "review".into(),
-        code: "DOCUMENT_DAMAGED".into(),
-        field: None,
-        message: message.clone(),
-    };
-    let findings = converted.manifest.warnings.iter().map(warning).collect();
-    write(&converted, config, out, existing).map_err(Trouble::Io)?;
-    Ok(News { findings, is_placeless: false })
-}
-
-fn write(
+/// Writes the files of a result.
+pub fn write(
     converted: &Converted,
     config: &ConversionConfig,
     out: &Place,

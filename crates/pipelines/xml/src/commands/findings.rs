@@ -1,11 +1,11 @@
 //! Which findings a person is told in the terminal. All of them are in the result; here each is told once, in its
 //! clearest words, and what is only good to know is not.
 
+use crate::Finding;
 use ode_invoice::{FindingCode, terms};
-use ode_xml::Finding;
 
 /// What to look at before the result is used.
-pub(super) fn worth_telling(all: &[Finding]) -> Vec<&Finding> {
+pub fn worth_telling(all: &[Finding]) -> Vec<&Finding> {
     let mut told: Vec<&Finding> = Vec::new();
     for finding in all.iter().filter(|finding| finding.severity != "info") {
         match told.iter_mut().find(|other| **other == finding || is_same_gap(other, finding)) {
@@ -19,7 +19,7 @@ pub(super) fn worth_telling(all: &[Finding]) -> Vec<&Finding> {
 }
 
 /// What was worked out because the standard demands it, in one line: UBL and CII have no place to say so themselves.
-pub(super) fn worked_out(all: &[Finding]) -> Option<String> {
+pub fn worked_out(all: &[Finding]) -> Option<String> {
     let derived = all.iter().filter(|finding| is(finding, FindingCode::Derived));
     let fields = derived.filter_map(|finding| finding.field.as_deref());
     let label = |name| match name {

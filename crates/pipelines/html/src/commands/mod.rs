@@ -1,0 +1,5 @@
+//! The pipeline's part of commands.
+
+mod convert;
+
+pub use convert::{ConvertArgs, page, write};
