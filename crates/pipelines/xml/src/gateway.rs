@@ -165,14 +165,10 @@ async fn process(State(gateway): State<Arc<Gateway>>, request: Request) -> Respo
 }
 
 async fn answer(gateway: &Gateway, request: Request) -> Result<Converted, Problem> {
-    let (patience, bytes_max) = (gateway.limits.body_read, gateway.converter.bytes_max());
-    let (ask, document) =
-        tokio::time::timeout(patience, form::read(request, bytes_max)).await.map_err(|_| {
-            Problem::too_slow(format!("The form did not arrive within {} seconds.", patience.as_secs()))
-        })??;
-    if let Some(name) = &ask.mapping {
-        gateway.converter.check_mapping(name)?;
-    }
+    let (patience, reading) = (gateway.limits.body_read, form::read(request, &gateway.converter));
+    let (ask, document) = tokio::time::timeout(patience, reading).await.map_err(|_| {
+        Problem::too_slow(format!("The form did not arrive within {} seconds.", patience.as_secs()))
+    })??;
     gateway.converter.convert(&ask, document).await.map_err(told)
 }
 

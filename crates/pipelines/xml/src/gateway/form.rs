@@ -1,6 +1,8 @@
 //! The form that a document comes in: read within bounds, and refused as soon as it is known to be wrong.
 
+use crate::LiveConverter;
 use crate::ask::{Ask, Places, To};
+use crate::request::AUTO;
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
@@ -20,8 +22,9 @@ const NAME_SHOWN_MAX: usize = 40;
 
 const FIELDS: &str = "It takes file, mapping, output and provenance, each once.";
 
-/// Reads the form: what to make of a document, and the document.
-pub(super) async fn read(request: Request, bytes_max: u64) -> Result<(Ask, Bytes), Problem> {
+/// Reads the form: what to make of a document, and the document. Only mappings that this converter has are taken.
+pub(super) async fn read(request: Request, converter: &LiveConverter) -> Result<(Ask, Bytes), Problem> {
+    let bytes_max = converter.bytes_max();
     if request.uri().query().is_some_and(|query| !query.is_empty()) {
         let message = "Put nothing behind the ? of the address. Send mapping, output and provenance as fields of the form.";
         return Err(Problem::invalid(message));
@@ -55,11 +58,13 @@ pub(super) async fn read(request: Request, bytes_max: u64) -> Result<(Ask, Bytes
     let document =
         document.ok_or_else(|| Problem::invalid("The form has no field named file, which holds the PDF."))?;
     let mapping = mapping.filter(|name| !name.is_empty()).unwrap_or_else(|| MAPPING.to_owned());
+    let mapping = (mapping != AUTO).then_some(mapping);
+    mapping.as_deref().map_or(Ok(()), |name| converter.check_mapping(name))?;
     let output = output.filter(|output| !output.is_empty()).map(|output| output.parse()).transpose();
     let output = output.map_err(|message: String| Failure::rejected(ErrorCode::Invalid, message))?;
     let ask = Ask {
         to: To::Xml,
-        mapping: (mapping != "auto").then_some(mapping),
+        mapping,
         output: output.unwrap_or_default(),
         page_only: false,
         places: if provenance == Some(true) { Places::Within } else { Places::Untold },

@@ -268,6 +268,8 @@ fn a_mapping_or_output_that_does_not_exist_is_refused_before_a_child_is_started(
     let serving = Serving::start();
     let answer = serving.post(&[("file", &waiting()), ("mapping", "no_such_v1")]);
     answer.assert_problem(422, "UNKNOWN_MAPPING", "no_such_v1");
+    let both = serving.post(&[("file", &waiting()), ("output", "no_such"), ("mapping", "no_such_v1")]);
+    both.assert_problem(422, "UNKNOWN_MAPPING", "no_such_v1");
     let answer = serving.post(&[("file", &waiting()), ("output", "pdf")]);
     answer.assert_problem(400, "INVALID", "own, ubl, cii");
 }
