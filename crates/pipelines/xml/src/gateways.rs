@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 /// How the names of gateways' breakers begin.
-pub(crate) const BREAKER: &str = "gateway ";
+pub(crate) const BREAKER_PREFIX: &str = "gateway ";
 /// Upper ends of the buckets, in seconds: from a warm one-page invoice to the longest that a call may take.
 const BUCKETS: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 180.0];
 
@@ -115,8 +115,9 @@ impl Gateways {
     }
 
     pub(super) fn standings(&self, now: Timestamp) -> Vec<Standing> {
-        let standing =
-            |gateway: &Gateway| gateway.breaker().standing(&format!("{BREAKER}{}", gateway.address), now);
+        let standing = |gateway: &Gateway| {
+            gateway.breaker().standing(&format!("{BREAKER_PREFIX}{}", gateway.address), now)
+        };
         self.gateways.iter().map(standing).collect()
     }
 

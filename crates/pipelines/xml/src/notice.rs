@@ -1,13 +1,14 @@
 //! What keeps documents from being converted at this moment, as the workers say.
 
-use crate::gateways::BREAKER;
+use crate::gateways::BREAKER_PREFIX;
 use crate::machine::LANE;
 use ode_job::WorkerRecord;
 
 /// The sentence for people whose documents wait, where nobody converts them.
 pub(crate) fn notice(workers: &[WorkerRecord]) -> Option<&'static str> {
     let is_away = |worker: &WorkerRecord| {
-        let gateways = worker.about.breakers.iter().filter(|standing| standing.name.starts_with(BREAKER));
+        let gateways =
+            worker.about.breakers.iter().filter(|standing| standing.name.starts_with(BREAKER_PREFIX));
         let mut gateways = gateways.peekable();
         gateways.peek().is_some() && gateways.all(|gateway| gateway.away_since.is_some())
     };
