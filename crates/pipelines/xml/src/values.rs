@@ -15,10 +15,11 @@ const PLACES: &str = "places.json";
 /// A result of this size has thousands of lines, which nobody corrects one by one.
 const FILE_BYTES_MAX: i64 = 1 << 20;
 
-/// What a result says.
-pub(crate) struct Said {
+/// Values of a result.
+pub(crate) struct ResultValues {
     /// Names or paths, and texts, in the result's order.
     pub(crate) values: Vec<(String, String)>,
+    /// Where they stand, as far as that is known.
     pub(crate) places: HashMap<String, Place>,
 }
 
@@ -29,24 +30,24 @@ pub(crate) struct Place {
     pub(crate) bbox: [f64; 4],
 }
 
-/// What a job's result says. Nothing where the result is gone, too large, or in a form that is not ours.
-pub(crate) async fn of(app: &App, job: JobId) -> Result<Option<Said>, Problem> {
+/// Reads the values of a job's result. None where the result is gone, too large, or in a form that is not ours.
+pub(crate) async fn read_values(app: &App, job: JobId) -> Result<Option<ResultValues>, Problem> {
     let files = app.store.artifacts(job).await?;
     let file = |is_it: fn(&Artifact) -> bool| {
         files.iter().find(|file| is_it(file)).filter(|file| file.bytes <= FILE_BYTES_MAX)
     };
     let Some(result) = file(|file| file.role == "result") else { return Ok(None) };
-    let values = read(&app.blobs.get(&result.path, &result.sha256).await?);
+    let values = parse(&app.blobs.get(&result.path, &result.sha256).await?);
     let places = match file(|file| file.name == PLACES) {
         Some(file) => app.blobs.get(&file.path, &file.sha256).await?,
         None => bytes::Bytes::new(),
     };
     let places = serde_json::from_slice(&places).unwrap_or_default();
-    Ok((!values.is_empty()).then_some(Said { values, places }))
+    Ok((!values.is_empty()).then_some(ResultValues { values, places }))
 }
 
 /// Names and texts of the values in our own XML, in its order.
-fn read(xml: &[u8]) -> Vec<(String, String)> {
+fn parse(xml: &[u8]) -> Vec<(String, String)> {
     let mut reader = Reader::from_reader(xml);
     reader.config_mut().expand_empty_elements = true;
     let (mut values, mut path, mut row) = (Vec::new(), Vec::<String>::new(), 0);
@@ -125,7 +126,7 @@ mod tests {
             ("vat.0.rate", "19"),
         ];
         let expected = expected.map(|(field, text)| (field.to_owned(), text.to_owned()));
-        assert_eq!(read(XML.as_bytes()), expected);
+        assert_eq!(parse(XML.as_bytes()), expected);
     }
 
     #[test]
@@ -137,9 +138,9 @@ mod tests {
             "<a xmlns=\"urn:other\"><b>1</b></a>",
             "<a xmlns='urn:ode:document:1'",
         ] {
-            assert_eq!(read(other.as_bytes()), [], "{other}");
+            assert_eq!(parse(other.as_bytes()), [], "{other}");
         }
         let cut = &XML[..XML.find("</lines>").unwrap()];
-        assert_eq!(read(cut.as_bytes()).len(), 5, "what was there before it ended");
+        assert_eq!(parse(cut.as_bytes()).len(), 5, "what was there before it ended");
     }
 }

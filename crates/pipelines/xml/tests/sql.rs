@@ -135,16 +135,19 @@ fn correction() -> Revision {
         after: Some("11.00".into()),
         page: Some(1),
         area: Some([10.0, 20.5, 60.0, 30.0]),
-        author: Some(Uuid::from_u128(7)),
     }
 }
 
 async fn a_correction_is_kept_with_its_place_and_becomes_an_example(store: Store) {
     let (_directory, blobs) = blobs();
     let id = converted(&store, &blobs).await;
-    revise(store.sql(), id, &correction()).await.unwrap();
+    let author = Some(Uuid::from_u128(7));
+    revise(store.sql(), id, &correction(), author).await.unwrap();
     let revised = revisions(store.sql(), id).await.unwrap();
-    assert_eq!(revised.iter().map(|revised| &revised.revision).collect::<Vec<_>>(), [&correction()]);
+    assert_eq!(
+        revised.iter().map(|one| (&one.revision, one.author)).collect::<Vec<_>>(),
+        [(&correction(), author)]
+    );
     let samples = training_samples(store.sql(), Uuid::nil()).await.unwrap();
     assert_eq!(samples.len(), 1);
     let sample: Value = serde_json::to_value(&samples[0]).unwrap();
@@ -159,16 +162,16 @@ async fn a_correction_is_kept_with_its_place_and_becomes_an_example(store: Store
     assert!(sample["document_sha256"].is_string());
     assert_eq!(training_samples(store.sql(), samples[0].id).await.unwrap(), [], "nothing new since");
     let nothing = Revision { after: Some("10.00".into()), ..correction() };
-    assert!(revise(store.sql(), id, &nothing).await.is_err(), "an edit that changes nothing");
+    assert!(revise(store.sql(), id, &nothing, None).await.is_err(), "an edit that changes nothing");
     let nobody = JobId(Uuid::now_v7());
-    assert!(matches!(revise(store.sql(), nobody, &correction()).await, Err(Error::NotFound(_))));
+    assert!(matches!(revise(store.sql(), nobody, &correction(), None).await, Err(Error::NotFound(_))));
     assert_eq!(training_samples(store.sql(), Uuid::nil()).await.unwrap().len(), 1);
 }
 
 async fn corrections_go_with_their_job(store: Store) {
     let (_directory, blobs) = blobs();
     let id = converted(&store, &blobs).await;
-    revise(store.sql(), id, &correction()).await.unwrap();
+    revise(store.sql(), id, &correction(), None).await.unwrap();
     store.delete_job(id, &blobs).await.unwrap();
     assert_eq!(revisions(store.sql(), id).await.unwrap(), []);
     assert_eq!(training_samples(store.sql(), Uuid::nil()).await.unwrap(), []);

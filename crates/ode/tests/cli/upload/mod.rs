@@ -294,9 +294,8 @@ fn corrections_are_exported_as_lines() {
                 after: Some(after.into()),
                 page: Some(1),
                 area: Some([480.0, 550.0, 520.0, 560.0]),
-                author: None,
             };
-            ode_xml::sql::revise(store.sql(), ids[0], &revision).await.unwrap();
+            ode_xml::sql::revise(store.sql(), ids[0], &revision, None).await.unwrap();
         }
     });
     let lines = ode.ok(["export", "training"]);

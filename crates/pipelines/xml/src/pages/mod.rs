@@ -6,8 +6,8 @@ mod values;
 use crate::request::Config;
 use crate::routes::BODY_BYTES_MAX;
 use crate::routes::again::{self, Again};
-use crate::routes::revisions::{self, NewRevision};
-use crate::sql::{self, Revised};
+use crate::routes::revisions;
+use crate::sql::{self, Revised, Revision};
 use askama::Template;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{DefaultBodyLimit, Extension, Path, State};
@@ -82,8 +82,8 @@ pub(crate) fn review<'a>(
         let (mut values, mut revised) = (Vec::new(), Vec::new());
         if can_correct {
             revised = sql::revisions(app.store.sql(), job.id).await?;
-            let said = crate::values::of(app, job.id).await?;
-            values = said.map(|said| values::listed(said, &revised)).unwrap_or_default();
+            let read = crate::values::read_values(app, job.id).await?;
+            values = read.map(|read| values::listed(read, &revised)).unwrap_or_default();
         }
         let output = Config::read(&job.config).unwrap_or_default().output;
         let output = output.filter(|output| output != "own").unwrap_or_default();
@@ -115,7 +115,7 @@ struct Corrected {
 }
 
 impl Corrected {
-    fn revision(self) -> Result<NewRevision, Problem> {
+    fn revision(self) -> Result<Revision, Problem> {
         let odd =
             |what| Problem::invalid(format!("{what} Go back, and leave both places empty if in doubt."));
         let page = (!self.page.trim().is_empty()).then(|| self.page.trim().parse());
@@ -129,7 +129,7 @@ impl Corrected {
         };
         // Browsers send the ends of lines as two characters, whatever they were.
         let [before, after] = [self.before, self.after].map(|text| Some(text.replace("\r\n", "\n")));
-        Ok(NewRevision { field: self.field, before, after, page, area })
+        Ok(Revision { field: self.field, before, after, page, area })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The values of a result, as its page lists them to be looked at and corrected.
 
 use crate::sql::Revised;
-use crate::values::{Place, Said};
+use crate::values::{Place, ResultValues};
 
 /// Lines of a value that are seen at once.
 const LINES_MAX: usize = 6;
@@ -29,7 +29,7 @@ pub(super) struct Value {
 }
 
 /// The values of a result with what people said about them.
-pub(super) fn listed(Said { values, places }: Said, revised: &[Revised]) -> Vec<Value> {
+pub(super) fn listed(ResultValues { values, places }: ResultValues, revised: &[Revised]) -> Vec<Value> {
     let value = |(field, text): (String, String)| {
         let last = revised.iter().rev().find(|revised| revised.revision.field == field);
         let place = places.get(&field);

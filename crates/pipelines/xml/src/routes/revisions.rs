@@ -14,7 +14,7 @@ use ode_http::problem::{Problem, ProblemDocument, Reading, Sending};
 use ode_http::view::moment;
 use ode_invoice::terms::{HEADER, TABLES};
 use ode_job::{ErrorCode, JobRecord, Phase};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -64,8 +64,8 @@ pub(crate) struct RevisionView {
 }
 
 impl From<Revised> for RevisionView {
-    fn from(Revised { id, revision, created_at }: Revised) -> Self {
-        let Revision { field, before, after, page, area, author: _ } = revision;
+    fn from(Revised { id, revision, created_at, .. }: Revised) -> Self {
+        let Revision { field, before, after, page, area } = revision;
         RevisionView { id, field, before, after, page, area, created_at }
     }
 }
@@ -86,31 +86,10 @@ pub(crate) async fn revisions(
     Ok(Json(Revisions { revisions: revisions.into_iter().map(RevisionView::from).collect() }))
 }
 
-/// A correction of one value.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewRevision {
-    /// The field by its name, or a path.
-    #[schema(min_length = 1, max_length = 255, example = "lines.0.total")]
-    pub(crate) field: String,
-    /// What was read, as the result has it; nothing where the value was missing.
-    #[schema(max_length = 10_000)]
-    pub(crate) before: Option<String>,
-    /// What is right; nothing where there should be no value.
-    #[schema(max_length = 10_000)]
-    pub(crate) after: Option<String>,
-    /// The page it stands on, from 1.
-    #[schema(minimum = 1)]
-    pub(crate) page: Option<u32>,
-    /// Where on that page, in points from its top left corner: left, top, right, bottom.
-    #[serde(rename = "box")]
-    pub(crate) area: Option<[f64; 4]>,
-}
-
 /// Corrects a value. The result stays as it is; the correction is kept beside it, and as an example to learn from.
 #[utoipa::path(post, path = "/api/jobs/{id}/revisions", tag = "jobs",
     params(("id" = String, Path, description = "Its id or reference")),
-    request_body = NewRevision,
+    request_body = Revision,
     responses(
         (status = 201, body = RevisionView),
         Sending,
@@ -135,7 +114,7 @@ pub(crate) async fn correct(
     app: &App,
     caller: &Caller,
     job: &JobRecord,
-    new: NewRevision,
+    new: Revision,
 ) -> Result<Revised, Problem> {
     match job.phase {
         Phase::Done => {}
@@ -145,15 +124,15 @@ pub(crate) async fn correct(
             return Err(Problem::new(ErrorCode::Conflict, detail));
         }
     }
-    let revision = checked(new, caller)?;
-    let (said, checks) = (values::of(app, job.id).await?, app.store.checks(job.id).await?);
-    if let Some(said) = said {
-        let told = checks.into_iter().filter_map(|check| check.field);
-        agree(&revision, &said.values, fields().chain(told))?;
+    let (revision, author) = (checked(new)?, Some(caller.owner.key()));
+    let (read, checks) = (values::read_values(app, job.id).await?, app.store.checks(job.id).await?);
+    if let Some(read) = read {
+        let checked = checks.into_iter().filter_map(|check| check.field);
+        agree(&revision, &read.values, fields().chain(checked))?;
     }
     let there = sql::revisions(app.store.sql(), job.id).await?;
     let last = there.iter().rfind(|one| one.revision.field == revision.field);
-    if let Some(same) = last.filter(|one| one.revision == revision) {
+    if let Some(same) = last.filter(|one| one.revision == revision && one.author == author) {
         // Sent twice: one correction, and one example to learn from.
         return Ok(same.clone());
     }
@@ -161,7 +140,7 @@ pub(crate) async fn correct(
         let detail = format!("{REVISIONS_MAX} corrections of one document are kept, and it has as many.");
         return Err(Problem::new(ErrorCode::Conflict, detail));
     }
-    Ok(sql::revise(app.store.sql(), job.id, &revision).await?)
+    Ok(sql::revise(app.store.sql(), job.id, &revision, author).await?)
 }
 
 /// Fields that results may have, with `*` for the number of a row, such as `lines.*.total`.
@@ -215,8 +194,8 @@ fn any_row(field: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-fn checked(new: NewRevision, caller: &Caller) -> Result<Revision, Problem> {
-    let NewRevision { field, before, after, page, area } = new;
+fn checked(new: Revision) -> Result<Revision, Problem> {
+    let Revision { field, before, after, page, area } = new;
     let field = field.trim().to_owned();
     if field.is_empty() || field.chars().count() > FIELD_CHARS_MAX || field.chars().any(char::is_control) {
         return Err(Problem::invalid(format!(
@@ -240,38 +219,32 @@ fn checked(new: NewRevision, caller: &Caller) -> Result<Revision, Problem> {
             "box is left, top, right and bottom on a page, and page says on which.",
         ));
     }
-    Ok(Revision { field, before, after, page, area, author: Some(caller.owner.key()) })
+    Ok(Revision { field, before, after, page, area })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ode_job::Owner;
 
-    fn caller() -> Caller {
-        Caller { owner: Owner::Session(Uuid::nil()), counted_as: String::new(), key_id: None }
-    }
-
-    fn new(before: Option<&str>, after: Option<&str>) -> NewRevision {
+    fn new(before: Option<&str>, after: Option<&str>) -> Revision {
         let text = |text: Option<&str>| text.map(str::to_owned);
-        NewRevision {
+        Revision {
             field: " gross_total ".into(),
             before: text(before),
             after: text(after),
-            ..NewRevision::default()
+            ..Revision::default()
         }
     }
 
     #[test]
     fn a_correction_changes_something_and_says_where() {
-        let taken = checked(new(Some("1"), Some("2")), &caller()).unwrap();
+        let taken = checked(new(Some("1"), Some("2"))).unwrap();
         assert_eq!((taken.field.as_str(), taken.after.as_deref()), ("gross_total", Some("2")));
-        let removed = checked(new(Some("1"), Some("")), &caller()).unwrap();
+        let removed = checked(new(Some("1"), Some(""))).unwrap();
         assert_eq!(removed.after, None, "a value that should not be there");
-        assert!(checked(new(Some("1"), Some("1")), &caller()).is_err());
-        assert!(checked(new(None, Some("")), &caller()).is_err());
-        let placed =
-            |page, area| checked(NewRevision { page, area, ..new(Some("1"), Some("2")) }, &caller()).is_ok();
+        assert!(checked(new(Some("1"), Some("1"))).is_err());
+        assert!(checked(new(None, Some(""))).is_err());
+        let placed = |page, area| checked(Revision { page, area, ..new(Some("1"), Some("2")) }).is_ok();
         assert!(placed(Some(1), Some([1.0, 2.0, 3.0, 4.0])) && placed(Some(2), None));
         assert!(!placed(None, Some([1.0, 2.0, 3.0, 4.0])), "a place without a page");
         assert!(!placed(Some(1), Some([3.0, 2.0, 1.0, 4.0])), "right before left");
@@ -283,9 +256,9 @@ mod tests {
         let values = [("gross_total", "630.00"), ("lines.0.total", "10.00")];
         let values = values.map(|(field, text)| (field.to_owned(), text.to_owned()));
         let agree = |field: &str, before: Option<&str>| {
-            let new = NewRevision { field: field.into(), ..new(before, Some("2")) };
+            let new = Revision { field: field.into(), ..new(before, Some("2")) };
             let known = ["due_date".to_owned(), "lines.*.id".to_owned()];
-            super::agree(&checked(new, &caller()).unwrap(), &values, known)
+            super::agree(&checked(new).unwrap(), &values, known)
         };
         assert!(agree("gross_total", Some("630.00")).is_ok());
         assert!(agree("lines.0.total", Some("10.00")).is_ok());
@@ -303,10 +276,10 @@ mod tests {
 
     #[test]
     fn a_name_or_value_that_is_too_long_is_refused() {
-        let long = NewRevision { field: "a".repeat(256), ..new(Some("1"), Some("2")) };
-        assert!(checked(long, &caller()).is_err());
-        assert!(checked(NewRevision { field: "a\nb".into(), ..new(None, Some("2")) }, &caller()).is_err());
-        assert!(checked(new(None, Some(&"é".repeat(10_000))), &caller()).is_ok());
-        assert!(checked(new(None, Some(&"é".repeat(10_001))), &caller()).is_err());
+        let long = Revision { field: "a".repeat(256), ..new(Some("1"), Some("2")) };
+        assert!(checked(long).is_err());
+        assert!(checked(Revision { field: "a\nb".into(), ..new(None, Some("2")) }).is_err());
+        assert!(checked(new(None, Some(&"é".repeat(10_000)))).is_ok());
+        assert!(checked(new(None, Some(&"é".repeat(10_001)))).is_err());
     }
 }

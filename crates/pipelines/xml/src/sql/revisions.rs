@@ -1,44 +1,52 @@
-//! What people corrected in results, and the examples to learn from that come of it.
+//! Corrections of results, and the examples to learn from that come of them.
 
 use jiff::Timestamp;
 use ode_job::{JobId, SourceDocument};
 use ode_store::Error;
 use ode_store::sql::{Row, Sql, params, without_nul};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// A person's edit of one value.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+/// A correction of one value.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewRevision)]
 pub struct Revision {
-    /// The field by its name, or a path such as `lines.0.total`.
+    /// The field by its name, or a path.
+    #[schema(min_length = 1, max_length = 255, example = "lines.0.total")]
     pub field: String,
-    /// What was read.
+    /// What was read, as the result has it; nothing where the value was missing.
+    #[schema(max_length = 10_000)]
     pub before: Option<String>,
-    /// What it should have been.
+    /// What is right; nothing where there should be no value.
+    #[schema(max_length = 10_000)]
     pub after: Option<String>,
     /// The page it stands on, from 1.
+    #[schema(minimum = 1)]
     pub page: Option<u32>,
-    /// Where on the page: left, top, right, bottom.
+    /// Where on that page, in points from its top left corner: left, top, right, bottom.
     #[serde(rename = "box")]
     pub area: Option<[f64; 4]>,
-    /// Who says so.
-    pub author: Option<Uuid>,
 }
 
-/// An edit as it was recorded.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+/// A correction as it was recorded.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Revised {
     /// Its identity; later ones are greater.
     pub id: Uuid,
-    /// The edit.
+    /// The correction.
     #[serde(flatten)]
     pub revision: Revision,
+    /// Who made it.
+    pub author: Option<Uuid>,
     /// When it was made.
     pub created_at: Timestamp,
 }
 
 /// One example to learn from.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrainingSample {
     /// Its identity; later ones are greater.
     pub id: Uuid,
@@ -81,8 +89,13 @@ const SAMPLES: &str =
 /// Examples read at a time.
 const SAMPLES_PAGE: i64 = 500;
 
-/// Records a person's edit, and the example that it is.
-pub async fn revise(sql: Sql<'_>, job: JobId, revision: &Revision) -> Result<Revised, Error> {
+/// Records a correction by this person, and the example that it is.
+pub async fn revise(
+    sql: Sql<'_>,
+    job: JobId,
+    revision: &Revision,
+    author: Option<Uuid>,
+) -> Result<Revised, Error> {
     let mut tx = sql.begin().await?;
     let rows = tx.run(OF_JOB, params![job]).await?;
     let row = rows.first().ok_or_else(|| Error::NotFound(job.to_string()))?;
@@ -100,16 +113,16 @@ pub async fn revise(sql: Sql<'_>, job: JobId, revision: &Revision) -> Result<Rev
         text(&revision.after),
         revision.page.map(i64::from),
         revision.area.map(|area| json!(area)),
-        revision.author,
+        author,
     ];
     let rows = tx.run(REVISE, params).await?;
     tx.run(SAMPLE, params![id, sample, mapping, document.sha256]).await?;
     tx.commit().await?;
-    let row = rows.first().ok_or_else(|| Error::Corrupt("an edit without an answer".into()))?;
+    let row = rows.first().ok_or_else(|| Error::Corrupt("a correction without an answer".into()))?;
     revised(row)
 }
 
-/// What people corrected in a job's result, in the order they did.
+/// Corrections of a job's result, in the order in which they were made.
 pub async fn revisions(sql: Sql<'_>, job: JobId) -> Result<Vec<Revised>, Error> {
     sql.read(REVISIONS, params![job]).await?.iter().map(revised).collect()
 }
@@ -126,9 +139,9 @@ fn revised(row: &Row) -> Result<Revised, Error> {
         after: row.opt_text("after_value")?,
         page: row.opt_int("page")?.and_then(|page| u32::try_from(page).ok()),
         area: row.opt_json("box")?.and_then(|area| serde_json::from_value(area).ok()),
-        author: row.opt_uuid("author")?,
     };
-    Ok(Revised { id: row.uuid("id")?, revision, created_at: row.moment("created_at")? })
+    let (id, author, created_at) = (row.uuid("id")?, row.opt_uuid("author")?, row.moment("created_at")?);
+    Ok(Revised { id, revision, author, created_at })
 }
 
 fn sample(row: &Row) -> Result<TrainingSample, Error> {

@@ -113,7 +113,7 @@ pub(crate) async fn furnish(store: &Store, owner: Owner) -> Vec<JobId> {
     store.log(ids[0], 1, LogLevel::Info, "a secret").await.unwrap();
     store.record_download(ids[1]).await.unwrap();
     store.add_checks(ids[1], &[check()]).await.unwrap();
-    revise(store.sql(), ids[1], &correction()).await.unwrap();
+    revise(store.sql(), ids[1], &correction(), None).await.unwrap();
     ids
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn check() -> Check {
 
 pub(crate) fn correction() -> Revision {
     let (before, after) = (Some("a".into()), Some("b".into()));
-    Revision { field: "total".into(), before, after, page: None, area: None, author: None }
+    Revision { field: "total".into(), before, after, page: None, area: None }
 }
 
 pub(crate) fn id_of(owner: Owner) -> Uuid {
