@@ -12,12 +12,12 @@ const HEADINGS: &[Heading] = &[
     Heading("Maps", &["maps", "print", "export:queue", "print:queue"], &["printful-sim"]),
     Heading("Scripts", &[], &["demo-site"]),
     Heading("Jobs", &["jobs", "job:status", "workers", "webhooks"], &[]),
-    Heading("Upkeep", &["keys", "migrate", "cleanup", "doctor", "bench"], &[]),
+    Heading("Upkeep", &["keys", "migrate", "cleanup", "doctor"], &[]),
 ];
 
 /// Commands of the program's own that need no installation, so that its settings say nothing to them. They are still accepted there:
 /// the same options may stand before every command.
-const ALONE: &[&str] = &["convert", "explain", "bench", "client", "completions", "printful-sim", "demo-site"];
+const ALONE: &[&str] = &["convert", "explain", "completions", "printful-sim", "demo-site"];
 /// Settings that mean something everywhere.
 const EVERYWHERE: &[&str] = &["log", "log_json"];
 

@@ -2,7 +2,6 @@
 //!
 //! [`run`] is the whole program over any pipelines, so that a pipeline in a crate of its own needs no change here to be tried.
 
-mod client;
 mod commands;
 mod help;
 mod log_lines;
@@ -43,9 +42,6 @@ enum Command {
     /// Convert PDFs to XML, JSON, text or HTML here and now
     #[command(after_long_help = commands::convert::EXAMPLES)]
     Convert(commands::convert::Convert),
-    /// Use the html service of an ODE elsewhere, from scripts and CI
-    #[command(subcommand, after_long_help = commands::client::EXAMPLES)]
-    Client(commands::client::Remote),
     /// Draw maps for print
     #[command(subcommand)]
     Maps(commands::maps::Maps),
@@ -89,9 +85,6 @@ enum Command {
     /// Say what the code of an error or a finding means, and what to do about it
     #[command(after_long_help = commands::explain::EXAMPLES)]
     Explain(commands::explain::Explain),
-    /// Measure this machine with ODE on it
-    #[command(subcommand)]
-    Bench(commands::bench::Bench),
     /// Write completions for a shell, to be sourced by it
     #[command(after_long_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -133,7 +126,7 @@ pub fn run(pipelines: Vec<&'static dyn Pipeline>) -> ExitCode {
         return run_child(&pipelines, arguments.collect());
     }
     wire::declare(pipelines).expect("the machines of the pipelines are sound, and no two have one name");
-    let commands: Vec<_> = wire::pipelines().iter().flat_map(|pipeline| pipeline.commands()).collect();
+    let commands = wire::commands();
     let typed = whole_command(&commands).get_matches();
     start(typed, commands).unwrap_or_else(|error| {
         output::error(&error);
@@ -200,7 +193,6 @@ async fn run_command(
         Command::Maps(command) => commands::maps::run(command),
         Command::Print(command) => commands::print::run(&settings, command).await,
         Command::ExportQueue(args) => commands::print::export_queue(&settings, &args).await,
-        Command::Client(command) => commands::client::run(command).await,
         Command::PrintQueue(args) => commands::print::print_queue(&settings, &args).await,
         Command::PrintfulSim(args) => commands::printful_sim::run(args).await,
         Command::DemoSite(args) => commands::demo_site::run(args).await,
@@ -213,7 +205,6 @@ async fn run_command(
         Command::Migrate(command) => commands::migrate::run(&settings, command).await,
         Command::Doctor(args) => commands::doctor::run(&settings, typed, &args).await,
         Command::Explain(args) => commands::explain::run(&args),
-        Command::Bench(command) => commands::bench::run(command).await,
         Command::Completions { shell } => {
             // By way of memory: written to a closed pipe, it would panic.
             let mut script = Vec::new();
@@ -231,7 +222,7 @@ mod tests {
     /// The commands of the pipelines that ODE comes with.
     pub(super) fn brought() -> Vec<ode_pipeline::Command> {
         wire::declare(PIPELINES.to_vec()).unwrap();
-        PIPELINES.iter().flat_map(|pipeline| pipeline.commands()).collect()
+        wire::commands()
     }
 
     #[test]

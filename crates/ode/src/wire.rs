@@ -1,7 +1,7 @@
 //! The pipelines of this program.
 
 use ode_job::machines::DeclareError;
-use ode_pipeline::{Codes, Pipeline};
+use ode_pipeline::{Codes, Command, Pipeline};
 use ode_store::Publisher;
 use std::sync::OnceLock;
 
@@ -21,6 +21,12 @@ pub(crate) fn declare(present: Vec<&'static dyn Pipeline>) -> Result<(), Declare
 /// The pipelines of this program.
 pub(crate) fn pipelines() -> &'static [&'static dyn Pipeline] {
     PRESENT.get().map_or(&[], Vec::as_slice)
+}
+
+/// The commands that are brought: those of the pipelines, and the trials.
+pub(crate) fn commands() -> Vec<Command> {
+    let brought = pipelines().iter().flat_map(|pipeline| pipeline.commands());
+    brought.chain([ode_bench::command()]).collect()
 }
 
 /// The codes that pipelines have of their own.

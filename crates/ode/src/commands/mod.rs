@@ -1,8 +1,6 @@
 //! One file for each command.
 
-pub(crate) mod bench;
 pub(crate) mod cleanup;
-pub(crate) mod client;
 pub(crate) mod convert;
 pub(crate) mod demo_site;
 pub(crate) mod doctor;

@@ -5,6 +5,7 @@
 
 mod args;
 mod child;
+pub mod client;
 mod commands;
 mod converter;
 mod handler;
@@ -25,7 +26,7 @@ use args::{SiteArgs, WorkArgs};
 use async_trait::async_trait;
 use clap::Args as _;
 use ode_http::Routes;
-use ode_pipeline::{Child, Pipeline, Scope, SiteSetup, Work, WorkSetup};
+use ode_pipeline::{Child, Command, Pipeline, Scope, SiteSetup, Work, WorkSetup};
 use ode_store::{Declaration, Publisher};
 
 /// What the pipeline brings to the database.
@@ -61,6 +62,10 @@ impl Pipeline for Html {
         let options: SiteArgs = setup.options()?;
         let (places, webhooks) = (setup.settings.places()?, setup.settings.webhook_guard()?);
         Ok(routes::routes(options.service(places, webhooks)))
+    }
+
+    fn commands(&self) -> Vec<Command> {
+        commands::commands()
     }
 
     fn children(&self) -> &'static [Child] {

@@ -10,12 +10,13 @@ mod scripts;
 mod service;
 mod web;
 
-use clap::Subcommand;
+use clap::Parser;
+use ode_pipeline::{Call, Command};
 use std::process::ExitCode;
 
-/// What to measure.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Bench {
+/// Measure this machine with ODE on it
+#[derive(Debug, Parser)]
+enum Bench {
     /// The job engine: enqueueing, draining, latency, backlog, fairness
     Jobs(jobs::Jobs),
     /// The upload service: uploads, polls, listeners, memory
@@ -34,7 +35,12 @@ pub(crate) enum Bench {
     Scripts(scripts::Scripts),
 }
 
-pub(crate) async fn run(command: Bench) -> anyhow::Result<ExitCode> {
+/// `ode bench`.
+pub fn command() -> Command {
+    Command::new("bench", "Upkeep", run).without_settings()
+}
+
+async fn run(_: Call, command: Bench) -> anyhow::Result<ExitCode> {
     match command {
         Bench::Jobs(args) => jobs::run(&args).await,
         Bench::Web(args) => web::run(&args).await,

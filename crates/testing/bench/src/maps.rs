@@ -1,10 +1,10 @@
 //! What a poster costs: the world in Equal Earth with coasts of 1:50,000,000, a net of 10° and nothing else, which other
 //! programs can be made to draw too, or any map of one's own.
 
-use crate::output;
 use anyhow::Context as _;
 use clap::Args;
 use ode_atlas::{Options, Spec};
+use ode_cli as output;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use std::io::BufWriter;

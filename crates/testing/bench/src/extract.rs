@@ -1,10 +1,9 @@
 //! What a document costs: read, mapped and written in this process, warm, and the same in a child for each. The
 //! documents must be trusted ones: here they are read without a sandbox.
 
-use crate::output;
 use anyhow::{Context as _, bail};
 use clap::Args;
-use ode_cli::files;
+use ode_cli::{self as output, files};
 use ode_invoice::write::{Format, Provenance, write};
 use ode_invoice::{Choice, Registry};
 use ode_xml::{Ask, Converter, Options};

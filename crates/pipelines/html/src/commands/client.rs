@@ -1,17 +1,19 @@
 //! `ode client`: the html service from scripts and CI.
 
 use crate::client::{Client, Document, Job, Order};
-use crate::output::{self, WrongUse};
 use anyhow::Context as _;
-use clap::{Args, Subcommand};
+use clap::{Args, Parser};
+use ode_cli::{self as output, WrongUse};
+use ode_pipeline::Call;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What to ask of the service.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Remote {
+/// Use the html service of an ODE elsewhere, from scripts and CI
+#[derive(Debug, Parser)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) enum Remote {
     /// Ask for documents to be converted; writes the id of each job
     Submit(Submit),
     /// Wait until jobs have ended; succeeds if all of them did well
@@ -20,7 +22,7 @@ pub(crate) enum Remote {
     Fetch(Fetch),
 }
 
-pub(crate) const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   export ODE_URL=https://ode.example ODE_API_KEY=ode_…
   job=$(ode client submit report.pdf)
@@ -30,7 +32,7 @@ Examples:
 
 /// Where the service is, and who asks.
 #[derive(Debug, Args)]
-pub(crate) struct Service {
+pub(super) struct Service {
     /// Address of the service
     #[arg(long, env = "ODE_URL", value_name = "URL", default_value = "http://127.0.0.1:8080")]
     url: String,
@@ -50,7 +52,7 @@ impl Service {
 
 /// What to convert.
 #[derive(Debug, Args)]
-pub(crate) struct Submit {
+pub(super) struct Submit {
     /// PDFs here, or addresses that the service can fetch from, such as s3://inbox/doc.pdf
     #[arg(required = true, value_name = "DOCUMENT")]
     documents: Vec<String>,
@@ -72,7 +74,7 @@ pub(crate) struct Submit {
 
 /// What to wait for.
 #[derive(Debug, Args)]
-pub(crate) struct Wait {
+pub(super) struct Wait {
     /// The jobs' ids
     #[arg(required = true, value_name = "JOB")]
     jobs: Vec<String>,
@@ -85,7 +87,7 @@ pub(crate) struct Wait {
 
 /// What to fetch.
 #[derive(Debug, Args)]
-pub(crate) struct Fetch {
+pub(super) struct Fetch {
     /// The job's id
     #[arg(value_name = "JOB")]
     job: String,
@@ -96,7 +98,7 @@ pub(crate) struct Fetch {
     service: Service,
 }
 
-pub(crate) async fn run(command: Remote) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(_: Call, command: Remote) -> anyhow::Result<ExitCode> {
     match command {
         Remote::Submit(args) => submit(&args).await,
         Remote::Wait(args) => wait(&args).await,

@@ -3,10 +3,10 @@
 
 use super::client::Visitor;
 use super::web::{Place, Server, percentiles};
-use crate::output;
 use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use ode_child::Program;
+use ode_cli as output;
 use ode_demo_site::{Options, Owner, Site};
 use ode_script::{Catalog, News, Order, Outcome, Runner, Script, Settings, StepState};
 use serde_json::{Value, json};

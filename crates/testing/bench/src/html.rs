@@ -2,10 +2,9 @@
 //! here they are read without a sandbox.
 
 use super::extract::{BYTES_MAX, STACK_BYTES, cpu_time, pdfs, round};
-use crate::output;
 use anyhow::bail;
 use clap::Args;
-use ode_cli::files;
+use ode_cli::{self as output, files};
 use ode_pdf_html::{Conversion, ConversionConfig, Limits, convert_here};
 use rustix::time::ClockId;
 use serde_json::json;

@@ -5,13 +5,13 @@
 //! them in children and stores their files durably; the direct calls do the first two. Both get as many processors.
 
 use super::extract::{pdfs, round};
-use crate::client::Client;
-use crate::output;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use futures_util::{StreamExt as _, stream};
 use ode_child::PoolOptions;
+use ode_cli as output;
 use ode_html::Converter;
+use ode_html::client::Client;
 use ode_pdf_html::ConversionConfig;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// What went wrong, for whoever called.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// The service cannot be reached, or broke off.
     #[error("The service at {0} cannot be reached: {1}. Check --url, and that it runs.")]
     Unreached(String, String),
@@ -34,7 +34,7 @@ pub(crate) enum Error {
 
 /// The service at one address, under one key. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Client {
+pub struct Client {
     http: reqwest::Client,
     base: Url,
     key: String,
@@ -42,7 +42,7 @@ pub(crate) struct Client {
 
 /// What is to be converted.
 #[derive(Debug, Clone)]
-pub(crate) enum Document {
+pub enum Document {
     /// It lies where the service can fetch it.
     At(String),
     /// It is sent along.
@@ -56,49 +56,49 @@ pub(crate) enum Document {
 
 /// How it is to be converted.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Order {
+pub struct Order {
     /// The caller's own id for it.
-    pub(crate) external_id: String,
+    pub external_id: String,
     /// How, as JSON.
-    pub(crate) config: Option<String>,
+    pub config: Option<String>,
     /// Where the files are to appear as well.
-    pub(crate) output: Option<String>,
+    pub output: Option<String>,
     /// Higher goes first.
-    pub(crate) priority: i32,
+    pub priority: i32,
 }
 
 /// A job that was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Submitted {
+pub struct Submitted {
     /// Its id.
-    pub(crate) job_id: String,
+    pub job_id: String,
     /// Where it stands.
-    pub(crate) status: String,
+    pub status: String,
 }
 
 /// A job as far as a client looks at it. The rest is in `all`.
 #[derive(Debug, Clone)]
-pub(crate) struct Job {
+pub struct Job {
     /// `pending`, `processing`, `completed` or `failed`.
-    pub(crate) status: String,
+    pub status: String,
     /// Everything the service says of it.
-    pub(crate) all: Value,
+    pub all: Value,
 }
 
 impl Job {
     /// Whether nothing more will happen by itself.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.status == "completed" || self.status == "failed"
     }
 }
 
 /// A file of a result.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Asset {
+pub struct Asset {
     /// Its name, relative to the page.
-    pub(crate) path: String,
+    pub path: String,
     /// Its digest.
-    pub(crate) content_hash: String,
+    pub content_hash: String,
     /// Where it is fetched.
     url: String,
 }
@@ -111,7 +111,7 @@ const LOOK_MAX: Duration = Duration::from_secs(2);
 
 impl Client {
     /// The service at this address, such as `https://ode.example`.
-    pub(crate) fn new(url: &str, key: &str) -> Result<Self, Error> {
+    pub fn new(url: &str, key: &str) -> Result<Self, Error> {
         let base: Url = url
             .parse()
             .map_err(|_| Error::Strange(format!("{url} is not an address like https://ode.example")))?;
@@ -121,7 +121,7 @@ impl Client {
     }
 
     /// Asks for a conversion. The same request sent again is answered with the same job.
-    pub(crate) async fn submit(&self, document: &Document, order: &Order) -> Result<Submitted, Error> {
+    pub async fn submit(&self, document: &Document, order: &Order) -> Result<Submitted, Error> {
         let request = self.request(Method::POST, "/v1/jobs")?;
         let request = match document {
             Document::At(address) => {
@@ -147,28 +147,28 @@ impl Client {
     }
 
     /// Asks for many conversions at once, each as the service takes them; answers what became of each.
-    pub(crate) async fn submit_many(&self, jobs: &[Value]) -> Result<Value, Error> {
+    pub async fn submit_many(&self, jobs: &[Value]) -> Result<Value, Error> {
         let request =
             self.request(Method::POST, "/v1/jobs/batch")?.header("content-type", "application/json");
         self.json(request.body(json!({ "jobs": jobs }).to_string())).await
     }
 
     /// Whether any job is in this state.
-    pub(crate) async fn has_any(&self, status: &str) -> Result<bool, Error> {
+    pub async fn has_any(&self, status: &str) -> Result<bool, Error> {
         let path = format!("/v1/jobs?limit=1&status={status}");
         let listed: Value = self.json(self.request(Method::GET, &path)?).await?;
         Ok(listed["jobs"].as_array().is_some_and(|jobs| !jobs.is_empty()))
     }
 
     /// A job.
-    pub(crate) async fn job(&self, id: &str) -> Result<Job, Error> {
+    pub async fn job(&self, id: &str) -> Result<Job, Error> {
         let all: Value = self.json(self.request(Method::GET, &format!("/v1/jobs/{id}"))?).await?;
         let status = all["status"].as_str().unwrap_or_default().to_owned();
         Ok(Job { status, all })
     }
 
     /// Waits until a job has ended, or that long.
-    pub(crate) async fn wait(&self, id: &str, patience: Duration) -> Result<Job, Error> {
+    pub async fn wait(&self, id: &str, patience: Duration) -> Result<Job, Error> {
         let deadline = tokio::time::Instant::now() + patience;
         let mut pause = LOOK_FIRST;
         loop {
@@ -182,7 +182,7 @@ impl Client {
     }
 
     /// The files of a job.
-    pub(crate) async fn assets(&self, id: &str) -> Result<Vec<Asset>, Error> {
+    pub async fn assets(&self, id: &str) -> Result<Vec<Asset>, Error> {
         #[derive(Deserialize)]
         struct Assets {
             assets: Vec<Asset>,
@@ -192,7 +192,7 @@ impl Client {
     }
 
     /// The content of a file, checked against its digest.
-    pub(crate) async fn fetch(&self, asset: &Asset) -> Result<Bytes, Error> {
+    pub async fn fetch(&self, asset: &Asset) -> Result<Bytes, Error> {
         // A link may lead to an origin of its own, to which the key is not sent.
         let url = self.base.join(&asset.url).map_err(|error| Error::Strange(error.to_string()))?;
         let content = self.bytes(self.http.get(url)).await?;
@@ -201,7 +201,7 @@ impl Client {
     }
 
     /// All files of a job as one archive.
-    pub(crate) async fn archive(&self, id: &str) -> Result<Bytes, Error> {
+    pub async fn archive(&self, id: &str) -> Result<Bytes, Error> {
         self.bytes(self.request(Method::GET, &format!("/v1/jobs/{id}/download"))?).await
     }
 
