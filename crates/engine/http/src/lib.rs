@@ -2,41 +2,21 @@
 //!
 //! A route reads and writes through the store and never runs a pipeline.
 
-pub mod body;
-pub mod caller;
-pub mod checks;
-pub mod connections;
-pub mod door;
-pub mod download;
-pub mod etag;
-pub mod form;
-pub mod health;
-pub mod idempotency;
-pub mod intake;
+mod callers;
 pub mod jobs;
-pub mod kind;
-pub mod limits;
-pub mod lists;
-pub mod live;
-pub mod logs;
-pub mod openapi;
 pub mod pages;
-pub mod problem;
-pub mod query;
-pub mod requests;
-mod routes;
-pub mod seen;
-pub mod session;
-pub mod sign_in;
+mod server;
 pub mod site;
-pub mod upload;
-pub mod view;
-pub mod watch;
 
-pub use kind::{Download, Intake, JobKind, Offer, Output, Published};
-pub use limits::WebLimits;
-pub use requests::METRICS;
-pub use routes::Routes;
+pub use callers::{caller, session, sign_in};
+pub use jobs::{checks, download, intake, kind, lists, live, logs, seen, upload, view};
+pub use server::{body, connections, door, etag, form, idempotency, limits, problem, query, requests};
+pub use site::{health, openapi, watcher};
+
+pub use jobs::kind::{Download, Intake, JobKind, Offer, Output, Published};
+pub use server::limits::WebLimits;
+pub use server::requests::METRICS;
 pub use site::App;
+pub use site::routes::Routes;
+pub use site::watcher::{Watcher, serve_watch};
 pub use site::{Dedupe, Site, WebSettings, origin};
-pub use watch::{Watcher, serve_watch};

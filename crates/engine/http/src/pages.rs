@@ -14,7 +14,7 @@ pub mod words;
 pub use choices::{Choice, Choices};
 
 use crate::App;
-use crate::problem::Problem;
+use crate::server::problem::Problem;
 use askama::Template;
 use axum::Router;
 use axum::http::{HeaderMap, HeaderValue, header};

@@ -17,8 +17,8 @@ const OTHER_MEANINGS: &[&str] = &[
     "documents/invoice/src/embedded/mod.rs",
     "documents/invoice/src/write/own.rs",
     "documents/pdf-html/src/lib.rs",
-    "engine/http/src/download.rs",
-    "engine/http/src/view.rs",
+    "engine/http/src/jobs/download.rs",
+    "engine/http/src/jobs/view.rs",
 ];
 
 /// Files whose content is still to move to its pipeline, with the names that they may hold at most. This list only

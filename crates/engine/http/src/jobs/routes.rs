@@ -2,13 +2,13 @@
 
 use super::{History, Listing, find, notice, remove, shown, views};
 use crate::App;
-use crate::caller::Caller;
-use crate::etag;
+use crate::callers::caller::Caller;
 use crate::jobs;
-use crate::lists::Listed;
-use crate::problem::{Acting, Problem, Reading};
-use crate::query::{PAGE_MAX, query};
-use crate::view::JobView;
+use crate::jobs::lists::Listed;
+use crate::jobs::view::JobView;
+use crate::server::etag;
+use crate::server::problem::{Acting, Problem, Reading};
+use crate::server::query::{PAGE_MAX, query};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
@@ -67,7 +67,7 @@ pub struct JobList {
     notice: Option<&'static str>,
     /// When this was so: give it as `since` next time. A few seconds early, so that nothing can fall in between.
     #[schema(value_type = String, format = "date-time")]
-    #[serde(serialize_with = "crate::view::moment")]
+    #[serde(serialize_with = "crate::jobs::view::moment")]
     as_of: Timestamp,
 }
 

@@ -1,7 +1,7 @@
 //! Style, script and icon: part of the program, so that a page and its parts are always of one version.
 
-use crate::etag;
-use crate::problem::Problem;
+use crate::server::etag;
+use crate::server::problem::Problem;
 use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};

@@ -1,6 +1,6 @@
 //! How a document is to be converted: the types of jobs and forms of results that a page offers.
 
-use crate::kind::Intake;
+use crate::jobs::kind::Intake;
 
 /// What can be chosen, and what is.
 pub struct Choices {

@@ -3,10 +3,10 @@
 use super::row::Row;
 use super::words;
 use crate::App;
-use crate::caller::Caller;
+use crate::callers::caller::Caller;
 use crate::jobs;
-use crate::problem::Problem;
-use crate::view::JobView;
+use crate::jobs::view::JobView;
+use crate::server::problem::Problem;
 use askama::Template;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, header};

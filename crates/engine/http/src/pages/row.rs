@@ -1,7 +1,7 @@
 //! A job as a line of the queue, and as the head of its own page.
 
 use super::words;
-use crate::view::JobView;
+use crate::jobs::view::JobView;
 use jiff::Timestamp;
 use ode_job::{ErrorCode, Phase};
 

@@ -1,8 +1,8 @@
 //! Signing in with a key, and out again.
 
 use crate::App;
-use crate::caller::{sign_in_cookie, sign_out_cookie};
-use crate::problem::Problem;
+use crate::callers::caller::{sign_in_cookie, sign_out_cookie};
+use crate::server::problem::Problem;
 use askama::Template;
 use axum::Form;
 use axum::extract::State;

@@ -1,6 +1,6 @@
 //! Sizes, moments and events as people read them.
 
-use crate::view::JobView;
+use crate::jobs::view::JobView;
 use jiff::Timestamp;
 use ode_job::{ErrorCode, Event};
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! How a pipeline's jobs appear at the addresses that all pipelines share: the queue, the page of a job, and `/api/jobs`.
 
 use crate::App;
-use crate::intake::Wanted;
-use crate::problem::Problem;
-use crate::view::{JobView, Links};
+use crate::jobs::intake::Wanted;
+use crate::jobs::view::{JobView, Links};
+use crate::server::problem::Problem;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
 use ode_job::estimate::TimeLeft;

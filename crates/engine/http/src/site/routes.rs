@@ -12,7 +12,7 @@ pub struct Routes {
     pub kind: Option<JobKind>,
     /// The type of job that a document becomes for which none is named, if it is one of this pipeline's.
     pub type_default: Option<String>,
-    /// For whoever has a session, signed in, or brings a key: a [`crate::caller::Caller`] is in the request's extensions.
+    /// For whoever has a session, signed in, or brings a key: a [`crate::callers::caller::Caller`] is in the request's extensions.
     pub known: Router<Arc<App>>,
     /// For programs with a key; the caller is there as well.
     pub keyed: Router<Arc<App>>,

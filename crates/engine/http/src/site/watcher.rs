@@ -2,10 +2,10 @@
 //!
 //! It asks nobody who they are. It belongs on an address that only those reach who may know.
 
-use crate::connections::{self, Bounds};
-use crate::health::{self, CHECK_TIMEOUT};
-use crate::problem::Problem;
-use crate::seen::Seen;
+use crate::jobs::seen::Seen;
+use crate::server::connections::{self, Bounds};
+use crate::server::problem::Problem;
+use crate::site::health::{self, CHECK_TIMEOUT};
 use axum::Router;
 use axum::extract::State;
 use axum::http::header;

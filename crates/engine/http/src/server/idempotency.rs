@@ -1,6 +1,6 @@
 //! Names of requests: one that is sent again under its name makes nothing new.
 
-use crate::problem::Problem;
+use crate::server::problem::Problem;
 use axum::http::HeaderMap;
 
 /// The name of a request, if it has one.

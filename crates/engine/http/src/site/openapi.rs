@@ -1,7 +1,13 @@
 //! The API's own description: OpenAPI 3.1 made from the routes, and a page that shows it.
 
-use crate::problem::{ProblemDocument, codes_of};
-use crate::{checks, download, health, jobs, live, upload, view};
+use crate::jobs;
+use crate::jobs::checks;
+use crate::jobs::download;
+use crate::jobs::live;
+use crate::jobs::upload;
+use crate::jobs::view;
+use crate::server::problem::{ProblemDocument, codes_of};
+use crate::site::health;
 use axum::extract::Extension;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};

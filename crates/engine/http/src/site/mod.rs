@@ -1,16 +1,27 @@
 //! The site: what its routes share, what surrounds each of them, and how it is served.
 
-use crate::caller::Keys;
-use crate::connections::{self, Bounds, Peer};
-use crate::kind::Kinds;
-use crate::limits::{Limits, WebLimits};
-use crate::lists::Lists;
-use crate::live::{self, Hub};
-use crate::problem::Problem;
-use crate::routes::Routes;
-use crate::session::Signer;
-use crate::watch::Watcher;
-use crate::{caller, checks, download, form, health, jobs, openapi, pages, requests, upload};
+pub mod health;
+pub mod openapi;
+pub(crate) mod routes;
+pub mod watcher;
+
+use crate::callers::caller;
+use crate::callers::caller::Keys;
+use crate::callers::session::Signer;
+use crate::jobs::checks;
+use crate::jobs::download;
+use crate::jobs::kind::Kinds;
+use crate::jobs::lists::Lists;
+use crate::jobs::live::{self, Hub};
+use crate::jobs::upload;
+use crate::server::connections::{self, Bounds, Peer};
+use crate::server::form;
+use crate::server::limits::{Limits, WebLimits};
+use crate::server::problem::Problem;
+use crate::server::requests;
+use crate::site::routes::Routes;
+use crate::site::watcher::Watcher;
+use crate::{jobs, pages};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Extension, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};

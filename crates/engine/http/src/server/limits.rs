@@ -1,7 +1,7 @@
 //! How often somebody may upload and ask, and what they are told when it was too often.
 
-use crate::caller::Caller;
-use crate::problem::Problem;
+use crate::callers::caller::Caller;
+use crate::server::problem::Problem;
 use ode_job::ErrorCode;
 use ode_store::{Error, Limiter, Rate};
 use std::time::Duration;

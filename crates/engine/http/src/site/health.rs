@@ -4,7 +4,7 @@
 //! named as degraded, and does not keep anybody from sending requests.
 
 use crate::App;
-use crate::watch::Watcher;
+use crate::site::watcher::Watcher;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,8 +1,8 @@
 //! From a file that is stored to its job, or to the job of a twin that was there before.
 
 use crate::App;
-use crate::caller::Caller;
-use crate::problem::Problem;
+use crate::callers::caller::Caller;
+use crate::server::problem::Problem;
 use crate::site::Dedupe;
 use ode_job::{Artifact, NewJob, SourceDocument};
 use ode_store::{Accepted, Blobs, Enqueued, Stored, Twin};

@@ -1,8 +1,8 @@
 //! The log of a job, as every address shows it.
 
 use crate::App;
-use crate::problem::Problem;
-use crate::query::{PART_MAX, after, limit, query};
+use crate::server::problem::Problem;
+use crate::server::query::{PART_MAX, after, limit, query};
 use axum::Json;
 use axum::http::Uri;
 use jiff::Timestamp;
@@ -70,7 +70,7 @@ pub struct LogView {
     attempt: u32,
     /// When.
     #[schema(value_type = String, format = "date-time")]
-    #[serde(serialize_with = "crate::view::moment")]
+    #[serde(serialize_with = "crate::jobs::view::moment")]
     created_at: Timestamp,
 }
 

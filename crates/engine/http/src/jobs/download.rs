@@ -1,11 +1,11 @@
 //! `GET /api/jobs/{id}/download`: the result, to whoever owns the job or brings a link that we signed.
 
 use crate::App;
-use crate::caller::Caller;
-use crate::etag;
+use crate::callers::caller::Caller;
+use crate::callers::session::Signer;
 use crate::jobs::find;
-use crate::problem::{Acting, Fetching, Problem, ProblemDocument, sentence};
-use crate::session::Signer;
+use crate::server::etag;
+use crate::server::problem::{Acting, Fetching, Problem, ProblemDocument, sentence};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, Query, State};
@@ -52,7 +52,7 @@ pub struct Link {
     url: String,
     /// Until when.
     #[schema(value_type = String, format = "date-time")]
-    #[serde(serialize_with = "crate::view::moment")]
+    #[serde(serialize_with = "crate::jobs::view::moment")]
     expires_at: Timestamp,
 }
 

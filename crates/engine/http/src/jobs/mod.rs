@@ -1,13 +1,24 @@
 //! Reading jobs and acting on them, wherever they are addressed: what the routes of `/api/jobs` and those of each pipeline
 //! call.
 
+pub mod checks;
+pub mod download;
+pub mod intake;
+pub mod kind;
+pub mod lists;
+pub mod live;
+pub mod logs;
+pub mod seen;
+pub mod upload;
+pub mod view;
+
 pub mod routes;
 
 use crate::App;
-use crate::caller::Caller;
-use crate::problem::Problem;
-use crate::query::{cursor, limit, since};
-use crate::view::{EventView, JobView, why_no_retry};
+use crate::callers::caller::Caller;
+use crate::jobs::view::{EventView, JobView, why_no_retry};
+use crate::server::problem::Problem;
+use crate::server::query::{cursor, limit, since};
 use axum::Json;
 use axum::http::StatusCode;
 use ode_job::{ErrorCode, Event, JobId, JobRecord, JobRef, Phase, Pipeline, State as JobState};

@@ -5,10 +5,10 @@
 //! slow for it is told to read the list again. The same reader tells the lists what to forget.
 
 use crate::App;
-use crate::caller::{Caller, KEY_KNOWN_FOR};
+use crate::callers::caller::{Caller, KEY_KNOWN_FOR};
+use crate::jobs::view::JobView;
 use crate::jobs::{owners, views};
-use crate::problem::{Problem, Reading};
-use crate::view::JobView;
+use crate::server::problem::{Problem, Reading};
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -78,7 +78,7 @@ pub struct JobEvent {
     to: JobState,
     /// When.
     #[schema(value_type = String, format = "date-time")]
-    #[serde(serialize_with = "crate::view::moment")]
+    #[serde(serialize_with = "crate::jobs::view::moment")]
     at: Timestamp,
     /// The job as it is now.
     job: JobView,

@@ -1,6 +1,6 @@
 //! Jobs as the API shows them.
 
-use crate::kind::JobKind;
+use crate::jobs::kind::JobKind;
 use jiff::Timestamp;
 use ode_job::estimate::TimeLeft;
 use ode_job::{ErrorCode, EventRecord, JobId, JobRecord, Phase, State};

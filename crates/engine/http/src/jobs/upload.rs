@@ -5,12 +5,12 @@
 //! transaction. What is refused leaves nothing: no job, no file.
 
 use crate::App;
-use crate::caller::Caller;
-use crate::door::Door;
-use crate::form::{Field, Form, UNBOUNDED, Unread};
-use crate::intake::{self, Received, Wanted};
-use crate::problem::{Problem, ProblemDocument, Sending, sentence};
-use crate::view::JobView;
+use crate::callers::caller::Caller;
+use crate::jobs::intake::{self, Received, Wanted};
+use crate::jobs::view::JobView;
+use crate::server::door::Door;
+use crate::server::form::{Field, Form, UNBOUNDED, Unread};
+use crate::server::problem::{Problem, ProblemDocument, Sending, sentence};
 use axum::Json;
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};

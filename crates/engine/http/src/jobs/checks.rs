@@ -1,9 +1,9 @@
 //! What was found out about a result.
 
 use crate::App;
-use crate::caller::Caller;
+use crate::callers::caller::Caller;
 use crate::jobs::find;
-use crate::problem::{Problem, Reading};
+use crate::server::problem::{Problem, Reading};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use ode_job::Check;

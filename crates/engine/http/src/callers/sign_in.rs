@@ -1,7 +1,7 @@
 //! Signing in: a browser that showed an API key once speaks for the key's owner, until the cookie is too old, or the key
 //! is revoked. The cookie names the key and holds nothing of its secret.
 
-use crate::session::Signer;
+use crate::callers::session::Signer;
 use jiff::{SignedDuration, Timestamp};
 
 /// After this the key is to be shown again: a working day.

@@ -3,7 +3,7 @@
 //!
 //! What is kept is forgotten as soon as something happens to a job of its owner, so nobody waits two seconds for news.
 
-use crate::problem::Problem;
+use crate::server::problem::Problem;
 use bytes::Bytes;
 use ode_job::Owner;
 use ode_store::OwnedFilter;

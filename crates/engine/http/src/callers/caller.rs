@@ -5,10 +5,10 @@
 //! our own pages: the browser says where a request is from. A key is only sent by who knows it.
 
 use crate::App;
-use crate::connections::Peer;
-use crate::problem::Problem;
-use crate::session::Session;
-use crate::sign_in::SignIn;
+use crate::callers::session::Session;
+use crate::callers::sign_in::SignIn;
+use crate::server::connections::Peer;
+use crate::server::problem::Problem;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, header};

@@ -1,6 +1,6 @@
 //! What lists and logs are asked for in an address: read the same way, and refused in the same words, wherever it is taken.
 
-use crate::problem::Problem;
+use crate::server::problem::Problem;
 use axum::extract::Query;
 use axum::http::Uri;
 use jiff::Timestamp;

@@ -1,6 +1,6 @@
 //! Bodies of requests as JSON, with the path of what is wrong in them.
 
-use crate::problem::Problem;
+use crate::server::problem::Problem;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
