@@ -9,9 +9,9 @@ struct Heading(&'static str, &'static [&'static str], &'static [&'static str]);
 const HEADINGS: &[Heading] = &[
     Heading("Documents", &["convert", "mapping", "client", "export"], &[]),
     Heading("Services", &["serve", "web", "worker", "gateway"], &[]),
-    Heading("Maps", &["maps", "print", "export:queue", "print:queue"], &["printful-sim"]),
+    Heading("Maps", &[], &["printful-sim"]),
     Heading("Scripts", &[], &["demo-site"]),
-    Heading("Jobs", &["jobs", "job:status", "workers", "webhooks"], &[]),
+    Heading("Jobs", &["jobs"], &["workers", "webhooks"]),
     Heading("Upkeep", &["keys", "migrate", "cleanup", "doctor"], &[]),
 ];
 

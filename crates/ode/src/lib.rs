@@ -42,27 +42,12 @@ enum Command {
     /// Convert PDFs to XML, JSON, text or HTML here and now
     #[command(after_long_help = commands::convert::EXAMPLES)]
     Convert(commands::convert::Convert),
-    /// Draw maps for print
-    #[command(subcommand)]
-    Maps(commands::maps::Maps),
-    /// Ask for prints of maps
-    #[command(subcommand, after_long_help = commands::print::EXAMPLES)]
-    Print(commands::print::Print),
-    /// Show which maps wait for their export, and see to it
-    #[command(name = "export:queue", after_long_help = commands::print::QUEUE_EXAMPLES)]
-    ExportQueue(commands::print::ExportQueue),
-    /// Show which exported prints wait to be ordered, and see to it
-    #[command(name = "print:queue", after_long_help = commands::print::PRINT_QUEUE_EXAMPLES)]
-    PrintQueue(commands::print::PrintQueue),
     /// Run a Printful of one's own, to try orders with
     #[command(name = "printful-sim", after_long_help = commands::printful_sim::EXAMPLES)]
     PrintfulSim(commands::printful_sim::PrintfulSim),
     /// Run a restaurant's admin site of one's own, for scripts to work on
     #[command(name = "demo-site", after_long_help = commands::demo_site::EXAMPLES)]
     DemoSite(commands::demo_site::DemoSite),
-    /// Show where one job stands
-    #[command(name = "job:status")]
-    JobStatus(commands::jobs::JobStatus),
     /// Look at jobs, and act on them
     #[command(subcommand, after_long_help = commands::jobs::EXAMPLES)]
     Jobs(commands::jobs::Jobs),
@@ -190,13 +175,8 @@ async fn run_command(
         Command::Web(args) => commands::serve::web(start(Scope::Web), &args).await,
         Command::Worker(args) => commands::serve::worker(start(Scope::Worker), &args).await,
         Command::Convert(args) => commands::convert::run(args).await,
-        Command::Maps(command) => commands::maps::run(command),
-        Command::Print(command) => commands::print::run(&settings, command).await,
-        Command::ExportQueue(args) => commands::print::export_queue(&settings, &args).await,
-        Command::PrintQueue(args) => commands::print::print_queue(&settings, &args).await,
         Command::PrintfulSim(args) => commands::printful_sim::run(args).await,
         Command::DemoSite(args) => commands::demo_site::run(args).await,
-        Command::JobStatus(args) => commands::jobs::job_status(&settings, &args).await,
         Command::Jobs(command) => commands::jobs::run(&settings, command).await,
         Command::Keys(command) => commands::keys::run(&settings, command).await,
         Command::Webhooks(command) => commands::webhooks::run(&settings, command).await,

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal as _, Write as _};
 
 /// A progress bar on standard error, where that is a terminal and there is more than one step.
+#[derive(Debug)]
 pub struct Bar {
     done: usize,
     count: usize,

@@ -4,6 +4,7 @@
 //! Drawing itself is `ode_atlas`. Nobody but the child reads a specification or GeoJSON that came from outside.
 
 mod chores;
+mod commands;
 mod drawer;
 mod drawing;
 mod export;

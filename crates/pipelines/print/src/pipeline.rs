@@ -1,5 +1,6 @@
 //! What the print pipeline brings to the engine.
 
+use crate::commands;
 use crate::drawing;
 use crate::machine::{EXPORT, ORDER};
 use crate::routes::{self, PrintSite};
@@ -9,7 +10,7 @@ use async_trait::async_trait;
 use clap::Args as _;
 use ode_child::Sandbox;
 use ode_http::Routes;
-use ode_pipeline::{Child, Pipeline, Scope, SiteSetup, Work, WorkSetup};
+use ode_pipeline::{Child, Command, Pipeline, Scope, SiteSetup, Work, WorkSetup};
 use ode_store::Declaration;
 use std::sync::Arc;
 
@@ -41,6 +42,10 @@ impl Pipeline for Print {
     async fn site(&self, _setup: &SiteSetup<'_>) -> anyhow::Result<Routes> {
         let site = PrintSite::new(drawer(None, Sandbox::BestEffort)?, hook_secret()?);
         Ok(routes::routes(Arc::new(site)))
+    }
+
+    fn commands(&self) -> Vec<Command> {
+        commands::commands()
     }
 
     fn children(&self) -> &'static [Child] {

@@ -3,10 +3,6 @@
 mod act;
 pub(super) mod add;
 mod look;
-mod status;
-
-pub(crate) use look::Name;
-pub(crate) use status::{JobStatus, run as job_status};
 
 use act::Wish;
 use clap::Subcommand;

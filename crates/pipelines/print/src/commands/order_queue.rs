@@ -3,20 +3,20 @@
 //! A print whose order was asked for goes on by itself; this sees to those that did not, shows the rest, and watches.
 //! Run twice, or by two people at once, it changes no job twice: every step is the store's.
 
-use crate::output::{self, Table};
-use clap::Args;
-use ode_cli::Bar;
-use ode_cli::{Schema, Settings};
+use crate::machine::{FULFILLED, ORDER_FAILED, ORDERED};
+use crate::sql::{ReadyPrint, go_on_to_order, prints_ready};
+use clap::Parser;
+use ode_cli::{self as output, Bar, Schema, Settings, Table};
 use ode_job::{JobId, JobRef};
-use ode_print::sql::{ReadyPrint, go_on_to_order, prints_ready};
 use ode_store::Store;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What to do about orders.
-#[derive(Debug, Args)]
-pub(crate) struct PrintQueue {
+/// Show which exported prints wait to be ordered, and see to it
+#[derive(Debug, Parser)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) struct PrintQueue {
     /// Stay until every order is placed or has failed, and show how far they are
     #[arg(long)]
     watch: bool,
@@ -28,8 +28,7 @@ pub(crate) struct PrintQueue {
     json: bool,
 }
 
-/// Shown after the long help.
-pub(crate) const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   ode print:queue --dry-run          which exported prints would be ordered
   ode print:queue                    see to it that they are
@@ -47,7 +46,7 @@ struct Ready {
     word: &'static str,
 }
 
-pub(crate) async fn run(settings: &Settings, args: &PrintQueue) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(settings: &Settings, args: &PrintQueue) -> anyhow::Result<ExitCode> {
     let store = settings.store("cli", Schema::Check).await?;
     let mut prints = Vec::new();
     for ReadyPrint { job, is_asked, is_in_line } in prints_ready(store.sql(), JOBS_MAX).await? {
@@ -93,8 +92,8 @@ async fn watch(store: &Store, mut waiting: Vec<JobId>) -> anyhow::Result<ExitCod
         for id in waiting {
             let job = store.job(JobRef::Id(id)).await?;
             match job.state {
-                ode_print::machine::ORDERED | ode_print::machine::FULFILLED => bar.step(),
-                ode_print::machine::ORDER_FAILED => {
+                ORDERED | FULFILLED => bar.step(),
+                ORDER_FAILED => {
                     failed += 1;
                     bar.clear();
                     output::tell(format!("{}: {}", job.reference, job.error_message.unwrap_or_default()));

@@ -1,22 +1,21 @@
 //! `ode job:status`: where one job stands, in a line or two, and until it has ended if that is wanted.
 
-use super::look::Name;
-use crate::output::{self, Cell, Table};
-use clap::Args;
-use ode_cli::{Schema, Settings};
+use crate::machine::{EXPORT_COMPLETE, ORDERED, PRINT};
+use crate::sql::{OrderRecord, export_warnings, order_of};
+use clap::Parser;
+use ode_cli::{self as output, Cell, Schema, Settings, Table};
 use ode_job::{JobRecord, JobRef, Phase};
-use ode_print::sql::{OrderRecord, export_warnings, order_of};
 use ode_store::Store;
 use serde_json::json;
 use std::collections::HashMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Which job.
-#[derive(Debug, Args)]
-pub(crate) struct JobStatus {
+/// Show where one job stands
+#[derive(Debug, Parser)]
+pub(super) struct JobStatus {
     /// Its reference (JOB_…) or id
-    job: Name,
+    job: JobRef,
     /// Stay until it has ended (or is ordered, or exported and not to be ordered), and tell each change
     #[arg(long)]
     watch: bool,
@@ -28,17 +27,17 @@ pub(crate) struct JobStatus {
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-pub(crate) async fn run(settings: &Settings, args: &JobStatus) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(settings: &Settings, args: &JobStatus) -> anyhow::Result<ExitCode> {
     let store = settings.store("cli", Schema::Check).await?;
-    let id = store.resolve(args.job.job).await?;
+    let id = store.resolve(args.job).await?;
     let mut told = None;
     loop {
         let job = store.job(JobRef::Id(id)).await?;
         let order = order_of(store.sql(), id).await?;
         let is_over = matches!(job.phase, Phase::Done | Phase::Failed | Phase::Cancelled);
         // Without an order, an exported print goes no further by itself.
-        let is_resting = job.state == ode_print::machine::EXPORT_COMPLETE && order.is_none();
-        let is_over = is_over || is_resting || job.state == ode_print::machine::ORDERED;
+        let is_resting = job.state == EXPORT_COMPLETE && order.is_none();
+        let is_over = is_over || is_resting || job.state == ORDERED;
         let now = (job.state, order.as_ref().map(|order| order.phase));
         if told != Some(now) {
             tell(&store, &job, order.as_ref(), args).await?;
@@ -59,7 +58,7 @@ async fn tell(
 ) -> anyhow::Result<()> {
     let files = store.artifacts(job.id).await?;
     let export = files.iter().find(|file| file.role == "export");
-    let is_print = job.pipeline == ode_print::machine::PRINT;
+    let is_print = job.pipeline == PRINT;
     let warnings = if is_print { export_warnings(store.sql(), &[job.id]).await? } else { HashMap::new() };
     let warnings = warnings.into_values().next().unwrap_or_default();
     let status = json!({
@@ -94,7 +93,7 @@ async fn tell(
     line("shipped", order.and_then(|order| order.shipped_at).map(output::moment));
     line("attention", order.and_then(|order| order.attention_message.clone()));
     line("error", job.error_message.clone());
-    if is_print && order.is_none() && job.state == ode_print::machine::EXPORT_COMPLETE {
+    if is_print && order.is_none() && job.state == EXPORT_COMPLETE {
         line("next", Some("order it with `ode print order`".into()));
     }
     table.print()

@@ -1,14 +1,14 @@
 //! `ode print order`, `status`, `cap`, `webhook` and `reconcile`: orders of prints, seen to by the operator.
 
-use crate::commands::jobs::Name;
-use crate::output::{self, Table};
+use crate::PrintfulArgs;
+use crate::machine::ORDER_FAILED;
+use crate::order::{Outcome, Pace, check_area};
+use crate::request::{Money, OrderAsk};
+use crate::sql::{self, Asked, OrderRecord, SpendCap};
 use anyhow::Context as _;
 use clap::Args;
+use ode_cli::{self as output, Table};
 use ode_job::{JobId, JobRef};
-use ode_print::PrintfulArgs;
-use ode_print::order::{Outcome, Pace, check_area};
-use ode_print::request::{Money, OrderAsk};
-use ode_print::sql::{self, Asked, OrderRecord, SpendCap};
 use ode_store::Store;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use uuid::Uuid;
 
 /// Which print, for whom, and where it goes.
 #[derive(Debug, Args)]
-pub(crate) struct Order {
+pub(super) struct Order {
     /// The print's reference (JOB_…) or id
-    job: Name,
+    job: JobRef,
     /// The organisation that pays
     #[arg(long, value_name = "NAME", required_unless_present = "cost_max")]
     organisation: Option<String>,
@@ -38,9 +38,9 @@ pub(crate) struct Order {
 
 /// Which orders to show.
 #[derive(Debug, Args)]
-pub(crate) struct Status {
+pub(super) struct Status {
     /// One print's reference (JOB_…) or id; all of them without
-    job: Option<Name>,
+    job: Option<JobRef>,
     /// Only those that a person should look at
     #[arg(long, conflicts_with = "job")]
     attention: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Status {
 
 /// What an organisation may spend.
 #[derive(Debug, Args)]
-pub(crate) struct Cap {
+pub(super) struct Cap {
     /// The organisation; all of them are shown without
     organisation: Option<String>,
     /// On one order at most
@@ -70,7 +70,7 @@ pub(crate) struct Cap {
 
 /// Where events go.
 #[derive(Debug, Args)]
-pub(crate) struct Webhook {
+pub(super) struct Webhook {
     /// The address as Printful reaches it, such as https://ode.example/webhooks/printful
     url: String,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(crate) struct Webhook {
 
 /// How both sides are compared.
 #[derive(Debug, Args)]
-pub(crate) struct Reconcile {
+pub(super) struct Reconcile {
     /// Print JSON, for programs
     #[arg(long)]
     json: bool,
@@ -92,8 +92,8 @@ const LIST_MAX: u16 = 100;
 /// An order is an address and a few numbers.
 const ORDER_BYTES_MAX: u64 = 64 << 10;
 
-pub(crate) async fn order(store: &Store, args: Order) -> anyhow::Result<ExitCode> {
-    let job = store.resolve(args.job.job).await?;
+pub(super) async fn order(store: &Store, args: Order) -> anyhow::Result<ExitCode> {
+    let job = store.resolve(args.job).await?;
     let Some(organisation) = &args.organisation else {
         let cost_max = args.cost_max.context("Say which organisation pays, with --organisation.")?;
         return raise(store, job, cost_max, args.dry_run).await;
@@ -117,7 +117,7 @@ async fn raise(store: &Store, job: JobId, cost_max: Money, is_dry: bool) -> anyh
     let OrderRecord { state, .. } = order_of(store, job).await?;
     let reference = job.reference();
     anyhow::ensure!(
-        state == ode_print::machine::ORDER_FAILED,
+        state == ORDER_FAILED,
         "{reference} is {state}. Only an order that failed is tried again; `ode print status {reference}` shows how it stands."
     );
     if is_dry {
@@ -215,8 +215,8 @@ pub(super) async fn organisation_id(store: &Store, name: &str) -> anyhow::Result
     })
 }
 
-pub(crate) async fn status(store: &Store, args: &Status) -> anyhow::Result<ExitCode> {
-    if let Some(name) = &args.job {
+pub(super) async fn status(store: &Store, args: &Status) -> anyhow::Result<ExitCode> {
+    if let Some(name) = args.job {
         return one(store, name, args.json).await;
     }
     let orders = if args.attention {
@@ -255,8 +255,8 @@ fn cost(order: &OrderRecord) -> String {
     }
 }
 
-async fn one(store: &Store, name: &Name, is_json: bool) -> anyhow::Result<ExitCode> {
-    let job = store.resolve(name.job).await?;
+async fn one(store: &Store, name: JobRef, is_json: bool) -> anyhow::Result<ExitCode> {
+    let job = store.resolve(name).await?;
     let order = order_of(store, job).await?;
     let steps = sql::order_steps(store.sql(), job).await?;
     if is_json {
@@ -291,7 +291,7 @@ async fn one(store: &Store, name: &Name, is_json: bool) -> anyhow::Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn cap(store: &Store, args: &Cap) -> anyhow::Result<ExitCode> {
+pub(super) async fn cap(store: &Store, args: &Cap) -> anyhow::Result<ExitCode> {
     if let (Some(name), Some(order), Some(month)) = (&args.organisation, args.order, args.month) {
         let organisation = organisation_id(store, name).await?;
         sql::set_spend_cap(store.sql(), organisation, &args.currency, order, month).await?;
@@ -325,7 +325,7 @@ pub(crate) async fn cap(store: &Store, args: &Cap) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn webhook(args: &Webhook) -> anyhow::Result<ExitCode> {
+pub(super) async fn webhook(args: &Webhook) -> anyhow::Result<ExitCode> {
     let provider = args.printful.needed()?;
     match provider.client.set_webhook(&args.url).await {
         Outcome::Done(secret) => {
@@ -342,8 +342,8 @@ pub(crate) async fn webhook(args: &Webhook) -> anyhow::Result<ExitCode> {
     }
 }
 
-pub(crate) async fn reconcile(store: Store, args: &Reconcile) -> anyhow::Result<ExitCode> {
-    let found = ode_print::reconcile(&store, &args.printful.needed()?).await?;
+pub(super) async fn reconcile(store: Store, args: &Reconcile) -> anyhow::Result<ExitCode> {
+    let found = crate::reconcile(&store, &args.printful.needed()?).await?;
     if args.json {
         output::json(&found)?;
     } else if found.is_empty() {

@@ -1,17 +1,17 @@
 //! `ode maps`: maps for print, drawn here and now, without a server or a job.
 
-use crate::output;
 use anyhow::{Context as _, bail};
-use clap::{Args, Subcommand};
+use clap::{Args, Parser};
 use ode_atlas::{Options, Rendered, Spec};
+use ode_cli as output;
 use std::io::{BufWriter, Read as _, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What to do with maps.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Maps {
+/// Draw maps for print
+#[derive(Debug, Parser)]
+pub(super) enum MapsCommand {
     /// Draw a map as a PNG for print
     #[command(after_long_help = RENDER_EXAMPLES)]
     Render(Render),
@@ -21,7 +21,7 @@ pub(crate) enum Maps {
 
 /// Which map, and where it goes.
 #[derive(Debug, Args)]
-pub(crate) struct Render {
+pub(super) struct Render {
     /// The map's specification as JSON; - reads standard input
     spec: PathBuf,
     /// The PNG to write; - writes standard output
@@ -46,10 +46,10 @@ Examples:
 
 docs/maps.md describes specifications, `ode maps schema` writes their JSON Schema.";
 
-pub(crate) fn run(command: Maps) -> anyhow::Result<ExitCode> {
+pub(super) fn run(command: MapsCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Maps::Render(args) => render(&args),
-        Maps::Schema => {
+        MapsCommand::Render(args) => render(&args),
+        MapsCommand::Schema => {
             output::json(&Spec::json_schema())?;
             Ok(ExitCode::SUCCESS)
         }

@@ -4,15 +4,13 @@
 //! exports again, does the work where nobody else does, and watches until all is done. Run twice, or by two people at
 //! once, it changes no job twice: every step is the store's.
 
-use crate::output::{self, Cell, Table};
-use clap::Args;
+use crate::machine::{EXPORT, EXPORT_FAILED, EXPORTING, PENDING_EXPORT, PRINT};
+use crate::request::PrintInput;
+use crate::{ExportHandler, drawer};
+use clap::Parser;
 use ode_child::Sandbox;
-use ode_cli::Bar;
-use ode_cli::{Schema, Settings};
+use ode_cli::{self as output, Bar, Cell, Schema, Settings, Table};
 use ode_job::{JobId, JobRecord, Phase, RetryPolicy, State};
-use ode_print::ExportHandler;
-use ode_print::drawer;
-use ode_print::request::PrintInput;
 use ode_store::{Error, ListFilter, Store};
 use ode_worker::Registry;
 use ode_worker::Worker;
@@ -21,9 +19,10 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What to do about exports.
-#[derive(Debug, Args)]
-pub(crate) struct ExportQueue {
+/// Show which maps wait for their export, and see to it
+#[derive(Debug, Parser)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) struct ExportQueue {
     /// Also try exports again that failed, where that can help
     #[arg(long)]
     failed: bool,
@@ -41,8 +40,7 @@ pub(crate) struct ExportQueue {
     json: bool,
 }
 
-/// Shown after the long help.
-pub(crate) const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   ode export:queue                   what waits for its export
   ode export:queue --watch           the same, until all of it is done
@@ -57,11 +55,11 @@ const PART: usize = 1000;
 /// Jobs seen to at a time; the rest is for the next time.
 const JOBS_MAX: usize = 10_000;
 
-pub(crate) async fn run(settings: &Settings, args: &ExportQueue) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(settings: &Settings, args: &ExportQueue) -> anyhow::Result<ExitCode> {
     let store = settings.store("cli", Schema::Check).await?;
     // In this order, a job that starts meanwhile is seen twice rather than not at all.
-    let mut jobs = in_state(&store, ode_print::machine::PENDING_EXPORT).await?;
-    jobs.extend(in_state(&store, ode_print::machine::EXPORTING).await?);
+    let mut jobs = in_state(&store, PENDING_EXPORT).await?;
+    jobs.extend(in_state(&store, EXPORTING).await?);
     if args.failed {
         jobs.extend(tried_again(&store, args.dry_run).await?);
     }
@@ -92,7 +90,7 @@ async fn in_state(store: &Store, state: State) -> anyhow::Result<Vec<JobRecord>>
     let mut before = None;
     while jobs.len() < JOBS_MAX {
         let filter = ListFilter {
-            pipeline: Some(ode_print::machine::PRINT),
+            pipeline: Some(PRINT),
             state: Some(state),
             before,
             limit: PART,
@@ -110,7 +108,7 @@ async fn in_state(store: &Store, state: State) -> anyhow::Result<Vec<JobRecord>>
 
 /// Puts failed exports in line again, or says which that would be.
 async fn tried_again(store: &Store, is_dry_run: bool) -> anyhow::Result<Vec<JobRecord>> {
-    let mut jobs = in_state(store, ode_print::machine::EXPORT_FAILED).await?;
+    let mut jobs = in_state(store, EXPORT_FAILED).await?;
     jobs.retain(JobRecord::can_print_again);
     if is_dry_run {
         return Ok(jobs);
@@ -158,7 +156,7 @@ fn show(jobs: &[JobRecord], args: &ExportQueue) -> anyhow::Result<()> {
 /// Says what comes next, to whoever reads the list or waits.
 async fn advise(store: &Store, jobs: &[JobRecord], args: &ExportQueue) -> anyhow::Result<()> {
     if args.dry_run {
-        let count = jobs.iter().filter(|job| job.state == ode_print::machine::EXPORT_FAILED).count();
+        let count = jobs.iter().filter(|job| job.state == EXPORT_FAILED).count();
         output::tell(format!("In line: {}. To be tried again: {count}.", jobs.len() - count));
     } else if !jobs.is_empty() && !store.workers().await?.iter().any(|worker| worker.is_alive) {
         output::tell("No worker is running. Start one with `ode worker`, or draw the maps here with --here.");
@@ -169,7 +167,7 @@ async fn advise(store: &Store, jobs: &[JobRecord], args: &ExportQueue) -> anyhow
 async fn worker(settings: &Settings, store: &Store) -> anyhow::Result<Worker> {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let handler = ExportHandler::new(drawer(None, Sandbox::BestEffort)?, at_once, RetryPolicy::default());
-    let registry = Registry::new().with(ode_print::machine::EXPORT, handler);
+    let registry = Registry::new().with(EXPORT, handler);
     let config = ode_worker::Config::default();
     Ok(Worker::start(store.clone(), Some(settings.blobs()?), registry, config).await?)
 }
@@ -205,7 +203,7 @@ async fn watch(store: &Store, ids: Vec<JobId>, args: &ExportQueue) -> anyhow::Re
 
 /// Whether nothing more will happen to an export by itself.
 fn is_ended(job: &JobRecord) -> bool {
-    !matches!(job.state, ode_print::machine::PENDING_EXPORT | ode_print::machine::EXPORTING)
+    !matches!(job.state, PENDING_EXPORT | EXPORTING)
 }
 
 fn tell_end(job: &JobRecord, args: &ExportQueue) -> anyhow::Result<()> {

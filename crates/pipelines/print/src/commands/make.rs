@@ -1,15 +1,15 @@
 //! `ode print export` and `reprint`: asking for prints.
 
+use super::maps::read_text;
 use super::order::{organisation_id, read_order};
-use crate::commands::maps::read_text;
-use crate::output;
+use crate::drawer;
+use crate::request::PrintInput;
+use crate::sql::{self, FrozenMap, PaidOrder};
 use anyhow::Context as _;
 use clap::Args;
 use ode_child::Sandbox;
+use ode_cli as output;
 use ode_job::{Failure, JobId, JobRef, Owner};
-use ode_print::drawer;
-use ode_print::request::PrintInput;
-use ode_print::sql::{self, FrozenMap, PaidOrder};
 use ode_store::Store;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 /// Which map to print.
 #[derive(Debug, Args)]
-pub(crate) struct Export {
+pub(super) struct Export {
     /// The map's specification as JSON; - reads standard input
     #[arg(required_unless_present = "user_map")]
     spec: Option<PathBuf>,
@@ -38,7 +38,7 @@ pub(crate) struct Export {
 
 /// Which frozen map to print once more.
 #[derive(Debug, Args)]
-pub(crate) struct Reprint {
+pub(super) struct Reprint {
     /// The id of the frozen map, or the reference (JOB_…) of a print of it
     map: Printed,
     #[command(flatten)]
@@ -93,7 +93,7 @@ struct How {
 /// A specification in which everything is as it is unless told.
 const PLAIN_MAP: &[u8] = b"{\"schema\": 1}";
 
-pub(crate) async fn export(store: &Store, args: Export) -> anyhow::Result<ExitCode> {
+pub(super) async fn export(store: &Store, args: Export) -> anyhow::Result<ExitCode> {
     let owner = match &args.organisation {
         Some(name) => Owner::Organisation(organisation_id(store, name).await?),
         None => Owner::Operator,
@@ -138,7 +138,7 @@ async fn frozen(store: &Store, owner: Owner, args: &Export) -> anyhow::Result<(F
     Ok((FrozenMap::new(frozen.text, kept.map(|map| (map.id, map.version))), frozen.warnings))
 }
 
-pub(crate) async fn reprint(store: &Store, args: Reprint) -> anyhow::Result<ExitCode> {
+pub(super) async fn reprint(store: &Store, args: Reprint) -> anyhow::Result<ExitCode> {
     let map = args.map.id(store).await?;
     if args.how.dry_run {
         return tried(sql::check_reprint(store, Owner::Operator, map, args.how.key).await?);

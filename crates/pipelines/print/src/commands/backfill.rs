@@ -1,9 +1,9 @@
 //! `ode print backfill`: a job for each frozen map that has none, such as those from before there were jobs.
 
-use crate::output;
+use crate::sql::{reprint, unprinted_maps};
 use clap::Args;
+use ode_cli as output;
 use ode_job::Owner;
-use ode_print::sql::{reprint, unprinted_maps};
 use ode_store::{Enqueued, Store};
 use serde_json::json;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 /// How to do it.
 #[derive(Debug, Args)]
-pub(crate) struct Backfill {
+pub(super) struct Backfill {
     /// Only show which maps would get a job
     #[arg(long)]
     dry_run: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Backfill {
 /// Maps looked at together.
 const PART: usize = 500;
 
-pub(crate) async fn backfill(store: &Store, args: &Backfill) -> anyhow::Result<ExitCode> {
+pub(super) async fn backfill(store: &Store, args: &Backfill) -> anyhow::Result<ExitCode> {
     let (mut after, mut made, mut maps) = (Uuid::nil(), 0, Vec::new());
     loop {
         let part = unprinted_maps(store.sql(), after, PART).await?;
