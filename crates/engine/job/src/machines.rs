@@ -1,7 +1,7 @@
 //! The machines that this program knows. Declared once, when it starts: names are parsed with them.
 
 use crate::machine::{Lane, Machine, Pipeline, Unsound};
-use crate::state::State;
+use crate::state::{Phase, State};
 use std::sync::OnceLock;
 
 static DECLARED: OnceLock<Declared> = OnceLock::new();
@@ -22,6 +22,9 @@ pub enum DeclareError {
     /// Two have the same name.
     #[error("Two machines are called \"{0}\".")]
     Duplicate(&'static str),
+    /// Two give one state different phases, which a database that knows the state by its name could not tell apart.
+    #[error("The state {0} is {1} in one machine and {2} in another. Call one of the two something else.")]
+    Ambiguous(State, Phase, Phase),
     /// Other machines were declared before, and names may have been parsed with them.
     #[error("The machines of this program are declared already: {0}.")]
     AlreadyDeclared(String),
@@ -48,6 +51,7 @@ impl Declared {
                 return Err(DeclareError::Duplicate(machine.name));
             }
         }
+        check_phases(machines)?;
         let pipelines: Vec<_> = machines.iter().map(|machine| Pipeline::new(machine)).collect();
         let lanes = pipelines.iter().flat_map(|pipeline| pipeline.lanes()).collect();
         let mut states = Vec::new();
@@ -58,6 +62,27 @@ impl Declared {
         }
         Ok(Declared { pipelines, states, lanes })
     }
+}
+
+/// Checks that no state is used for phases that are confused where only its name is known.
+fn check_phases(machines: &[&'static Machine]) -> Result<(), DeclareError> {
+    let standings = || machines.iter().flat_map(|machine| machine.states);
+    for one in standings() {
+        let other =
+            standings().find(|other| other.state == one.state && are_confused(one.phase, other.phase));
+        if let Some(other) = other {
+            return Err(DeclareError::Ambiguous(one.state, one.phase, other.phase));
+        }
+    }
+    Ok(())
+}
+
+/// Whether jobs in the two phases are told apart by their state alone. Ended jobs lie in a table of their own, and a job that
+/// waits for a worker has a lane.
+fn are_confused(one: Phase, other: Phase) -> bool {
+    let is_live = |phase| matches!(phase, Phase::Held | Phase::Ready | Phase::Running);
+    let waits = |phase| matches!(phase, Phase::Held | Phase::Ready);
+    one != other && is_live(one) == is_live(other) && !(waits(one) && waits(other))
 }
 
 /// The declared pipelines. None before [`declare`].
@@ -87,7 +112,27 @@ pub fn lanes() -> &'static [Lane] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::tests::{PLAIN, STAGED};
+    use crate::machine::tests::{BROKEN, LATE, PLAIN, STAGED, WORKING};
+    use crate::machine::{Edge, Standing};
+    use crate::state::Event;
+
+    /// It is done where another machine has failed. That another of its states is live and there an end does no harm.
+    const AMBIGUOUS: &Machine = &Machine {
+        name: "ambiguous",
+        article: "An",
+        initial: BROKEN,
+        is_early_initial: false,
+        states: &[
+            Standing::ready(BROKEN, "ambiguous"),
+            Standing::running(WORKING, "ambiguous"),
+            Standing::done(LATE),
+        ],
+        edges: &[
+            Edge::new(BROKEN, Event::Started, WORKING),
+            Edge::new(WORKING, Event::Released, BROKEN),
+            Edge::new(WORKING, Event::Succeeded, LATE),
+        ],
+    };
 
     #[test]
     fn machines_are_declared_once() {
@@ -98,6 +143,9 @@ mod tests {
         assert!(declare(&machines).is_ok(), "the same ones again");
         let others = declare(&machines[..1]).unwrap_err();
         assert_eq!(others.to_string(), "The machines of this program are declared already: plain, staged.");
+
+        let error = declare(&[machines[0], AMBIGUOUS]).unwrap_err();
+        assert_eq!(error, DeclareError::Ambiguous(LATE, Phase::Failed, Phase::Done));
 
         assert!(PLAIN < STAGED);
         assert_eq!("staged".parse(), Ok(STAGED));

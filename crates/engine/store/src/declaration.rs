@@ -15,12 +15,33 @@ pub struct Declaration {
     pub migrations: &'static [Migration],
     /// Decisions about its jobs that the engine leaves to it.
     pub rules: Rules,
+    /// Who is notified when one of its jobs ends.
+    pub notified: Notified,
+    /// Whether its waiting jobs may be called off by `ode_cancel` on PostgreSQL.
+    pub is_cancelled_in_sql: bool,
+}
+
+/// Who is notified when a job ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notified {
+    /// Nobody.
+    Nobody,
+    /// The webhooks of its owner.
+    Owner,
+    /// The same, and the address under this key of the job's input.
+    OwnerAnd(&'static str),
 }
 
 impl Declaration {
     /// A pipeline with nothing of its own in the database.
     pub const fn new(pipeline: Pipeline) -> Self {
-        Declaration { pipeline, migrations: &[], rules: Rules::NONE }
+        Declaration {
+            pipeline,
+            migrations: &[],
+            rules: Rules::NONE,
+            notified: Notified::Nobody,
+            is_cancelled_in_sql: true,
+        }
     }
 }
 

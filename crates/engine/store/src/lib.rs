@@ -32,6 +32,7 @@ mod keys;
 mod leftovers;
 mod limiter;
 mod local;
+mod machines;
 mod migrate;
 mod mint;
 mod overview;
@@ -58,7 +59,7 @@ pub use beside::{EnqueuedTogether, NewJobs};
 pub use blobs::{Blobs, BlobsConfig, Stored};
 pub use chore::Hold;
 pub use claim::ClaimRequest;
-pub use declaration::{Declaration, declare};
+pub use declaration::{Declaration, Notified, declare};
 pub use dialect::Dialect;
 pub use documents::{Download, JobFiles};
 pub use enqueue::{BornClaimed, Enqueued, Slots, fingerprint};
@@ -86,8 +87,8 @@ pub use webhooks::{Delivery, Endpoint, Sent};
 pub use workers::{Look, Renewed};
 
 use db::Db;
+use declaration::declared;
 use mint::Mint;
-use ode_job::machines;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -145,7 +146,7 @@ struct Inner {
 impl Store {
     /// Opens the database without looking at its schema; see [`Store::check_schema`] and [`Store::migrate_up`].
     pub async fn open(config: Config) -> Result<Self, Error> {
-        if machines::pipelines().len() != declaration::declared().len() {
+        if ode_job::machines::pipelines().len() != declared().len() {
             return Err(Error::Config(
                 "The machines of this program are declared without their rules; see ode_store::declare."
                     .into(),
@@ -182,26 +183,26 @@ impl Store {
 
     /// Brings the schema to the newest version; answers the versions that were missing.
     pub async fn migrate_up(&self) -> Result<Vec<i64>, Error> {
-        let applied = migrate::up(self.db()).await;
+        let applied = migrate::up(self.db(), declared()).await;
         self.db().forget_tables();
         applied
     }
 
     /// Takes schema versions above `target` away, with all they hold.
     pub async fn migrate_down(&self, target: i64) -> Result<Taken, Error> {
-        let taken = migrate::down(self.db(), target).await;
+        let taken = migrate::down(self.db(), declared(), target).await;
         self.db().forget_tables();
         taken
     }
 
     /// Every schema version and whether it is applied, also those that this program does not know.
     pub async fn migrate_status(&self) -> Result<Vec<MigrationStatus>, Error> {
-        migrate::status(&self.inner.db).await
+        migrate::status(self.db(), declared()).await
     }
 
     /// Refuses a database whose schema is older or newer than this program.
     pub async fn check_schema(&self) -> Result<(), Error> {
-        migrate::check(&self.inner.db).await
+        migrate::check(self.db(), declared()).await
     }
 
     /// Which database this is.

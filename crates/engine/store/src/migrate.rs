@@ -5,9 +5,10 @@
 
 use crate::columns::lists;
 use crate::db::{Db, Row, Tx, params};
-use crate::declaration::declared;
+use crate::declaration::{Declaration, declared};
 use crate::dialect::Dialect;
 use crate::error::Error;
+use crate::machines::{self, Made};
 use jiff::Timestamp;
 
 /// One step of the schema, made by [`migration!`](crate::migration).
@@ -48,14 +49,19 @@ macro_rules! migration {
 /// The engine's own migrations, which come first.
 const KERNEL: &[Migration] = &[migration!("0001_engine")];
 
-/// Every migration of this program: the engine's, then those of the declared pipelines in their order.
-fn migrations() -> impl Iterator<Item = &'static Migration> {
-    KERNEL.iter().chain(declared().iter().flat_map(|declaration| declaration.migrations))
+/// Every migration of a program: the engine's, then those of the declared pipelines in their order.
+fn migrations(declared: &[&Declaration]) -> impl Iterator<Item = &'static Migration> {
+    KERNEL.iter().chain(declared.iter().flat_map(|declaration| declaration.migrations))
+}
+
+/// Its number among the engine's, from one.
+fn number_in_kernel(migration: &Migration) -> Option<usize> {
+    KERNEL.iter().position(|kernel| kernel.name == migration.name).map(|place| place + 1)
 }
 
 /// The version that a database has when every migration of this program is applied.
 pub fn newest() -> i64 {
-    i64::try_from(migrations().count()).unwrap_or(i64::MAX)
+    i64::try_from(migrations(declared()).count()).unwrap_or(i64::MAX)
 }
 
 /// Any number, as long as nothing else locks it: two programs that migrate wait for each other here.
@@ -97,41 +103,72 @@ pub struct Taken {
 }
 
 /// Brings the schema to the newest version; answers the versions that were missing.
-pub(crate) async fn up(db: &Db) -> Result<Vec<i64>, Error> {
-    unless_deadlocked(|| try_up(db)).await
+pub(crate) async fn up(db: &Db, declared: &[&Declaration]) -> Result<Vec<i64>, Error> {
+    unless_deadlocked(|| try_up(db, declared)).await
 }
 
-async fn try_up(db: &Db) -> Result<Vec<i64>, Error> {
+async fn try_up(db: &Db, declared: &[&Declaration]) -> Result<Vec<i64>, Error> {
+    check_not_newer(&status(db, declared).await?)?;
+    machines::add_lanes(db, declared).await?;
     let mut tx = lock(db).await?;
-    let applied = applied(&mut tx).await?;
+    let applied = applied(&mut tx, declared).await?;
     check_not_newer(&applied)?;
-    let mut done = Vec::new();
-    for (version, migration) in missing(&applied) {
-        run(&mut tx, migration, true).await?;
-        tx.run(RECORD, params![version, migration.name]).await?;
-        done.push(version);
+    let missing: Vec<_> = missing(declared, &applied).collect();
+    let is_kernel = |(_, migration): &&(i64, &Migration)| number_in_kernel(migration).is_some();
+    for (version, migration) in missing.iter().filter(is_kernel) {
+        apply(&mut tx, declared, *version, migration).await?;
+    }
+    make_from_machines(&mut tx, declared).await?;
+    for (version, migration) in missing.iter().filter(|line| !is_kernel(line)) {
+        apply(&mut tx, declared, *version, migration).await?;
     }
     tx.commit().await?;
-    Ok(done)
+    Ok(missing.into_iter().map(|(version, _)| version).collect())
+}
+
+async fn apply(
+    tx: &mut Tx,
+    declared: &[&Declaration],
+    version: i64,
+    migration: &Migration,
+) -> Result<(), Error> {
+    run(tx, declared, migration, true).await?;
+    tx.run(RECORD, params![version, migration.name]).await.map(drop)
+}
+
+/// What follows from the machines, unless the database has it.
+async fn make_from_machines(tx: &mut Tx, declared: &[&Declaration]) -> Result<(), Error> {
+    let made = Made::new(tx.dialect(), declared);
+    if made.is_in(&machines::known_here(tx).await?, declared)? {
+        return Ok(());
+    }
+    if tx.dialect() == Dialect::Sqlite {
+        machines::change_rules(tx, declared).await?;
+    }
+    run_sql(tx, made.sql.clone()).await?;
+    made.record(tx, declared).await
 }
 
 /// Takes versions above `target` away, newest first. Down to zero nothing of ODE is left.
-pub(crate) async fn down(db: &Db, target: i64) -> Result<Taken, Error> {
-    unless_deadlocked(|| try_down(db, target)).await
+pub(crate) async fn down(db: &Db, declared: &[&Declaration], target: i64) -> Result<Taken, Error> {
+    unless_deadlocked(|| try_down(db, declared, target)).await
 }
 
-async fn try_down(db: &Db, target: i64) -> Result<Taken, Error> {
+async fn try_down(db: &Db, declared: &[&Declaration], target: i64) -> Result<Taken, Error> {
     let mut tx = lock(db).await?;
-    let applied = applied(&mut tx).await?;
+    let applied = applied(&mut tx, declared).await?;
     check_not_newer(&applied)?;
     let members = members(&mut tx).await?;
     let mut versions = Vec::new();
     for line in applied.iter().rev().filter(|line| line.version > target) {
-        let migration = migrations().find(|migration| migration.name == line.name);
+        let migration = migrations(declared).find(|migration| migration.name == line.name);
         let migration = migration.ok_or_else(|| unknown(line))?;
-        run(&mut tx, migration, false).await?;
+        run(&mut tx, declared, migration, false).await?;
         tx.run(FORGET, params![line.version]).await?;
         versions.push(line.version);
+    }
+    if applied.iter().any(|line| line.version <= target) {
+        machines::outdate(&mut tx).await?;
     }
     if target == 0 {
         tx.run("DROP TABLE ode_schema", params![]).await?;
@@ -165,11 +202,12 @@ where
 }
 
 /// What is applied and what is not.
-pub(crate) async fn status(db: &Db) -> Result<Vec<Status>, Error> {
+pub(crate) async fn status(db: &Db, declared: &[&Declaration]) -> Result<Vec<Status>, Error> {
     // Without a transaction: readiness asks this often, and must not stand in line with those who write.
     let is_there = !db.read(exists_sql(db.dialect()), params![]).await?.is_empty();
-    let mut status = if is_there { lines(&db.read(APPLIED, params![]).await?)? } else { Vec::new() };
-    let missing: Vec<Status> = missing(&status)
+    let mut status =
+        if is_there { lines(declared, &db.read(APPLIED, params![]).await?)? } else { Vec::new() };
+    let missing: Vec<Status> = missing(declared, &status)
         .map(|(version, migration)| Status {
             version,
             name: migration.name.to_owned(),
@@ -182,21 +220,25 @@ pub(crate) async fn status(db: &Db) -> Result<Vec<Status>, Error> {
 }
 
 /// The migrations that are not applied, with the versions that they get.
-fn missing(applied: &[Status]) -> impl Iterator<Item = (i64, &'static Migration)> {
+fn missing(declared: &[&Declaration], applied: &[Status]) -> impl Iterator<Item = (i64, &'static Migration)> {
     let next = applied.last().map_or(1, |line| line.version + 1);
     let is_applied = |migration: &&Migration| applied.iter().any(|line| line.name == migration.name);
-    (next..).zip(migrations().filter(move |migration| !is_applied(migration)))
+    (next..).zip(migrations(declared).filter(move |migration| !is_applied(migration)))
 }
 
 /// Refuses a database that this program would misunderstand.
-pub(crate) async fn check(db: &Db) -> Result<(), Error> {
-    let status = status(db).await?;
+pub(crate) async fn check(db: &Db, declared: &[&Declaration]) -> Result<(), Error> {
+    let status = status(db, declared).await?;
     check_not_newer(&status)?;
     let missing = status.into_iter().filter(|line| line.applied_at.is_none()).count();
     if missing > 0 {
         return Err(Error::Schema(format!(
             "The database is {missing} schema version(s) behind this program. Run `ode migrate up`."
         )));
+    }
+    if !Made::new(db.dialect(), declared).is_in(&machines::known(db).await?, declared)? {
+        let sentence = "The database has other rules than this program. Run `ode migrate up`.";
+        return Err(Error::Schema(sentence.to_owned()));
     }
     Ok(())
 }
@@ -235,37 +277,43 @@ fn exists_sql(dialect: Dialect) -> &'static str {
     }
 }
 
-async fn applied(tx: &mut Tx) -> Result<Vec<Status>, Error> {
-    lines(&tx.run(APPLIED, params![]).await?)
+async fn applied(tx: &mut Tx, declared: &[&Declaration]) -> Result<Vec<Status>, Error> {
+    lines(declared, &tx.run(APPLIED, params![]).await?)
 }
 
-fn lines(rows: &[Row]) -> Result<Vec<Status>, Error> {
+fn lines(declared: &[&Declaration], rows: &[Row]) -> Result<Vec<Status>, Error> {
     let line = |row: &Row| {
         let (version, name) = (row.int("version")?, row.text("name")?);
-        let is_known = migrations().any(|migration| migration.name == name);
+        let is_known = migrations(declared).any(|migration| migration.name == name);
         Ok(Status { version, name, applied_at: row.opt_moment("applied_at")?, is_known })
     };
     rows.iter().map(line).collect()
 }
 
-async fn run(tx: &mut Tx, migration: &Migration, is_up: bool) -> Result<(), Error> {
+async fn run(
+    tx: &mut Tx,
+    declared: &[&Declaration],
+    migration: &Migration,
+    is_up: bool,
+) -> Result<(), Error> {
     let [postgres, sqlite] = if is_up { migration.up } else { migration.down };
-    let number = KERNEL.iter().position(|kernel| kernel.name == migration.name);
-    let render = |dialect, file| match number {
-        Some(number) => lists::in_migration(dialect, number + 1, is_up, file),
+    let dialect = tx.dialect();
+    let file = if dialect == Dialect::Postgres { postgres } else { sqlite };
+    let sql = match number_in_kernel(migration) {
+        Some(number) => lists::in_migration(dialect, declared, number, is_up, file),
         None => file.to_owned(),
     };
-    let sql = match tx.dialect() {
-        Dialect::Sqlite => render(Dialect::Sqlite, sqlite),
-        Dialect::Postgres => {
-            let postgres = render(Dialect::Postgres, postgres);
-            let version =
-                tx.run("SELECT current_setting('server_version_num')::bigint AS version", params![]).await?;
-            let version = version.first().map_or(Ok(0), |row| row.int("version"))?;
-            // Views that run with their reader's rights came with version 15. Before it the API role gets no
-            // access to the views at all, which is the safe side of the difference.
-            if version < 150_000 { postgres.replace("WITH (security_invoker) ", "") } else { postgres }
-        }
-    };
+    run_sql(tx, sql).await
+}
+
+async fn run_sql(tx: &mut Tx, sql: String) -> Result<(), Error> {
+    if tx.dialect() == Dialect::Sqlite {
+        return Db::run_file(tx, sql).await;
+    }
+    let rows = tx.run("SELECT current_setting('server_version_num')::bigint AS version", params![]).await?;
+    let version = rows.first().map_or(Ok(0), |row| row.int("version"))?;
+    // Views that run with their reader's rights came with version 15. Before it the API role gets no access to the views at
+    // all, which is the safe side of the difference.
+    let sql = if version < 150_000 { sql.replace("WITH (security_invoker) ", "") } else { sql };
     Db::run_file(tx, sql).await
 }

@@ -35,15 +35,19 @@ pub(crate) async fn sqlite() -> Store {
 
 pub(crate) async fn postgres() -> Store {
     declare();
+    let store = empty_postgres().await;
+    store.migrate_up().await.unwrap();
+    store
+}
+
+/// A PostgreSQL database in which there is nothing yet.
+pub(crate) async fn empty_postgres() -> Store {
     let server = std::env::var("ODE_TEST_POSTGRES_URL").expect("`tests/run` starts a server and names it");
     let name = format!("ode_test_{}", Uuid::new_v4().simple());
     let mut connection = sqlx::PgConnection::connect(&server).await.unwrap();
     let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
     sqlx::raw_sql(create).execute(&mut connection).await.unwrap();
-    let store =
-        Store::open(Config::new(format!("{}/{name}", server.rsplit_once('/').unwrap().0))).await.unwrap();
-    store.migrate_up().await.unwrap();
-    store
+    Store::open(Config::new(format!("{}/{name}", server.rsplit_once('/').unwrap().0))).await.unwrap()
 }
 
 /// How the database would go about a statement, a line for each step.

@@ -27,11 +27,14 @@ use async_trait::async_trait;
 use clap::Args as _;
 use ode_http::Routes;
 use ode_pipeline::{Child, Command, Pipeline, Scope, SiteSetup, Work, WorkSetup};
-use ode_store::{Declaration, Publisher};
+use ode_store::{Declaration, Notified, Publisher};
 
 /// What the pipeline brings to the database.
-pub static DECLARATION: Declaration =
-    Declaration { migrations: &[ode_store::migration!("0001_html")], ..Declaration::new(machine::HTML) };
+pub static DECLARATION: Declaration = Declaration {
+    migrations: &[ode_store::migration!("0001_html")],
+    notified: Notified::OwnerAnd(request::WEBHOOK_URL),
+    ..Declaration::new(machine::HTML)
+};
 
 /// PDFs into HTML.
 #[derive(Debug, Clone, Copy)]

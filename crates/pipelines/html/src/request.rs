@@ -10,6 +10,9 @@ use serde_json::{Map, Value};
 /// The kind of HTML, of which there is one.
 pub(super) const KIND: &str = "html5";
 
+/// The key of [`HtmlInput::webhook_url`], under which the database finds it.
+pub(super) const WEBHOOK_URL: &str = "webhook_url";
+
 /// Which document, and where its files go.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -34,5 +34,6 @@ pub static DECLARATION: Declaration = Declaration {
         adopt: |tx, session, user| Box::pin(sql::maps::adopt_maps(tx, session, user)),
         ..Rules::NONE
     },
+    is_cancelled_in_sql: false,
     ..Declaration::new(machine::PRINT)
 };

@@ -82,7 +82,7 @@ use clap::Args as _;
 use machine::SCRIPT as PIPELINE;
 use ode_http::Routes;
 use ode_pipeline::{Codes, Command, Pipeline, Scope, SiteSetup, Work, WorkSetup, read_options};
-use ode_store::{Declaration, Finding, Rules};
+use ode_store::{Declaration, Finding, Notified, Rules};
 use setup::{FolderArgs, SiteArgs, WorkArgs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -90,6 +90,7 @@ use std::sync::Arc;
 /// Scripts wait for turns and for each other, keep their secrets for another try, and go to the archive.
 pub static DECLARATION: Declaration = Declaration {
     migrations: &[ode_store::migration!("0001_script")],
+    notified: Notified::Owner,
     rules: Rules {
         look: |sql, ids| Box::pin(sql::gate::look(sql, ids)),
         may_wait: |sql, id| Box::pin(sql::gate::may_wait(sql, id)),

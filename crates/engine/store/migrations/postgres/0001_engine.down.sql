@@ -7,7 +7,7 @@ DROP POLICY see_own ON checks;
 DROP FUNCTION ode_is_own(uuid), ode_is_guest();
 DROP VIEW job_logs, job_events, jobs;
 DROP TABLE webhook_delivery, webhook_secret, webhook_endpoint, checks, job_download, chore, blob_trash, retention_policy, web_key,
-    worker, job_key, job_log, job_artifact, job_journal, job_live, job_past, api_key, owner;
+    worker, job_key, job_log, job_artifact, job_journal, job_live, job_past, api_key, owner, ode_machines;
 DROP FUNCTION ode_organisation(), ode_person(), ode_announce(), ode_name(), ode_belongs(), ode_remove(), ode_touch(),
     ode_refuse(), ode_refuse_loss(), ode_refuse_leaving(), ode_refuse_twice(), ode_phase(text), ode_reference(uuid),
     ode_new_id(), ode_entry(bigint), ode_seq(bytea, integer);

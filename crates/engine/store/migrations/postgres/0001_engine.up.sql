@@ -7,6 +7,12 @@
 -- it ends, history is never updated, and no column that a claim changes is in an index, so a claimed row stays on
 -- its page.
 
+-- The pipelines whose machines this database knows, and what was made from them; one row.
+CREATE TABLE ode_machines (
+    pipelines text NOT NULL,
+    sha256    text NOT NULL
+);
+
 -- Keeps `updated_at` where the statement itself did not. It runs after the update, because a trigger before it
 -- would lock, and log, every row twice; and only when the dates show that nobody else kept it.
 CREATE FUNCTION ode_touch() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -32,15 +38,6 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-
--- Phases, the same for every pipeline. Kept beside the states so that a state without a phase cannot exist.
-CREATE FUNCTION ode_phase(state text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE
-        WHEN state IN ('complete', 'completed', 'fulfilled') THEN 'done'
-        WHEN state IN ('failed', 'timed_out', 'export_failed', 'order_failed') THEN 'failed'
-        WHEN state = 'cancelled' THEN 'cancelled'
-    END
-$$;
 
 CREATE FUNCTION ode_reference(id uuid) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT 'JOB_' || to_char(
@@ -88,7 +85,7 @@ CREATE TABLE api_key (
 CREATE INDEX api_key_owner ON api_key (owner);
 
 -- The lines that jobs wait in. A number to the server, so that the index of the lines is quick to compare and small.
-CREATE TYPE ode_lane AS ENUM ('xml', 'html', 'print.export', 'print.order', 'script');
+CREATE TYPE ode_lane AS ENUM ({lanes});
 
 -- What single columns may hold. As domains rather than constraints of the tables: the server reads every constraint
 -- of a table anew in each statement that writes to it, and those of a domain once in a session.
@@ -101,27 +98,11 @@ CREATE DOMAIN ode_number AS integer CHECK (VALUE >= 0);
 CREATE DOMAIN ode_percent AS smallint CHECK (VALUE BETWEEN 0 AND 100);
 
 -- What must hold between the columns of a row, as a domain too: one over those facts together, to which a table's only
--- constraint turns each row. A refusal names the rule that was broken.
+-- constraint turns each row. A refusal names the rule that was broken. Rules about states come from the machines.
 CREATE TYPE ode_live_facts AS (
     pipeline text, state text, lane ode_lane, worker uuid, lease_until timestamptz, started_at timestamptz,
     session_id uuid, organisation_id uuid, least_count integer, is_owners boolean, is_too_far boolean);
 CREATE DOMAIN ode_live_rules AS ode_live_facts
-    CONSTRAINT job_live_state_of_pipeline CHECK (CASE (VALUE).pipeline
-        WHEN 'html' THEN (VALUE).state IN ('pending', 'processing')
-        WHEN 'xml' THEN (VALUE).state IN ('uploaded', 'queued', 'processing')
-        WHEN 'script' THEN (VALUE).state IN ('pending', 'queued', 'in_progress')
-        WHEN 'print' THEN (VALUE).state IN ('pending_export', 'exporting', 'export_complete', 'ordering', 'ordered')
-        ELSE FALSE END)
-    CONSTRAINT job_live_running_is_leased CHECK (CASE
-        WHEN (VALUE).state IN ('processing', 'exporting', 'ordering', 'in_progress')
-            THEN num_nulls((VALUE).worker, (VALUE).lease_until, (VALUE).started_at, (VALUE).lane) = 0
-        ELSE num_nonnulls((VALUE).worker, (VALUE).lease_until) = 0
-            AND ((VALUE).lane IS NULL OR (VALUE).state NOT IN ('uploaded', 'ordered')) END)
-    CONSTRAINT job_live_lane_of_pipeline CHECK (CASE (VALUE).pipeline
-        WHEN 'html' THEN (VALUE).lane = 'html'
-        WHEN 'xml' THEN (VALUE).lane = 'xml'
-        WHEN 'script' THEN (VALUE).lane = 'script'
-        ELSE (VALUE).lane IN ('print.export', 'print.order') END)
     CONSTRAINT job_live_one_owner CHECK (num_nonnulls((VALUE).session_id, (VALUE).organisation_id) <= 1)
     CONSTRAINT job_live_turn_is_owners CHECK ((VALUE).is_owners)
     CONSTRAINT job_live_counts CHECK ((VALUE).least_count >= 0)
@@ -130,23 +111,8 @@ CREATE TYPE ode_past_facts AS (
     pipeline text, state text, has_result boolean, has_code boolean, has_message boolean, session_id uuid,
     organisation_id uuid, least_count integer, was_started boolean);
 CREATE DOMAIN ode_past_rules AS ode_past_facts
-    CONSTRAINT job_past_state_of_pipeline CHECK (CASE (VALUE).pipeline
-        WHEN 'html' THEN (VALUE).state IN ('completed', 'failed')
-        WHEN 'xml' THEN (VALUE).state IN ('complete', 'failed')
-        WHEN 'script' THEN (VALUE).state IN ('completed', 'failed', 'timed_out', 'cancelled')
-        WHEN 'print' THEN (VALUE).state IN ('fulfilled', 'export_failed', 'order_failed')
-        ELSE FALSE END)
-    CONSTRAINT job_past_result_and_error CHECK (CASE
-        WHEN (VALUE).state IN ('complete', 'completed', 'fulfilled')
-            THEN NOT ((VALUE).has_code OR (VALUE).has_message)
-        WHEN (VALUE).state = 'cancelled'
-            THEN NOT ((VALUE).has_result OR (VALUE).has_code OR (VALUE).has_message)
-        ELSE NOT (VALUE).has_result AND (VALUE).has_code AND (VALUE).has_message END)
     CONSTRAINT job_past_one_owner CHECK (num_nonnulls((VALUE).session_id, (VALUE).organisation_id) <= 1)
-    CONSTRAINT job_past_counts CHECK ((VALUE).least_count >= 0)
-    -- What was done by nobody, because its twin was done already, was never begun.
-    CONSTRAINT job_past_done_was_started CHECK (
-        (VALUE).was_started OR (VALUE).state NOT IN ('complete', 'completed', 'fulfilled', 'timed_out'));
+    CONSTRAINT job_past_counts CHECK ((VALUE).least_count >= 0);
 
 CREATE TABLE job_live (
     id               uuid PRIMARY KEY,
@@ -405,9 +371,6 @@ CREATE TABLE worker (
     about       jsonb
 );
 
--- Live and past jobs as the one relation that people query.
-{jobs_view}
-
 CREATE VIEW job_events WITH (security_invoker) AS
 SELECT e.seq, t.id AS job_id, e.event AS event_type, e.from_state, e.to_state, e.actor,
     e.details -> t.id::text AS meta, e.at, h.place
@@ -533,24 +496,6 @@ CREATE TABLE webhook_delivery (
 CREATE INDEX webhook_delivery_due ON webhook_delivery (due_at) WHERE status = 'pending';
 CREATE INDEX webhook_delivery_job ON webhook_delivery (job_id);
 
--- For a whole batch at once: hardly any job has somebody to tell, and a call for each would cost more than its end.
-CREATE FUNCTION ode_announce() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO webhook_delivery (id, owner, job_id, external_id, state, error_code, url)
-    SELECT gen_random_uuid(), told.* FROM (
-        SELECT w.owner, e.id, e.external_id, e.state, e.error_code, w.url
-        FROM ended e JOIN webhook_endpoint w ON w.owner = coalesce(e.organisation_id, e.user_id, e.session_id,
-            '00000000-0000-0000-0000-000000000000')
-        WHERE e.pipeline IN ('html', 'script') AND w.gone_at IS NULL
-        UNION
-        SELECT coalesce(e.organisation_id, e.user_id, e.session_id, '00000000-0000-0000-0000-000000000000'),
-            e.id, e.external_id, e.state, e.error_code, e.input ->> 'webhook_url'
-        FROM ended e WHERE e.pipeline = 'html' AND e.input ->> 'webhook_url' IS NOT NULL) AS told;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER job_past_announce AFTER INSERT ON job_past REFERENCING NEW TABLE AS ended
-    FOR EACH STATEMENT EXECUTE FUNCTION ode_announce();
-
 -- Who may do what on PostgreSQL, and enqueueing from SQL.
 --
 -- The engine connects as the owner of these tables. A process that serves organisations may connect as a
@@ -641,118 +586,6 @@ END;
 
 GRANT SELECT ON job_live, job_key, job_past, job_artifact, job_log, job_download, checks, retention_policy TO ode_api;
 
--- Calls off a job that waits. Answers whether it did: not what runs, has ended or is another organisation's; nor, where
--- the transaction names a person, what somebody else asked for.
-CREATE FUNCTION ode_cancel(job_id uuid) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$
-#variable_conflict use_variable
-DECLARE
-    old job_live;
-    ended text;
-    is_failure boolean;
-    engine text := coalesce(current_setting('ode.engine', true), '');
-BEGIN
-    -- It leaves for its end, as when the engine moves it. (A setting of the function itself would take a superuser.)
-    PERFORM set_config('ode.engine', 'on', TRUE);
-    DELETE FROM job_live l WHERE l.id = job_id AND l.worker IS NULL AND l.state IN ('pending', 'queued')
-        AND (NOT ode_is_guest() OR l.organisation_id = ode_organisation()
-            AND coalesce(l.created_by = ode_person(), ode_person() IS NULL))
-    RETURNING * INTO old;
-    PERFORM set_config('ode.engine', engine, TRUE);
-    IF old.id IS NULL THEN
-        RETURN FALSE;
-    END IF;
-    ended := CASE old.pipeline WHEN 'script' THEN 'cancelled' ELSE 'failed' END;
-    is_failure := ended = 'failed';
-    INSERT INTO job_past (id, created_at, queued_at, started_at, timeout_ms, fence, priority, attempts, retries,
-        retries_max, pipeline, kind, state, session_id, user_id, organisation_id, created_by, external_id, advance,
-        history, input, config, metadata, error_code, error_message)
-    VALUES (old.id, old.created_at, old.queued_at, old.started_at, old.timeout_ms, old.fence, old.priority,
-        old.attempts, old.retries, old.retries_max, old.pipeline, old.kind, ended, old.session_id, old.user_id,
-        old.organisation_id, old.created_by, old.external_id, old.advance,
-        old.history || ode_entry(ode_tell('cancelled', old.state, ended, old.id, 0)), old.input, old.config,
-        old.metadata, CASE WHEN is_failure THEN 'CANCELLED' END,
-        CASE WHEN is_failure THEN 'The job was cancelled before it started. Submit it again if you still need it' END);
-    RETURN TRUE;
-END $$;
-
--- Creates a job in the caller's own transaction: it exists when that transaction commits, and not otherwise.
--- Answers the job's id. A second call with the same external_id for the same organisation is a unique violation.
-CREATE FUNCTION ode_enqueue(
-    pipeline text, type text, input jsonb DEFAULT '{}', organisation_id uuid DEFAULT NULL,
-    external_id text DEFAULT NULL, priority integer DEFAULT 0, run_at timestamptz DEFAULT NULL,
-    config jsonb DEFAULT NULL, metadata jsonb DEFAULT NULL, max_retries integer DEFAULT NULL,
-    created_by uuid DEFAULT NULL, timeout_ms bigint DEFAULT NULL)
-RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER AS $$
-#variable_conflict use_variable
-DECLARE
-    new_id uuid := ode_new_id();
-    seq bigint;
-    history bytea;
-    born text;
-    waiting text;
-    line text;
-    refusal text;
-    is_due boolean := coalesce(run_at <= now(), TRUE);
-    owner uuid := coalesce(organisation_id, '00000000-0000-0000-0000-000000000000');
-BEGIN
-    IF ode_is_guest() AND organisation_id IS DISTINCT FROM ode_organisation() THEN
-        RAISE EXCEPTION 'A job is made for the organisation of this transaction: pass it as organisation_id, and name it with SET LOCAL ode.organisation.'
-            USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    SELECT m.born, m.waiting, m.line INTO born, waiting, line FROM (VALUES
-        ('xml', 'uploaded', 'queued', 'xml'), ('html', 'pending', 'pending', 'html'),
-        ('print', 'pending_export', 'pending_export', 'print.export'), ('script', 'pending', 'queued', 'script')
-    ) AS m (pipeline, born, waiting, line) WHERE m.pipeline = pipeline;
-    IF born IS NULL THEN
-        RAISE EXCEPTION 'There is no pipeline called "%". Use one of: xml, html, print, script.', pipeline
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    refusal := CASE
-        WHEN coalesce(length(type), 0) NOT BETWEEN 1 AND 255 THEN 'The type is a name of 1 to 255 characters.'
-        WHEN length(external_id) NOT BETWEEN 1 AND 255 THEN 'The external_id is a name of 1 to 255 characters.'
-        WHEN coalesce(priority, 5000) NOT BETWEEN -1000 AND 1000 THEN
-            format('Priority %s is out of range; use -1000 to 1000.', priority)
-        WHEN max_retries NOT BETWEEN 0 AND 100 THEN format('%s retries are out of range; use 0 to 100.', max_retries)
-        WHEN timeout_ms NOT BETWEEN 1 AND 604800000 THEN 'The timeout_ms must be between 1 millisecond and 7 days.'
-        WHEN input IS NULL THEN 'The input is null; give it a value.'
-        END;
-    IF refusal IS NOT NULL THEN
-        RAISE EXCEPTION '%', refusal USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    SELECT format('The %s has %s bytes and the limit is %s. Store the content as a file and refer to it.', d.name,
-        octet_length(d.document::text), d.bytes_max) INTO refusal
-    FROM (VALUES ('input', input, 1048576), ('config', config, 102400), ('metadata', metadata, 65536))
-        AS d (name, document, bytes_max) WHERE octet_length(d.document::text) > d.bytes_max;
-    IF FOUND THEN
-        RAISE EXCEPTION '%', refusal USING ERRCODE = 'program_limit_exceeded';
-    END IF;
-    IF external_id IS NOT NULL THEN
-        SELECT format('The external_id "%s" is taken by job %s.', external_id, k.job_id) INTO refusal
-        FROM job_key k WHERE k.kind = 'external' AND k.owner = owner AND k.key = external_id;
-        IF FOUND THEN
-            RAISE EXCEPTION '%', refusal USING ERRCODE = 'unique_violation';
-        END IF;
-    END IF;
-    -- A script whose time has not come stays as it was born.
-    IF pipeline = 'script' AND NOT is_due THEN
-        waiting := born;
-    END IF;
-    seq := ode_tell('created', NULL, born, new_id, 0);
-    history := ode_entry(seq);
-    IF born <> waiting THEN
-        history := history || ode_entry(ode_tell('queued', born, waiting, new_id, seq));
-    END IF;
-    INSERT INTO job_live (id, owner, priority, retries_max, pipeline, kind, lane, organisation_id, created_by,
-        external_id, timeout_ms, input, config, metadata, state, history, run_at)
-    VALUES (new_id, owner, priority, max_retries,
-        pipeline, type, CASE WHEN is_due THEN line::ode_lane END, organisation_id, created_by, external_id, timeout_ms, input,
-        config, metadata, waiting, history, CASE WHEN NOT is_due THEN run_at END);
-    IF is_due THEN
-        PERFORM pg_notify('ode_ready', line);
-    END IF;
-    RETURN new_id;
-END $$;
-
 -- A journal number made by the database: in order of time, with a random tail.
 CREATE FUNCTION ode_new_seq() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1767225600000) * 4096
@@ -778,25 +611,10 @@ BEGIN
     RAISE EXCEPTION 'The journal has no free number at this moment. Try again.' USING ERRCODE = 'serialization_failure';
 END $$;
 
--- What acts with the owner's rights looks for its tables here, and last of all among the caller's temporary ones; and
--- it is for those only to whom the owner gives it.
-DO $$
-DECLARE
-    lent regprocedure;
-BEGIN
-    FOR lent IN SELECT oid FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
-        AND proname IN ('ode_enqueue', 'ode_cancel', 'ode_history')
-    LOOP
-        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', lent);
-        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO ode_api', lent);
-        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', lent, current_schema());
-    END LOOP;
-END $$;
-
 DO $$ BEGIN
     -- Made on version 14, a view would show its owner's rows; whatever the server is today, it is not granted.
-    IF (SELECT bool_and(coalesce('security_invoker=true' = ANY (reloptions), FALSE)) FROM pg_class
-        WHERE oid IN ('jobs'::regclass, 'job_logs'::regclass)) THEN
-        GRANT SELECT ON jobs, job_logs TO ode_api;
+    IF (SELECT coalesce('security_invoker=true' = ANY (reloptions), FALSE) FROM pg_class WHERE oid = 'job_logs'::regclass)
+    THEN
+        GRANT SELECT ON job_logs TO ode_api;
     END IF;
 END $$;

@@ -20,3 +20,4 @@ DROP TABLE job_live;
 DROP TABLE job_past;
 DROP TABLE api_key;
 DROP TABLE owner;
+DROP TABLE ode_machines;

@@ -1,6 +1,12 @@
 -- The engine's tables; the same shape and rules as on PostgreSQL, in SQLite's types: ids are 16-byte blobs,
 -- moments are microseconds since 1970, JSON is text.
 
+-- The pipelines whose machines this database knows, and what was made from them; one row.
+CREATE TABLE ode_machines (
+    pipelines TEXT NOT NULL,
+    sha256    TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE owner (
     id          BLOB PRIMARY KEY,
     kind        TEXT NOT NULL CHECK (kind IN ('session', 'user', 'organisation')),
@@ -35,7 +41,7 @@ CREATE TABLE job_live (
     pipeline         TEXT NOT NULL,
     kind             TEXT NOT NULL CHECK (length(kind) BETWEEN 1 AND 255),
     -- The line it waits or runs in; none while it is held.
-    lane             TEXT CHECK (lane IN ('xml', 'html', 'print.export', 'print.order', 'script')),
+    lane             TEXT,
     session_id       BLOB,
     user_id          BLOB,
     organisation_id  BLOB,
@@ -61,18 +67,7 @@ CREATE TABLE job_live (
     progress_steps   INTEGER CHECK (progress_steps >= 0),
     progress_message TEXT,
     process_pid      INTEGER,
-    CONSTRAINT job_live_state_of_pipeline CHECK (
-        (pipeline = 'html' AND state IN ('pending', 'processing'))
-        OR (pipeline = 'xml' AND state IN ('uploaded', 'queued', 'processing'))
-        OR (pipeline = 'script' AND state IN ('pending', 'queued', 'in_progress'))
-        OR (pipeline = 'print' AND state IN ('pending_export', 'exporting', 'export_complete', 'ordering', 'ordered'))),
-    CONSTRAINT job_live_lane_of_pipeline CHECK (
-        lane = pipeline OR pipeline = 'print' AND lane IN ('print.export', 'print.order')),
-    CONSTRAINT job_live_running_is_leased CHECK (
-        (state IN ('processing', 'exporting', 'ordering', 'in_progress')) = (worker IS NOT NULL)
-        AND (worker IS NULL) = (lease_until IS NULL)
-        AND (worker IS NULL OR (started_at IS NOT NULL AND lane IS NOT NULL))
-        AND (lane IS NULL OR state NOT IN ('uploaded', 'ordered'))),
+    {live_rules},
     CONSTRAINT job_live_one_owner CHECK (session_id IS NULL OR organisation_id IS NULL),
     CONSTRAINT job_live_turn_is_owners CHECK (
         owner = coalesce(organisation_id, session_id, user_id, x'00000000000000000000000000000000')),
@@ -123,19 +118,8 @@ CREATE TABLE job_past (
     error_code      TEXT,
     error_message   TEXT,
     error_detail    TEXT,
-    CONSTRAINT job_past_state_of_pipeline CHECK (
-        (pipeline = 'html' AND state IN ('completed', 'failed'))
-        OR (pipeline = 'xml' AND state IN ('complete', 'failed'))
-        OR (pipeline = 'script' AND state IN ('completed', 'failed', 'timed_out', 'cancelled'))
-        OR (pipeline = 'print' AND state IN ('fulfilled', 'export_failed', 'order_failed'))),
-    CONSTRAINT job_past_result_and_error CHECK (CASE
-        WHEN state IN ('complete', 'completed', 'fulfilled') THEN error_code IS NULL AND error_message IS NULL
-        WHEN state = 'cancelled' THEN result IS NULL AND error_code IS NULL AND error_message IS NULL
-        ELSE result IS NULL AND error_code IS NOT NULL AND error_message IS NOT NULL END),
-    CONSTRAINT job_past_one_owner CHECK (session_id IS NULL OR organisation_id IS NULL),
-    -- What was done by nobody, because its twin was done already, was never begun.
-    CONSTRAINT job_past_done_was_started CHECK (attempts = 0 OR started_at IS NOT NULL
-        OR state NOT IN ('complete', 'completed', 'fulfilled', 'timed_out'))
+    {past_rules},
+    CONSTRAINT job_past_one_owner CHECK (session_id IS NULL OR organisation_id IS NULL)
 ) STRICT;
 CREATE INDEX job_past_session ON job_past (session_id, id) WHERE session_id IS NOT NULL;
 CREATE INDEX job_past_user ON job_past (user_id, id) WHERE user_id IS NOT NULL;
@@ -315,8 +299,6 @@ CREATE TABLE worker (
     about       TEXT
 ) STRICT;
 
-{jobs_view}
-
 CREATE VIEW job_events AS
 SELECT e.seq, t.id AS job_id, e.event AS event_type, e.from_state, e.to_state, e.actor,
     e.details -> ('$."' || lower(substr(hex(t.id), 1, 8) || '-' || substr(hex(t.id), 9, 4) || '-' || substr(hex(t.id), 13, 4)
@@ -435,17 +417,3 @@ CREATE TABLE webhook_delivery (
 ) STRICT;
 CREATE INDEX webhook_delivery_due ON webhook_delivery (due_at) WHERE status = 'pending';
 CREATE INDEX webhook_delivery_job ON webhook_delivery (job_id);
-
--- Looked at closely only where somebody may be told, which is rare.
-CREATE TRIGGER job_past_announce AFTER INSERT ON job_past WHEN NEW.pipeline IN ('html', 'script')
-    AND (instr(NEW.input, '"webhook_url"') OR EXISTS (SELECT 1 FROM webhook_endpoint
-        WHERE gone_at IS NULL
-            AND owner = coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16)))) BEGIN
-    INSERT INTO webhook_delivery (id, owner, job_id, external_id, state, error_code, url)
-    SELECT randomblob(16), coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16)), NEW.id,
-        NEW.external_id, NEW.state, NEW.error_code, told.url
-    FROM (SELECT url FROM webhook_endpoint
-            WHERE gone_at IS NULL AND owner = coalesce(NEW.organisation_id, NEW.user_id, NEW.session_id, zeroblob(16))
-        UNION SELECT iif(NEW.pipeline = 'html', NEW.input ->> '$.webhook_url', NULL)) AS told
-    WHERE told.url IS NOT NULL;
-END;

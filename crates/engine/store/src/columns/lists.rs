@@ -11,6 +11,7 @@
 //! | `{given_arrays}` | the same as parameters, an array for each |
 //! | `{given_rows $jobs}` | the same as a JSON array |
 //! | `{ended_columns}`, `{ended_values}` | the row in `job_past` of a job `j` that ends |
+//! | `{ended_values given_}` | the same with variables for parameters, such as `given_to` for `$to` |
 //! | `{done_columns}`, `{done_values}` | the same of a job that is done when it is made |
 //! | `{reopened_columns}`, `{reopened_values}` | the row in `job_live` of a job `j` that is tried again |
 //! | `{live_jobs}`, `{past_jobs}` | the halves of the view `jobs` |
@@ -18,7 +19,8 @@
 //! Migrations have one word, `{jobs_view}`: see [`in_migration`].
 
 use super::{COLUMNS, Column, GIVEN_BESIDE, Kind, New, Shown, Source, Tables};
-use crate::dialect::{Dialect, names, rewrite};
+use crate::declaration::Declaration;
+use crate::dialect::{Dialect, names, rewrite_for};
 
 /// The list of this name, which may hold words in its turn; none if there is no such list.
 pub(crate) fn word(dialect: Dialect, name: &str, of: &str) -> Option<String> {
@@ -55,7 +57,11 @@ pub(super) fn list(columns: &[Column], dialect: Dialect, name: &str, of: &str) -
             vec![format!("{{rows {of}: {}}}", typed.join(", "))]
         }
         "ended_columns" => named(columns, |column| column.ended.is_some()),
-        "ended_values" => columns.iter().filter_map(|column| moved(column, column.ended?)).collect(),
+        "ended_values" => {
+            let value = |column: &Column| moved(column, column.ended?);
+            let name = |name: &str| (!of.is_empty()).then(|| format!("{of}{name}"));
+            columns.iter().filter_map(value).map(|sql| names::replace(&sql, name)).collect()
+        }
         "done_columns" => named(columns, |column| column.done.is_some()),
         "done_values" => columns.iter().filter_map(|column| done(dialect, column)).collect(),
         "reopened_columns" => named(columns, |column| column.reopened.is_some()),
@@ -70,8 +76,19 @@ pub(super) fn list(columns: &[Column], dialect: Dialect, name: &str, of: &str) -
 /// A file of the engine's migration of this number, up or down. The word `{jobs_view}` makes the view `jobs` anew there, of the
 /// columns there are then. Other views stand on it, so on the way down it keeps those that go with this migration, as
 /// NULL, and the tables can drop them.
-pub(crate) fn in_migration(dialect: Dialect, number: usize, is_up: bool, sql: &str) -> String {
-    sql.replace("{jobs_view}", &view(COLUMNS, dialect, number, is_up))
+pub(crate) fn in_migration(
+    dialect: Dialect,
+    declared: &[&Declaration],
+    number: usize,
+    is_up: bool,
+    sql: &str,
+) -> String {
+    rewrite_for(dialect, declared, &sql.replace("{jobs_view}", &view(COLUMNS, dialect, number, is_up)))
+}
+
+/// A file of the schema of this program.
+pub(crate) fn in_newest(dialect: Dialect, declared: &[&Declaration], sql: &str) -> String {
+    in_migration(dialect, declared, usize::MAX, true, sql)
 }
 
 pub(super) fn view(columns: &[Column], dialect: Dialect, number: usize, is_up: bool) -> String {
@@ -89,8 +106,7 @@ pub(super) fn view(columns: &[Column], dialect: Dialect, number: usize, is_up: b
         Dialect::Sqlite => "DROP VIEW IF EXISTS jobs; CREATE VIEW jobs AS",
     };
     let (live, past) = (half("live_jobs"), half("past_jobs"));
-    let view = format!("{create} SELECT {live} FROM job_live UNION ALL SELECT {past} FROM job_past;");
-    rewrite(dialect, &view)
+    format!("{create} SELECT {live} FROM job_live UNION ALL SELECT {past} FROM job_past;")
 }
 
 pub(super) fn named(columns: &[Column], is_in: impl Fn(&Column) -> bool) -> Vec<String> {

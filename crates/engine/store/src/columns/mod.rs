@@ -200,7 +200,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     column("engine_version", Kind::Text).past().ended("$version").done("$version").shown(),
     column("created_at", Kind::Moment).kept().done("{now}").shown(),
     column("queued_at", Kind::Moment).kept().reopened("{now}").shown().made_of(
-        "CASE WHEN state = 'uploaded' OR run_at IS NOT NULL THEN queued_at
+        "CASE WHEN state IN ({states unqueued}) OR run_at IS NOT NULL THEN queued_at
             ELSE coalesce(queued_at, created_at) END",
         "coalesce(queued_at, created_at)",
     ),

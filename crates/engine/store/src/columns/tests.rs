@@ -112,7 +112,7 @@ async fn the_database_has_the_columns_of_the_table_on_postgres() {
 /// Runs a file of statements as a migration does.
 async fn migrate(store: &Store, sql: String) {
     let mut tx = store.db().begin().await.unwrap();
-    Db::run_file(&mut tx, sql).await.unwrap();
+    Db::run_file(&mut tx, dialect::rewrite(store.dialect(), &sql)).await.unwrap();
     tx.commit().await.unwrap();
 }
 

@@ -19,7 +19,8 @@
 //! | `{phase state}` | the phase of a state in which a job has ended |
 //! | `{latest a, b}` | the latest of moments, of which the first is never missing |
 //!
-//! The lists of a job's columns are words, too: see [`crate::columns::lists`]. Parameters have numbers, `$1`, or names,
+//! The lists of a job's columns are words, too: see [`crate::columns::lists`]; and what follows from the machines: see
+//! [`crate::machines::word`]. Parameters have numbers, `$1`, or names,
 //! `$worker`: see [`names`].
 
 pub(crate) mod names;
@@ -27,7 +28,9 @@ pub(crate) mod postgres;
 pub(crate) mod sqlite;
 
 use crate::columns::lists;
+use crate::declaration::{Declaration, declared};
 use crate::error::Error;
+use crate::machines;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -87,6 +90,11 @@ pub(crate) fn renumbered(sql: &str, offset: usize) -> String {
 
 /// The text with its words replaced.
 pub(crate) fn rewrite(dialect: Dialect, sql: &str) -> String {
+    rewrite_for(dialect, declared(), sql)
+}
+
+/// The same where other pipelines are declared.
+pub(crate) fn rewrite_for(dialect: Dialect, declared: &[&Declaration], sql: &str) -> String {
     let mut out = String::with_capacity(sql.len() * 2);
     let mut rest = sql;
     while let Some(open) = rest.find('{') {
@@ -98,14 +106,14 @@ pub(crate) fn rewrite(dialect: Dialect, sql: &str) -> String {
         }
         let close = open + rest[open..].find('}').expect("every brace of a statement is closed");
         out.push_str(&rest[..open]);
-        out.push_str(&word(dialect, &rest[open + 1..close]));
+        out.push_str(&word(dialect, declared, &rest[open + 1..close]));
         rest = &rest[close + 1..];
     }
     out.push_str(rest);
     out
 }
 
-fn word(dialect: Dialect, word: &str) -> String {
+fn word(dialect: Dialect, declared: &[&Declaration], word: &str) -> String {
     use Dialect::{Postgres, Sqlite};
     let (verb, rest) = word.split_once(' ').unwrap_or((word, ""));
     match (verb, dialect) {
@@ -122,7 +130,7 @@ fn word(dialect: Dialect, word: &str) -> String {
         ("tail", Postgres) => format!("right({rest}::text, 8)"),
         ("tail", Sqlite) => format!("lower(substr(hex({rest}), 25))"),
         ("phase", Postgres) => format!("ode_phase({rest})"),
-        ("phase", Sqlite) => sqlite::phase(rest),
+        ("phase", Sqlite) => machines::phase(declared, rest),
         ("latest", Postgres) => format!("greatest({rest})"),
         ("latest", Sqlite) => sqlite::latest(rest),
         ("joined", Postgres) => format!("string_agg({rest}::text, ',' ORDER BY {rest})"),
@@ -136,8 +144,9 @@ fn word(dialect: Dialect, word: &str) -> String {
         ("rows", Postgres) => postgres::rows(rest),
         ("rows", Sqlite) => sqlite::rows(rest),
         (other, _) => match lists::word(dialect, other, rest) {
-            Some(list) => rewrite(dialect, &list),
-            None => panic!("the statement word {{{other}}} is not known"),
+            Some(list) => rewrite_for(dialect, declared, &list),
+            None => machines::word(dialect, declared, other, rest)
+                .unwrap_or_else(|| panic!("the statement word {{{other}}} is not known")),
         },
     }
 }

@@ -32,14 +32,6 @@ pub(crate) fn history(seqs: &[i64]) -> String {
     seqs.iter().map(|seq| format!(",{seq}")).collect()
 }
 
-/// See the word `{phase}`.
-pub(super) fn phase(state: &str) -> String {
-    format!(
-        "CASE WHEN {state} IN ('complete', 'completed', 'fulfilled') THEN 'done'
-            WHEN {state} = 'cancelled' THEN 'cancelled' ELSE 'failed' END"
-    )
-}
-
 /// See the word `{latest}`: here, the largest of nothing and something is nothing.
 pub(super) fn latest(moments: &str) -> String {
     let (first, others) = moments.split_once(", ").unwrap_or((moments, "0"));
