@@ -154,7 +154,7 @@ impl Error {
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        crate::dialect::classify(error)
+        crate::database::dialect::classify(error)
     }
 }
 

@@ -4,91 +4,63 @@
 //! is asked of `ode-job` and then written under a guard that names the fence and the state it was decided on.
 //! A write whose guard no longer holds changes nothing and says so.
 
-mod archive;
-mod beside;
-mod blobs;
-mod bulk;
-mod checks;
-mod chore;
-mod claim;
-mod columns;
-mod connections;
+mod access;
+mod attempts;
 #[doc(hidden)]
 pub mod crash;
-mod db;
-mod declaration;
-mod dialect;
-pub mod disk;
-mod documents;
-mod enqueue;
+mod database;
 mod error;
 mod feed;
-mod finish;
-mod health;
-mod hints;
-mod incoming;
-mod keyed;
-mod keys;
-mod leftovers;
-mod limiter;
-mod local;
-mod machines;
-mod migrate;
-mod mint;
-mod overview;
-mod owned;
-mod parts;
-mod people;
-mod places;
+mod files;
+mod jobs;
 #[cfg(test)]
 mod plans;
-mod read;
 mod retention;
-mod rules;
+mod schema;
 pub mod sql;
-mod sweep;
 #[cfg(feature = "trial")]
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a panic at the place is the report")]
 pub mod trial;
-mod twins;
-mod wake;
-mod webhooks;
-mod workers;
 
-pub use beside::{EnqueuedTogether, NewJobs};
-pub use blobs::{Blobs, BlobsConfig, Stored};
-pub use chore::Hold;
-pub use claim::ClaimRequest;
-pub use declaration::{Declaration, Notified, declare};
-pub use dialect::Dialect;
-pub use documents::{Download, JobFiles};
-pub use enqueue::{BornClaimed, Enqueued, Slots, fingerprint};
+pub use access::keys::{ApiKey, KeyText, NewKey, OwnerKind, Principal};
+pub use access::limiter::{Limiter, Rate};
+pub use attempts::chore::Hold;
+pub use attempts::claim::ClaimRequest;
+pub use attempts::finish::{Finish, Finished};
+pub use attempts::hints::ping_redis;
+pub use attempts::rules::{Gate, Gates, Rules, Ruling};
+pub use attempts::wake::{Wake, Wakes};
+pub use attempts::workers::{Look, Renewed};
+pub use database::dialect::Dialect;
+pub use database::health::Finding;
 pub use error::Error;
 pub use feed::Told;
-pub use finish::{Finish, Finished};
-pub use health::Finding;
-pub use hints::ping_redis;
-pub use incoming::Incoming;
-pub use keyed::Accepted;
-pub use keys::{ApiKey, KeyText, NewKey, OwnerKind, Principal};
-pub use leftovers::{LEFTOVERS, Publisher, Withdrawn};
-pub use limiter::{Limiter, Rate};
-pub use migrate::{Migration, Status as MigrationStatus, Taken, newest as schema_newest};
-pub use overview::{LiveJobs, Overview};
-pub use owned::{OwnedFilter, OwnedJob, OwnedPage, Setback};
-pub use places::{Destination, MANIFEST, Places, PlacesConfig, Published, PublishedFile};
-pub use read::{ListFilter, Page};
+pub use feed::webhooks::{Delivery, Endpoint, Sent};
+pub use files::blobs::{Blobs, BlobsConfig, Stored};
+pub use files::disk;
+pub use files::incoming::Incoming;
+pub use files::leftovers::{LEFTOVERS, Publisher, Withdrawn};
+pub use files::places::{Destination, MANIFEST, Places, PlacesConfig, Published, PublishedFile};
+pub use jobs::beside::{EnqueuedTogether, NewJobs};
+pub use jobs::documents::{Download, JobFiles};
+pub use jobs::enqueue::{BornClaimed, Enqueued, Slots, fingerprint};
+pub use jobs::keyed::Accepted;
+pub use jobs::overview::{LiveJobs, Overview};
+pub use jobs::owned::{OwnedFilter, OwnedJob, OwnedPage, Setback};
+pub use jobs::read::{ListFilter, Page};
+pub use jobs::twins::Twin;
 pub use retention::{Cleaned, Retention};
-pub use rules::{Gate, Gates, Rules, Ruling};
+pub use schema::declaration::{Declaration, Notified, declare};
+pub use schema::migrate::{Migration, Status as MigrationStatus, Taken, newest as schema_newest};
 pub(crate) use sql::micros;
-pub use twins::Twin;
-pub use wake::{Wake, Wakes};
-pub use webhooks::{Delivery, Endpoint, Sent};
-pub use workers::{Look, Renewed};
 
-use db::Db;
-use declaration::declared;
-use mint::Mint;
+use attempts::{hints, wake};
+use database::db::Db;
+use database::{connections, dialect};
+use jobs::enqueue;
+use jobs::mint::Mint;
+use schema::declaration::declared;
+use schema::migrate;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -212,7 +184,7 @@ impl Store {
 
     /// Statements this process has sent to its databases.
     pub fn statements_sent(&self) -> u64 {
-        db::SENT.load(std::sync::atomic::Ordering::Relaxed)
+        database::db::SENT.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Ends all connections. Open transactions are rolled back by the database.

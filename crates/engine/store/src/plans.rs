@@ -1,10 +1,15 @@
 //! How the databases go about the statements that read jobs by their ids: never by reading all jobs there are.
 
-use crate::db::{Param, params};
-use crate::documents::ids_as_rows;
-use crate::owned::{BY_IDS, ByOwner, LIST_AND_COUNT, SETBACKS};
+use crate::attempts::finish;
+use crate::database::db::{Param, params};
+use crate::feed;
+use crate::feed::webhooks;
+use crate::jobs::documents::ids_as_rows;
+use crate::jobs::enqueue;
+use crate::jobs::owned::{BY_IDS, ByOwner, LIST_AND_COUNT, SETBACKS};
+use crate::jobs::read;
+use crate::jobs::twins;
 use crate::{Config, Declaration, Dialect, Migration, Store};
-use crate::{enqueue, feed, finish, read, twins, webhooks};
 use jiff::Timestamp;
 use ode_job::JobId;
 use serde_json::json;

@@ -1,13 +1,13 @@
 //! The door through which pipelines run SQL: statements written once for both databases, with their parameters by what they
 //! mean, and transactions. A worker's attempt gets [`Held`], which names its lease; routes, chores and commands get [`Sql`].
 
-pub use crate::db::{Param, Row, Tx, blank_nuls, params, without_nul};
-pub use crate::dialect::names::Named;
-pub use crate::enqueue::owner_columns;
-pub use crate::owned::{ByOwner, by_owner};
-pub use crate::read::{LIST_MAX, artifact, record};
+pub use crate::database::db::{Param, Row, Tx, blank_nuls, params, without_nul};
+pub use crate::database::dialect::names::Named;
+pub use crate::jobs::enqueue::owner_columns;
+pub use crate::jobs::owned::{ByOwner, by_owner};
+pub use crate::jobs::read::{LIST_MAX, artifact, record};
 
-use crate::db::Db;
+use crate::database::db::Db;
 use crate::{Dialect, Error, Store};
 use ode_job::{JobId, Lease, Owner};
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub fn micros(duration: Duration) -> i64 {
 
 /// The owner of a job, from the three columns that may name one.
 pub fn owner(row: &Row) -> Result<Owner, Error> {
-    crate::claim::owner(row)
+    crate::attempts::claim::owner(row)
 }
 
 /// The database of a store.
