@@ -12,8 +12,8 @@
 mod form;
 mod metrics;
 
-use crate::ask::{Converted, Finding};
-use crate::live::LiveConverter;
+use crate::conversion::ask::{Converted, Finding};
+use crate::conversion::live::LiveConverter;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};

@@ -3,10 +3,10 @@
 //! The conversion happens here, in a child process, or at a gateway elsewhere. Either way a document that cannot be
 //! converted ends the job, and everything else is tried again.
 
-use super::ask::{Converted, Finding};
-use super::gateways::Gateways;
-use super::live::LiveConverter;
-use super::request::Request;
+use crate::conversion::ask::{Converted, Finding};
+use crate::conversion::live::LiveConverter;
+use crate::remote::Gateways;
+use crate::request::Request;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use ode_job::breaker::Standing;

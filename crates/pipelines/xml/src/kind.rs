@@ -1,9 +1,9 @@
 //! The pipeline's jobs at the addresses that all pipelines share.
 
-use super::request::{AUTO, new_job};
 use crate::machine::XML;
 use crate::notice::notice;
 use crate::pages;
+use crate::request::{AUTO, new_job};
 use crate::sql::{self, Speeds};
 use ode_http::kind::TimesLeft;
 use ode_http::view::Links;

@@ -6,49 +6,35 @@
 //! A document with scans takes three steps: a child tells which pages are scans, a child each draws them and tesseract
 //! reads them, a last child converts with what was read.
 
-mod ask;
-mod client;
+mod child;
 mod codes;
 mod commands;
 mod conversion;
-mod converter;
 mod gateway;
-mod gateways;
 mod handler;
-mod hocr;
 mod kind;
-mod live;
 pub mod machine;
-mod model;
 mod notice;
-mod ocr;
-mod ocr_args;
 mod opinions;
 mod pages;
+mod remote;
 mod request;
 mod routes;
-mod scans;
 mod setup;
 pub mod sql;
-#[cfg(test)]
-mod stub;
-mod study;
 mod values;
 
-pub use ask::{Ask, Converted, Finding, Output, Places, Shadow, Summary, To};
-pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
 pub use commands::findings::{worked_out, worth_telling};
-pub use converter::{Converter, Options};
+pub use conversion::{
+    Ask, Converted, Converter, Differences, Finding, LiveConverter, OcrArgs, OcrOptions, Options, Output,
+    Places, Shadow, StartError, Study, Summary, To,
+};
 pub use gateway::{GatewayLimits, serve_gateway};
-pub use gateways::{Gateways, METRICS};
 pub use handler::{Route, XmlHandler};
 pub use kind::job_kind;
-pub use live::{LiveConverter, StartError};
-pub use model::{Model, ModelError, ModelSettings};
-pub use ocr::OcrOptions;
-pub use ocr_args::OcrArgs;
+pub use opinions::{Model, ModelError, ModelSettings};
+pub use remote::{Call, ClientLimits, GatewayAddressError, GatewayClient, Gateways, METRICS, Processed};
 pub use setup::{named, registry};
-pub use study::{Differences, Study};
 
 use async_trait::async_trait;
 use clap::{ArgMatches, Args as _, Parser as _};
@@ -115,7 +101,7 @@ impl Pipeline for Xml {
     }
 
     fn children(&self) -> &'static [Child] {
-        &[Child { name: "convert", run: |args| conversion::serve(conversion::ChildArgs::parse_from(args)) }]
+        &[Child { name: "convert", run: |args| child::serve(child::ChildArgs::parse_from(args)) }]
     }
 
     fn metrics(&self) -> &'static [&'static dyn Family] {

@@ -1,7 +1,7 @@
 //! What keeps documents from being converted at this moment, as the workers say.
 
-use crate::gateways::BREAKER_PREFIX;
 use crate::machine::LANE;
+use crate::remote::BREAKER_PREFIX;
 use ode_job::WorkerRecord;
 
 /// The sentence for people whose documents wait, where nobody converts them.

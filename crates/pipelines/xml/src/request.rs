@@ -1,7 +1,7 @@
 //! What a job asks for. The only file that knows the keys of its configuration; those of its document are the engine's.
 
-use super::ask::{Ask, Output, Places, To};
-use super::machine::XML;
+use crate::conversion::ask::{Ask, Output, Places, To};
+use crate::machine::XML;
 use ode_http::intake::Wanted;
 use ode_job::{Claimed, ErrorCode, Failure, NewJob, SourceDocument};
 use serde::{Deserialize, Serialize};

@@ -2,9 +2,8 @@
 //! have structs of these names.
 
 use crate::commands::gateway::{LISTEN, RunningGateway};
-use crate::ocr_args::OcrArgs;
 use crate::opinions::{OpinionArgs, Opinions};
-use crate::{ClientLimits, GatewayClient, Gateways, LiveConverter, Options, Route, XmlHandler};
+use crate::{ClientLimits, GatewayClient, Gateways, LiveConverter, OcrArgs, Options, Route, XmlHandler};
 use anyhow::Context as _;
 use clap::Args;
 use ode_child::{PoolOptions, Sandbox};

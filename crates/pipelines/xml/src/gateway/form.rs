@@ -1,7 +1,7 @@
 //! The form that a document comes in: read within bounds, and refused as soon as it is known to be wrong.
 
 use crate::LiveConverter;
-use crate::ask::{Ask, Places, To};
+use crate::conversion::ask::{Ask, Places, To};
 use crate::request::AUTO;
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};

@@ -1,6 +1,6 @@
 //! What the gateway counts, and how it tells Prometheus.
 
-use crate::ask::Shadow;
+use crate::conversion::ask::Shadow;
 use ode_metrics::{Counter, Family as _, Histogram, gauge};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The routes over a real socket, with the converter and a child that does what the document says.
 
 use super::*;
-use crate::stub::{self, DOCUMENT_BYTES_MAX, Document};
+use crate::conversion::stub::{self, DOCUMENT_BYTES_MAX, Document};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};

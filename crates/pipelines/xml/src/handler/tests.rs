@@ -1,8 +1,8 @@
 //! The handler on a store in memory: what it asks of its context, and what it makes of what it is told.
 
-use super::super::client::{ClientLimits, GatewayClient};
 use super::*;
-use crate::stub::{self, Document};
+use crate::conversion::stub::{self, Document};
+use crate::remote::{ClientLimits, GatewayClient};
 use ode_job::NewJob;
 use ode_job::breaker::BreakerPolicy;
 use ode_worker::trial::{Trial, Tried};

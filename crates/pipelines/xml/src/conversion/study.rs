@@ -1,8 +1,8 @@
 //! What people who make mappings ask about a document: how one reads it, what could be learned from it, where it
 //! comes out otherwise than expected. The document comes from outside, so this too happens in the child.
 
-use super::conversion::unmapped;
 use super::scans::Reading;
+use crate::child::unmapped;
 use ode_child::Failure;
 use ode_child::child::failed;
 use ode_invoice::learn::{self, Lesson};
@@ -51,7 +51,7 @@ pub enum Study {
 pub type Differences = BTreeMap<String, (Option<String>, Option<String>)>;
 
 /// Answers a question about a document.
-pub(super) fn study(registry: &Registry, study: Study, reading: &Reading) -> Result<Json, Failure> {
+pub(crate) fn study(registry: &Registry, study: Study, reading: &Reading) -> Result<Json, Failure> {
     let document = &reading.document;
     let unmapped = |error| unmapped(error, reading);
     if Sheet::new(document).is_empty() {

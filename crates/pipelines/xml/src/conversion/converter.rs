@@ -1,9 +1,9 @@
 //! Runs conversions, each in a child of its own.
 
 use super::ask::{Answer, Ask, Converted, ReadPage, Scans, Task, Unread, Work};
-use super::conversion::{DOCUMENT, PROVENANCE};
 use super::ocr::{Ocr, OcrOptions};
 use super::study::Study;
+use crate::child::{DOCUMENT, PROVENANCE};
 use bytes::Bytes;
 use ode_child::{Limits, Pool, PoolOptions, Program, Run, Subject, Turn, unexpected};
 use ode_job::Failure;
@@ -35,15 +35,15 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// Gets ready. The child is this very program, which must answer to `child convert [--mappings DIR] [--shadow]` by calling
-    /// [`super::serve`], and to `child keep` by calling [`ode_child::keeper::serve`].
+    /// Gets ready. The child is this very program, which must answer to `child convert [--mappings DIR] [--shadow]` as the
+    /// pipeline's child, and to `child keep` by calling [`ode_child::keeper::serve`].
     pub fn new(options: Options) -> Result<Self, ode_child::Error> {
         let program = program(options.mappings.clone(), options.shadow)?;
         Self::with_program(options, program)
     }
 
     /// The same with another program as the child.
-    pub(super) fn with_program(options: Options, program: Program) -> Result<Self, ode_child::Error> {
+    pub(crate) fn with_program(options: Options, program: Program) -> Result<Self, ode_child::Error> {
         let limits = Limits { payload_bytes: PAYLOAD_BYTES_MAX, ..options.pool.limits };
         let pool = Pool::new(PoolOptions { limits, ..options.pool }, program, Subject::PDF)?;
         let keeper = Program::this_binary(["child", "keep"])?;

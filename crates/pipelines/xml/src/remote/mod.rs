@@ -3,8 +3,11 @@
 //! The first that may be called is called. One that is away is left alone until a probe is due; a job whose probe fails
 //! goes on to the next gateway, and waits unburned if there is none.
 
-use super::ask::Output;
-use super::client::{Call, GatewayClient};
+mod client;
+
+pub use client::{Call, ClientLimits, GatewayAddressError, GatewayClient, Processed};
+
+use crate::conversion::ask::Output;
 use bytes::Bytes;
 use jiff::Timestamp;
 use ode_job::breaker::{Breaker, BreakerPolicy, Outcome, Permit, Standing};
@@ -66,17 +69,17 @@ impl Gateway {
 }
 
 /// A gateway that may be called now.
-pub(super) struct Chosen<'a> {
+pub(crate) struct Chosen<'a> {
     gateway: &'a Gateway,
     is_probe: bool,
 }
 
 /// One call and where it went.
-pub(super) struct Called {
-    pub(super) address: String,
+pub(crate) struct Called {
+    pub(crate) address: String,
     /// Whether it was to see if the gateway is back.
-    pub(super) is_probe: bool,
-    pub(super) call: Call,
+    pub(crate) is_probe: bool,
+    pub(crate) call: Call,
 }
 
 impl Gateways {
@@ -91,12 +94,12 @@ impl Gateways {
         Gateways { gateways: clients.into_iter().map(gateway).collect(), policy }
     }
 
-    pub(super) fn policy(&self) -> BreakerPolicy {
+    pub(crate) fn policy(&self) -> BreakerPolicy {
         self.policy
     }
 
     /// Whether any of them may be called.
-    pub(super) fn readiness(&self, now: Timestamp) -> Readiness {
+    pub(crate) fn readiness(&self, now: Timestamp) -> Readiness {
         let permits: Vec<Permit> = self.gateways.iter().map(|gateway| gateway.breaker().peek(now)).collect();
         if permits.contains(&Permit::Go) {
             return Readiness::Ready;
@@ -114,7 +117,7 @@ impl Gateways {
         Readiness::Away { until: waits.min().unwrap_or(now), since }
     }
 
-    pub(super) fn standings(&self, now: Timestamp) -> Vec<Standing> {
+    pub(crate) fn standings(&self, now: Timestamp) -> Vec<Standing> {
         let standing = |gateway: &Gateway| {
             gateway.breaker().standing(&format!("{BREAKER_PREFIX}{}", gateway.address), now)
         };
@@ -122,7 +125,7 @@ impl Gateways {
     }
 
     /// Those that may be called now, in order: whoever takes the next one calls it.
-    pub(super) fn choices(&self) -> impl Iterator<Item = Chosen<'_>> {
+    pub(crate) fn choices(&self) -> impl Iterator<Item = Chosen<'_>> {
         self.gateways.iter().filter_map(|gateway| match gateway.breaker().permit(Timestamp::now()) {
             Permit::Go => Some(Chosen { gateway, is_probe: false }),
             Permit::Probe => Some(Chosen { gateway, is_probe: true }),
@@ -133,7 +136,7 @@ impl Gateways {
 
 impl Chosen<'_> {
     /// Calls it, and remembers how that went.
-    pub(super) async fn process(self, document: Bytes, mapping: &str, output: Option<Output>) -> Called {
+    pub(crate) async fn process(self, document: Bytes, mapping: &str, output: Option<Output>) -> Called {
         let began = Instant::now();
         let call = self.gateway.client.process(document, mapping, output).await;
         let status = call.status.map_or("none".into(), |status| status.to_string().into());

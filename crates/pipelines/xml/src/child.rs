@@ -1,8 +1,10 @@
 //! The conversion itself, and the child process around it.
 
-use super::ask::{Answer, Ask, Converted, Finding, Output, Places, Scans, Shadow, Summary, Task, To, Work};
-use super::scans::{self, Reading};
-use super::study::study;
+use crate::conversion::ask::{
+    Answer, Ask, Converted, Finding, Output, Places, Scans, Shadow, Summary, Task, To, Work,
+};
+use crate::conversion::scans::{self, Reading};
+use crate::conversion::study::study;
 use ode_child::Failure;
 use ode_child::child::{Reporter, failed};
 use ode_invoice::registry::ShadowReport;
@@ -17,8 +19,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Names of what the child hands back.
-pub(super) const DOCUMENT: &str = "document";
-pub(super) const PROVENANCE: &str = "provenance";
+pub(crate) const DOCUMENT: &str = "document";
+pub(crate) const PROVENANCE: &str = "provenance";
 
 /// Converts one document.
 fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converted, Failure> {
@@ -146,7 +148,7 @@ fn unreadable(refusal: Refusal) -> ode_child::Failure {
     failed(refusal.code().parse().unwrap_or(ErrorCode::Unreadable), refusal)
 }
 
-pub(super) fn unmapped(error: ExtractError, reading: &Reading) -> Failure {
+pub(crate) fn unmapped(error: ExtractError, reading: &Reading) -> Failure {
     if let Some(message) = reading.without_text().filter(|_| error == ExtractError::NoText) {
         return failed(ErrorCode::NoText, message);
     }
@@ -179,7 +181,7 @@ fn mapping_exists(error: ExtractError, reading: &Reading) -> Result<(), Failure>
 /// What a child is started with.
 #[derive(Debug, clap::Parser)]
 #[command(name = "child convert")]
-pub(super) struct ChildArgs {
+pub(crate) struct ChildArgs {
     /// Folder with mappings beside those that ship
     #[arg(long)]
     mappings: Option<PathBuf>,
@@ -189,7 +191,7 @@ pub(super) struct ChildArgs {
 }
 
 /// Runs as the child: loads the mappings, locks itself in, does what is asked with the one document it is given.
-pub(super) fn serve(args: ChildArgs) -> ExitCode {
+pub(crate) fn serve(args: ChildArgs) -> ExitCode {
     // Whoever starts a child has loaded the folder before.
     let (folder, shadow) = (args.mappings, args.shadow);
     let options = ode_invoice::Options { folder, shadow, trusted: true, ..Default::default() };

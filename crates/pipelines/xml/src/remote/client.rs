@@ -3,7 +3,7 @@
 //! The gateway is not trusted: how long it takes and how much it says is bounded, it is not followed anywhere else,
 //! and what it gives as XML is looked at before anybody else reads it.
 
-use super::ask::{Finding, Output};
+use crate::conversion::ask::{Finding, Output};
 use bytes::{Bytes, BytesMut};
 use ode_child::Subject;
 use ode_job::failure::causes;

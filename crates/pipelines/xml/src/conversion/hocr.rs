@@ -6,7 +6,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 
 /// Reads one page; nothing if it is not what tesseract writes.
-pub(super) fn parse(page: u32, hocr: &str) -> Option<Recognised> {
+pub(crate) fn parse(page: u32, hocr: &str) -> Option<Recognised> {
     let mut reader = Reader::from_str(hocr);
     let mut recognised = Recognised { page, ..Recognised::default() };
     // The word that is open.

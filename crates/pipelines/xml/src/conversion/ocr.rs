@@ -42,11 +42,11 @@ const ADDRESS_BYTES_MAX: u64 = 1 << 30;
 /// Memory in use, over all its processes.
 const RESIDENT_BYTES_MAX: u64 = 384 << 20;
 /// What it may write about one page. A page full of small print takes a sixth of it.
-pub(super) const HOCR_BYTES_MAX: u64 = 4 << 20;
+pub(crate) const HOCR_BYTES_MAX: u64 = 4 << 20;
 
 /// A tesseract that may or may not be there.
 #[derive(Debug)]
-pub(super) struct Ocr {
+pub(crate) struct Ocr {
     options: OcrOptions,
     supervisor: Supervisor,
     keeper: Program,
@@ -64,24 +64,24 @@ struct Languages {
 }
 
 impl Ocr {
-    pub(super) fn new(options: OcrOptions, supervisor: Supervisor, keeper: Program) -> Self {
+    pub(crate) fn new(options: OcrOptions, supervisor: Supervisor, keeper: Program) -> Self {
         Ocr { options, supervisor, keeper, languages: OnceCell::new() }
     }
 
     /// Whether scans can be read, or why not. It is looked up anew each time: it may have been installed meanwhile.
-    pub(super) fn is_ready(&self) -> Result<(), Unread> {
+    pub(crate) fn is_ready(&self) -> Result<(), Unread> {
         if !self.options.is_on {
             return Err(Unread::Off);
         }
         program().map(drop).ok_or(Unread::NotInstalled)
     }
 
-    pub(super) fn time_max(&self) -> Duration {
+    pub(crate) fn time_max(&self) -> Duration {
         self.options.time_max
     }
 
     /// Reads the picture `page.pgm` in this directory, and answers what tesseract wrote about it.
-    pub(super) async fn read(&self, directory: &Path) -> Result<String, Unread> {
+    pub(crate) async fn read(&self, directory: &Path) -> Result<String, Unread> {
         let languages = self.languages.get_or_try_init(|| self.look_for_languages()).await?;
         // With the model for it, it finds out which way up the page is; else it takes it as it lies.
         let layout = if languages.has_orientation { "1" } else { "3" };

@@ -7,17 +7,17 @@ use ode_invoice::{Finding, FindingCode, Place, Record, Severity};
 use ode_pdf::{Document, Recognised, Rect, Refusal};
 
 /// A document with what OCR has read of it.
-pub(super) struct Reading {
-    pub(super) document: Document,
+pub(crate) struct Reading {
+    pub(crate) document: Document,
     /// What OCR has looked at.
-    pub(super) read: Vec<u32>,
+    pub(crate) read: Vec<u32>,
     /// Why other scans were not read; none where there is no need to.
-    pub(super) unread: Option<Unread>,
+    pub(crate) unread: Option<Unread>,
 }
 
 impl Reading {
     /// Reads a document and takes over what OCR has read of it.
-    pub(super) fn new(bytes: Vec<u8>, scans: Scans) -> Result<Self, Refusal> {
+    pub(crate) fn new(bytes: Vec<u8>, scans: Scans) -> Result<Self, Refusal> {
         let (read, unread) = match scans {
             Scans::Tell => (Vec::new(), None),
             Scans::Go { read, unread } => (read, Some(unread)),
@@ -30,7 +30,7 @@ impl Reading {
     }
 
     /// Why there is nothing to map, as far as it has to do with scans.
-    pub(super) fn without_text(&self) -> Option<String> {
+    pub(crate) fn without_text(&self) -> Option<String> {
         if unread_pages(&self.document).is_empty() {
             return None;
         }
@@ -45,13 +45,13 @@ impl Reading {
 }
 
 /// Pages that are scans and were not read.
-pub(super) fn unread_pages(document: &Document) -> Vec<u32> {
+pub(crate) fn unread_pages(document: &Document) -> Vec<u32> {
     let pages = document.pages.iter().filter(|page| page.is_scan() && !page.is_recognised());
     pages.map(|page| page.number).collect()
 }
 
 /// What a person should know about the scans: which were read by OCR, and which were not and why.
-pub(super) fn findings(reading: &Reading) -> Vec<Finding> {
+pub(crate) fn findings(reading: &Reading) -> Vec<Finding> {
     let Reading { document, read, unread } = reading;
     let finding = |code: FindingCode, message: String| {
         let severity = if code == FindingCode::PageWithoutText { Severity::Info } else { Severity::Review };
@@ -80,7 +80,7 @@ pub(super) fn findings(reading: &Reading) -> Vec<Finding> {
 }
 
 /// Why scans were not read, and what to do about it.
-pub(super) fn why(unread: Unread) -> &'static str {
+pub(crate) fn why(unread: Unread) -> &'static str {
     match unread {
         Unread::Off => "OCR is switched off. Use --ocr auto to have scans read.",
         Unread::NotInstalled => {
@@ -107,7 +107,7 @@ fn pages(numbers: &[u32], one: &str, many: &str) -> String {
 }
 
 /// Lowers the confidence of every value that stands in words which OCR was not sure of.
-pub(super) fn doubt(record: &mut Record, document: &Document) {
+pub(crate) fn doubt(record: &mut Record, document: &Document) {
     if !document.pages.iter().any(ode_pdf::Page::is_recognised) {
         return;
     }

@@ -56,7 +56,7 @@ impl LiveConverter {
         Self::with_converter(converter, options.mappings).await
     }
 
-    pub(super) async fn with_converter(
+    pub(crate) async fn with_converter(
         converter: Converter,
         folder: Option<PathBuf>,
     ) -> Result<Self, StartError> {

@@ -1,42 +1,42 @@
 //! A child for tests: the converter's own protocol and processes, and a conversion that does what the document says.
 
 use super::ask::{Answer, Finding, Summary, Task, Work};
-use super::conversion::{DOCUMENT, PROVENANCE};
 use super::converter::{Converter, Options};
 use super::{Places, live::LiveConverter};
+use crate::child::{DOCUMENT, PROVENANCE};
 use ode_child::child::{Reporter, failed, serve};
 use ode_child::{Limits, PoolOptions, Program};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The largest document that the stub takes.
-pub(super) const DOCUMENT_BYTES_MAX: u64 = 100_000;
+pub(crate) const DOCUMENT_BYTES_MAX: u64 = 100_000;
 
 /// A document for the stub. Anything else is converted, and nothing is found in it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Document {
+pub(crate) struct Document {
     /// The conversion never ends.
-    pub(super) waits: bool,
+    pub(crate) waits: bool,
     /// The conversion fails with this code.
-    pub(super) fails: Option<String>,
+    pub(crate) fails: Option<String>,
     /// Where the values are from; the mapping that was asked for unless said otherwise.
-    pub(super) source: Option<String>,
+    pub(crate) source: Option<String>,
     /// What there is to look at.
-    pub(super) findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
 }
 
 impl Document {
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         serde_json::to_string(self).unwrap()
     }
 }
 
 /// The converter with this test binary as its child, four at a time.
-pub(super) async fn converter(folder: Option<PathBuf>) -> LiveConverter {
+pub(crate) async fn converter(folder: Option<PathBuf>) -> LiveConverter {
     let limits = Limits { input_bytes: DOCUMENT_BYTES_MAX, ..Limits::default() };
     let pool = PoolOptions { at_once: 4, limits, ..PoolOptions::default() };
-    let arguments = ["--exact", "stub::plays_the_child", "--nocapture", "--test-threads=1"];
+    let arguments = ["--exact", "conversion::stub::plays_the_child", "--nocapture", "--test-threads=1"];
     let program = Program::this_binary(arguments).unwrap();
     let converter = Converter::with_program(Options { pool, ..Options::default() }, program).unwrap();
     LiveConverter::with_converter(converter, folder).await.unwrap()

@@ -1,8 +1,12 @@
 //! The chore of asking a language model about results: off unless an endpoint is named, and after the job has ended. Nothing
 //! waits for it, and its failures affect nothing else.
 
+mod model;
+
+pub use model::{Model, ModelError, ModelSettings};
+
 use crate::sql::without_opinion;
-use crate::{Ask, LiveConverter, Model, ModelSettings, To};
+use crate::{Ask, LiveConverter, To};
 use anyhow::Context as _;
 use async_trait::async_trait;
 use bytes::Bytes;

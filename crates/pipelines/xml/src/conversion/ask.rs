@@ -7,7 +7,7 @@ use std::fmt;
 /// What a child is given to do with its document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Task {
+pub(crate) enum Task {
     /// Convert it, or answer a question about it.
     Do { work: Work, scans: Scans },
     /// Draw one page.
@@ -16,7 +16,7 @@ pub(super) enum Task {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Work {
+pub(crate) enum Work {
     Convert(Ask),
     Study(Study),
 }
@@ -24,7 +24,7 @@ pub(super) enum Work {
 /// What becomes of pages that are scans.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Scans {
+pub(crate) enum Scans {
     /// If there are any, tell which and do nothing else: they can be read.
     Tell,
     /// Go on with what OCR has read of them. Others stay unread, and this is why.
@@ -33,16 +33,16 @@ pub(super) enum Scans {
 
 /// A page that OCR has read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ReadPage {
-    pub(super) page: u32,
+pub(crate) struct ReadPage {
+    pub(crate) page: u32,
     /// What OCR wrote, as it came: it is taken apart by the child, for it is made of what the document holds.
-    pub(super) hocr: String,
+    pub(crate) hocr: String,
 }
 
 /// Why a scan was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Unread {
+pub(crate) enum Unread {
     /// OCR is switched off.
     Off,
     /// There is no tesseract.
@@ -58,7 +58,7 @@ pub(super) enum Unread {
 /// What a child answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// The conversion is among the artifacts.
     Converted(Summary),
     /// What was asked for is among the artifacts.
