@@ -4,27 +4,24 @@
 
 use ode_job::estimate::TimeLeft;
 use ode_job::record::About;
-use ode_job::{Ended, JobId, NewJob, WorkerId};
+use ode_job::{Ended, JobId, NewJob};
 use ode_store::sql::params;
-use ode_store::{Blobs, BlobsConfig, ClaimRequest, Config, Error, Finish, OwnedJob, Store, Stored};
+use ode_store::trial::{claim_one, worker};
+use ode_store::{Blobs, BlobsConfig, Error, Finish, OwnedJob, Store, Stored, on_both};
 use ode_xml::sql::{Revision, revise, revisions, training_samples};
-use ode_xml::{DECLARATION, job_kind, machine};
+use ode_xml::{job_kind, machine};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-/// Makes each behaviour a test on SQLite and a test on PostgreSQL, each on a fresh [`Store`].
-macro_rules! on_both {
-    ($($name:ident),+ $(,)?) => {
-        mod on_sqlite {
-            $(#[tokio::test] async fn $name() { super::$name(super::sqlite().await).await; })+
-        }
-        mod on_postgres {
-            $(#[tokio::test] async fn $name() { super::$name(super::postgres().await).await; })+
-        }
-    };
+mod harness {
+    /// How a store at this address is opened.
+    pub(crate) fn config(url: String) -> ode_store::Config {
+        ode_store::declare(&[&ode_xml::DECLARATION]).unwrap();
+        ode_store::Config::new(url)
+    }
 }
 
 on_both!(
@@ -33,31 +30,6 @@ on_both!(
     corrections_go_with_their_job,
     the_time_left_counts_those_before_and_who_works,
 );
-
-async fn sqlite() -> Store {
-    migrated("sqlite::memory:".into()).await
-}
-
-/// A new PostgreSQL database on the test server.
-async fn postgres() -> Store {
-    let server = std::env::var("ODE_TEST_POSTGRES_URL").expect(
-        "ODE_TEST_POSTGRES_URL is not set: run the tests with `tests/run`, which starts a server for them",
-    );
-    let name = format!("ode_test_{}", Uuid::new_v4().simple());
-    let create: &'static str = format!("CREATE DATABASE {name}").leak();
-    let store = Store::open(Config::new(&server)).await.expect("the test server answers");
-    store.sql().write(create, &[]).await.unwrap();
-    store.close().await;
-    let (base, _) = server.rsplit_once('/').unwrap();
-    migrated(format!("{base}/{name}")).await
-}
-
-async fn migrated(url: String) -> Store {
-    ode_store::declare(&[&DECLARATION]).unwrap();
-    let store = Store::open(Config::new(url)).await.unwrap();
-    store.migrate_up().await.unwrap();
-    store
-}
 
 fn blobs() -> (TempDir, Blobs) {
     let directory = tempfile::tempdir().unwrap();
@@ -78,21 +50,10 @@ async fn upload(store: &Store, blobs: &Blobs, bytes: u64) -> JobId {
     store.enqueue_file(new, source).await.unwrap().id()
 }
 
-async fn worker(store: &Store) -> WorkerId {
-    let id = WorkerId(Uuid::new_v4());
-    store.register(id, "test", "0").await.unwrap();
-    id
-}
-
 /// A document that was uploaded and converted.
 async fn converted(store: &Store, blobs: &Blobs) -> JobId {
-    const LEASE: Duration = Duration::from_secs(300);
     let id = upload(store, blobs, 18).await;
-    let worker = worker(store).await;
-    let lane = machine::LANE;
-    let request =
-        ClaimRequest { lane, worker, count: 1, after: Uuid::nil(), lease: LEASE, attempt_timeout: LEASE };
-    let claimed = store.claim(request).await.unwrap().remove(0);
+    let claimed = claim_one(store, machine::LANE, worker(store).await).await;
     assert_eq!(claimed.lease.job(), id);
     let stored = put(blobs, id, claimed.lease.fence(), "<a/>").await;
     let artifacts = vec![stored.artifact("result", "invoice.xml", "application/xml")];

@@ -5,10 +5,7 @@
 mod harness;
 mod plans;
 
-use crate::harness::{
-    OTHER, change, claim, claim_one, ending, file, finish, history, job, number, on_both, organisation,
-    record, worker,
-};
+use crate::harness::{OTHER, change, ending, finish, number};
 use jiff::Timestamp;
 use ode_child::{Record, Step, StepState};
 use ode_job::{Artifact, Ended, ErrorCode, Failure, JobId, JobRef, NewJob, Owner, Phase, Progress};
@@ -20,7 +17,8 @@ use ode_script::sql::{
 };
 use ode_script::{RecordedState, RecordedStep, Run, Sealed, SecretPart, machine};
 use ode_store::sql::{Held, Tx, micros, params};
-use ode_store::{Blobs, BlobsConfig, Error, OwnedFilter, Store};
+use ode_store::trial::{claim, claim_one, file, history, job, organisation, record, worker};
+use ode_store::{Blobs, BlobsConfig, Error, OwnedFilter, Store, on_both};
 use serde_json::json;
 use std::time::Duration;
 use uuid::Uuid;
