@@ -13,8 +13,9 @@ use async_trait::async_trait;
 use clap::FromArgMatches;
 use ode_cli::Settings;
 use ode_http::Routes;
+use ode_job::JobId;
 use ode_metrics::Family;
-use ode_store::{Declaration, Finding, Publisher};
+use ode_store::{Declaration, Finding, Publisher, Store};
 use tokio::net::TcpListener;
 
 /// A kind of work: its machine and, as far as it has them, handlers, routes, commands and the rest.
@@ -59,6 +60,11 @@ pub trait Pipeline: Send + Sync {
         None
     }
 
+    /// Reads what its own tables say of a job, for `ode jobs show`.
+    async fn details(&self, _store: &Store, _job: JobId) -> anyhow::Result<Vec<Detail>> {
+        Ok(Vec::new())
+    }
+
     /// Metrics of its own.
     fn metrics(&self) -> &'static [&'static dyn Family] {
         &[]
@@ -73,6 +79,19 @@ pub trait Pipeline: Send + Sync {
     fn check(&self, _settings: &Settings, _options: &clap::ArgMatches) -> anyhow::Result<Vec<Finding>> {
         Ok(Vec::new())
     }
+}
+
+/// Something that a pipeline's own tables say of a job.
+#[derive(Debug, Clone)]
+pub struct Detail {
+    /// The field in JSON.
+    pub field: &'static str,
+    /// Its value.
+    pub value: serde_json::Value,
+    /// The heading of the lines for people.
+    pub heading: &'static str,
+    /// The same for people.
+    pub lines: Vec<String>,
 }
 
 /// Codes of one kind.

@@ -39,10 +39,14 @@ pub use setup::{named, registry};
 use async_trait::async_trait;
 use clap::{ArgMatches, Args as _, Parser as _};
 use ode_http::Routes;
+use ode_job::JobId;
 use ode_metrics::Family;
-use ode_pipeline::{Child, Codes, Command, Pipeline, Scope, SiteSetup, Work, WorkSetup, read_options};
-use ode_store::Declaration;
+use ode_pipeline::{
+    Child, Codes, Command, Detail, Pipeline, Scope, SiteSetup, Work, WorkSetup, read_options,
+};
+use ode_store::{Declaration, Store};
 use setup::{ServeArgs, SiteArgs, WorkArgs};
+use sql::{Revised, Revision};
 use tokio::net::TcpListener;
 
 /// What the pipeline brings to the database.
@@ -102,6 +106,17 @@ impl Pipeline for Xml {
 
     fn children(&self) -> &'static [Child] {
         &[Child { name: "convert", run: |args| child::serve(child::ChildArgs::parse_from(args)) }]
+    }
+
+    async fn details(&self, store: &Store, job: JobId) -> anyhow::Result<Vec<Detail>> {
+        let revised = sql::revisions(store.sql(), job).await?;
+        let line = |Revised { revision: Revision { field, before, after, .. }, .. }: &Revised| {
+            let [before, after] = [before, after].map(|value| value.as_deref().unwrap_or("nothing"));
+            format!("{field}: {before} → {after}")
+        };
+        let lines = revised.iter().map(line).collect();
+        let value = serde_json::to_value(revised)?;
+        Ok(vec![Detail { field: "revisions", value, heading: "corrected", lines }])
     }
 
     fn metrics(&self) -> &'static [&'static dyn Family] {

@@ -2,11 +2,11 @@
 
 use crate::names::named;
 use crate::output::{self, Cell, Table};
+use crate::wire;
 use clap::Args;
 use jiff::Timestamp;
 use ode_job::{Artifact, Check, JobRecord, JobRef, Phase, Pipeline, State};
 use ode_store::{ListFilter, Setback, Store};
-use ode_xml::sql::{Revised, Revision, revisions};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -145,13 +145,19 @@ pub(crate) async fn show(store: &Store, args: &One) -> anyhow::Result<ExitCode> 
     let job = store.job(args.job.job).await?;
     let artifacts = store.artifacts(job.id).await?;
     let setback = store.jobs_by_id(std::iter::once(job.id)).await?.pop().and_then(|job| job.setback);
-    let (checks, revised) = (store.checks(job.id).await?, revisions(store.sql(), job.id).await?);
+    let checks = store.checks(job.id).await?;
+    let mut details = Vec::new();
+    for pipeline in wire::pipelines() {
+        details.extend(pipeline.details(store, job.id).await?);
+    }
     if args.json {
         let mut json = json!(job);
         json["artifacts"] = json!(artifacts);
         json["last_error"] = json!(setback);
         json["checks"] = json!(checks);
-        json["revisions"] = json!(revised);
+        for detail in details {
+            json[detail.field] = detail.value;
+        }
         output::json(&json)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -166,9 +172,10 @@ pub(crate) async fn show(store: &Store, args: &One) -> anyhow::Result<ExitCode> 
     for Check { severity, code, message, .. } in &checks {
         table.row(["check".into(), format!("{severity} {code}: {message}").into()]);
     }
-    for Revised { revision: Revision { field, before, after, .. }, .. } in &revised {
-        let [before, after] = [before, after].map(|value| value.as_deref().unwrap_or("nothing"));
-        table.row(["corrected".into(), shortened(&format!("{field}: {before} → {after}")).into()]);
+    for (heading, line) in
+        details.iter().flat_map(|detail| detail.lines.iter().map(|line| (detail.heading, line)))
+    {
+        table.row([heading.into(), shortened(line).into()]);
     }
     table.print()?;
     Ok(ExitCode::SUCCESS)
