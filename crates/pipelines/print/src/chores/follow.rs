@@ -22,6 +22,8 @@ const EVERY: Duration = Duration::from_secs(2);
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_hours(1);
 /// An order at which something was just done, or is about to be.
 pub(super) const SOON: Duration = Duration::from_secs(2);
+/// Between two looks at a draft that is not ready, at most.
+const NOT_READY_MAX: Duration = Duration::from_mins(10);
 /// After a look that told nothing.
 const NOTHING_TOLD: Duration = Duration::from_mins(1);
 /// Orders asked about in one turn; the rest is for the next one.
@@ -171,14 +173,34 @@ impl Following<'_> {
     /// confirmed again.
     async fn fell_back(&self, order: &OrderRecord, found: &RemoteOrder) -> Result<(), Stopped> {
         let standing = following::standing(self.turn.sql(), order.job_id).await?;
+        // The process that recorded the intent may have lost the chore and still wait for the answer.
+        let answer_max = self.chore.provider.client.answer_max();
+        if let Some(left) = standing.unanswered_for.and_then(|age| answer_max.checked_sub(age)) {
+            return self.look_within(order, left).await;
+        }
         match self.obstacle(order, found, &standing) {
             None => self.confirm(order, found, &standing).await,
-            Some(Obstacle::NotReady) => self.look_within(order, SOON).await,
+            Some(Obstacle::NotReady) => self.wait(order, found, &standing).await,
             Some(Obstacle::NeedsAttention(reason, message)) => {
                 let seen = self.seen(found.status_word.clone(), Some((reason, message)));
                 Ok(saw_order(self.turn.store(), order.job_id, &seen).await?)
             }
         }
+    }
+
+    /// Has a draft that is not ready looked at again after as long as it has not been: soon at first, later less often.
+    async fn wait(
+        &self,
+        order: &OrderRecord,
+        found: &RemoteOrder,
+        standing: &Standing,
+    ) -> Result<(), Stopped> {
+        if order.provider_status.as_ref() == Some(&found.status_word) {
+            return self.look_within(order, standing.unchanged_for.clamp(SOON, NOT_READY_MAX)).await;
+        }
+        let attention = order.attention.zip(order.attention_message.clone());
+        let seen = Seen { look_again: SOON, ..self.seen(found.status_word.clone(), attention) };
+        Ok(saw_order(self.turn.store(), order.job_id, &seen).await?)
     }
 
     /// What speaks against confirming an order again.

@@ -1,16 +1,17 @@
 //! Following an order against a simulated provider, which tells what it was made to do.
 
-use super::FollowOrders;
 use super::follow::SOON;
+use super::{FollowOrders, Reconcile};
 use crate::machine;
 use crate::order::{
-    Attention, OrderHandler, OrderPolicy, OrderStep, Pace, Printful, PrintfulSettings, Provider,
+    Attention, OrderHandler, OrderPolicy, OrderStep, Outcome, PAGE, Pace, Printful, PrintfulSettings,
+    Provider,
 };
 use crate::request::{Money, OrderAsk, Recipient};
 use crate::sql::{self, OrderRecord, following};
 use ode_job::{Artifact, Claimed, Ended, JobId, Lane, NewJob, WorkerId};
 use ode_printful_sim::{Entry, Fault, Options, Simulator, Switches};
-use ode_store::sql::params;
+use ode_store::sql::{micros, params};
 use ode_store::{ClaimRequest, Finish};
 use ode_worker::trial::Trial;
 use ode_worker::{Chore as _, ChoreError};
@@ -32,6 +33,11 @@ const SIZE_OF_FILE: i64 = 1;
 
 impl Placed {
     async fn open() -> Self {
+        Self::with_timeout(Duration::from_secs(10)).await
+    }
+
+    /// Where a call may take this long.
+    async fn with_timeout(timeout: Duration) -> Self {
         let trial = Trial::open(&crate::DECLARATION).await.unwrap();
         let options = Options {
             fetch_files: false,
@@ -46,7 +52,7 @@ impl Placed {
             url: format!("http://{}", sim.address()),
             token: "token".into(),
             store: None,
-            timeout: Duration::from_secs(10),
+            timeout,
         };
         let pace = Pace { calls_a_minute: 1_000_000, ..Pace::default() };
         let provider = Arc::new(Provider::new(Printful::new(&settings).unwrap(), pace));
@@ -129,7 +135,6 @@ impl Placed {
         sql::order_of(self.trial.store.sql(), self.job).await.unwrap().unwrap()
     }
 
-    /// What was recorded since the order was placed.
     /// From what was recorded last to the next look.
     async fn pause(&self) -> jiff::SignedDuration {
         let sql = "SELECT look_at, updated_at FROM print_orders WHERE job_id = $1";
@@ -138,6 +143,7 @@ impl Placed {
         moment("look_at").duration_since(moment("updated_at"))
     }
 
+    /// What was recorded since the order was placed.
     async fn steps(&self) -> Vec<String> {
         let steps = sql::order_steps(self.trial.store.sql(), self.job).await.unwrap();
         let placed = steps.iter().position(|step| step.step == "confirmed").unwrap();
@@ -305,4 +311,80 @@ async fn an_order_whose_job_is_not_ordered_is_not_confirmed_here() {
     placed.act("draft").await;
     placed.follow().await.unwrap();
     assert_eq!((placed.charges(), placed.steps().await.len()), (1, 0));
+}
+
+#[tokio::test]
+async fn nobody_confirms_while_another_process_may_wait_for_the_answer() {
+    let placed = Placed::with_timeout(Duration::from_secs(1)).await;
+    placed.act("draft").await;
+    let turn = placed.trial.take(&placed.chore).await.unwrap().expect("nobody else is at it");
+    following::record_intent(&turn, placed.job, SOON).await.unwrap().expect("it is ours");
+    placed.hear().await;
+    placed.follow().await.unwrap();
+    assert_eq!((placed.charges(), placed.steps().await), (1, vec!["confirm_sent".to_owned()]));
+    // The call must have ended by now, and the order is a draft all the same.
+    while placed.charges() == 1 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        placed.hear().await;
+        placed.follow().await.unwrap();
+    }
+    assert_eq!(placed.steps().await, ["confirm_sent", "confirm_sent", "confirmed"]);
+    assert_eq!(placed.charges(), 2);
+}
+
+#[tokio::test]
+async fn a_draft_that_is_not_ready_is_asked_about_less_and_less_often() {
+    let placed = Placed::open().await;
+    placed.act("ship").await;
+    placed.act("deliver").await;
+    placed.follow().await.unwrap();
+    let due = "UPDATE print_orders SET look_at = {now} WHERE job_id = $1";
+    placed.trial.store.sql().write(due, params![placed.job]).await.unwrap();
+    placed.act("draft").await;
+    placed.follow().await.unwrap();
+    assert_eq!(placed.order().await.provider_status.as_deref(), Some("draft"));
+    assert!(placed.pause().await <= SOON.try_into().unwrap(), "at first it is asked about soon");
+    let older = "UPDATE print_orders SET updated_at = {after $2} WHERE job_id = $1";
+    let minute = Duration::from_secs(60);
+    placed.trial.store.sql().write(older, params![placed.job, -micros(minute)]).await.unwrap();
+    placed.hear().await;
+    placed.follow().await.unwrap();
+    assert!(placed.pause().await >= (minute * 2).try_into().unwrap(), "it has not been ready for a minute");
+    let hour = Duration::from_secs(3600);
+    placed.trial.store.sql().write(older, params![placed.job, -micros(hour)]).await.unwrap();
+    placed.hear().await;
+    placed.follow().await.unwrap();
+    assert!(placed.pause().await < (hour + minute * 11).try_into().unwrap(), "but not less often than this");
+}
+
+#[tokio::test]
+async fn a_comparison_that_was_cut_short_goes_on_where_it_was() {
+    let placed = Placed::open().await;
+    let settings = PrintfulSettings {
+        url: format!("http://{}", placed.sim.address()),
+        token: "token".into(),
+        store: None,
+        timeout: Duration::from_secs(10),
+    };
+    let client = Printful::new(&settings).unwrap();
+    let ask = ask();
+    let files = json!([{ "type": "default", "url": "http://nowhere/map.png" }]);
+    // With the order that is placed, one more than a page holds.
+    for number in 0..PAGE {
+        let id = format!("other-{number}");
+        let request = json!({
+            "external_id": id, "shipping": "STANDARD", "recipient": ask.recipient,
+            "items": [{ "external_id": id, "variant_id": 1, "quantity": 1, "files": files }],
+        });
+        assert!(matches!(client.create(&request).await, Outcome::Done(_)));
+    }
+    // One call, and then none for a minute.
+    let sql = placed.trial.store.sql();
+    sql.write("DELETE FROM provider_turns", &[]).await.unwrap();
+    let pace = Pace { calls_a_minute: 1, ..Pace::default() };
+    let chore = Reconcile::new(Arc::new(Provider::new(client, pace)));
+    let turn = placed.trial.take(&chore).await.unwrap().expect("nobody else is at it");
+    assert!(chore.run(&turn).await.is_err(), "there are two pages");
+    sql.write("DELETE FROM provider_turns", &[]).await.unwrap();
+    chore.run(&turn).await.unwrap();
 }

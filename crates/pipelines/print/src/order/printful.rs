@@ -129,6 +129,7 @@ impl std::fmt::Display for Refusal {
 pub struct Printful {
     http: reqwest::Client,
     base: Url,
+    timeout: Duration,
 }
 
 impl Printful {
@@ -158,7 +159,14 @@ impl Printful {
             .pool_max_idle_per_host(0)
             .build()
             .map_err(|error| PrintfulError::Unavailable(causes(&error)))?;
-        Ok(Printful { http, base })
+        Ok(Printful { http, base, timeout: settings.timeout })
+    }
+
+    /// The time after which a call that another process made has ended, whatever became of that process: the time limit of
+    /// calls, and half as much again for a machine that is busy.
+    #[must_use]
+    pub fn answer_max(&self) -> Duration {
+        self.timeout * 3 / 2
     }
 
     /// Its address, as it may be shown.

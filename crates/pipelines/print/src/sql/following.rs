@@ -38,6 +38,10 @@ pub(crate) struct Standing {
     pub(crate) confirms: u32,
     /// What became of the last confirmation is not recorded, or was not that the order is confirmed.
     pub(crate) is_open: bool,
+    /// For how long a confirmation has been under way of which no outcome is recorded.
+    pub(crate) unanswered_for: Option<Duration>,
+    /// For how long nothing about the order has changed.
+    pub(crate) unchanged_for: Duration,
 }
 
 const IS_DUE: &str = "SELECT job_id FROM print_orders WHERE look_at <= {now} AND phase = 'confirmed' LIMIT 1";
@@ -51,10 +55,11 @@ const LOOK_AFTER: &str = "UPDATE print_orders SET look_at = {after $2} WHERE job
 const LOOK_NOW: &str =
     "UPDATE print_orders SET look_at = {now} WHERE external_id = $1 AND look_at IS NOT NULL";
 const LOOKED: &str = "UPDATE print_orders SET look_at = NULL WHERE job_id = $1";
-const STANDING: &str = "SELECT o.doubts, o.unclear_at, {now} AS now,
+const STANDING: &str = "SELECT o.doubts, o.unclear_at, o.updated_at, {now} AS now,
         CAST((SELECT coalesce(sum(CASE s.step WHEN 'confirm_sent' THEN 1 WHEN 'not_executed' THEN -1 ELSE 0 END), 0)
             FROM print_order_steps s WHERE s.job_id = o.job_id) AS bigint) AS confirms,
-        (SELECT s.step FROM print_order_steps s WHERE s.job_id = o.job_id ORDER BY s.id DESC LIMIT 1) AS last_step
+        (SELECT s.step FROM print_order_steps s WHERE s.job_id = o.job_id ORDER BY s.id DESC LIMIT 1) AS last_step,
+        (SELECT s.at FROM print_order_steps s WHERE s.job_id = o.job_id ORDER BY s.id DESC LIMIT 1) AS last_at
     FROM print_orders o WHERE o.job_id = $1";
 /// Of an order whose job is not `ordered` yet, or not any more, the handler or nobody confirms. What dies after this is
 /// looked at again soon.
@@ -118,11 +123,15 @@ pub(crate) async fn standing(sql: Sql<'_>, job: JobId) -> Result<Standing, Error
     let until_now = |at: Timestamp| Duration::try_from(now.duration_since(at)).unwrap_or_default();
     let count = |column| row.int(column).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
     let last = row.opt_text("last_step")?;
+    let last_for = row.opt_moment("last_at")?.map(until_now);
+    let is_unanswered = last.as_deref() == Some(OrderStep::ConfirmSent.name());
     Ok(Standing {
         doubts: count("doubts")?,
         unclear_for: row.opt_moment("unclear_at")?.map(until_now),
         confirms: count("confirms")?,
         is_open: last.is_some_and(|step| step != "confirmed"),
+        unanswered_for: last_for.filter(|_| is_unanswered),
+        unchanged_for: until_now(row.moment("updated_at")?),
     })
 }
 
