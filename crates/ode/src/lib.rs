@@ -10,6 +10,7 @@ mod telemetry;
 mod wire;
 
 use anyhow::Context as _;
+use clap::builder::Resettable;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use commands::serve::Start;
 use ode_cli::{self as output, Settings};
@@ -134,8 +135,12 @@ fn run_child(pipelines: &[&dyn Pipeline], arguments: Vec<OsString>) -> ExitCode 
 
 /// The command line with the commands and the options of the pipelines.
 fn whole_command(commands: &[ode_pipeline::Command]) -> clap::Command {
+    // A group of options says what it is about, and clap takes that for the command's.
     let with_options = |scope: Scope, command: clap::Command| {
-        wire::pipelines().iter().fold(command, |command, pipeline| pipeline.options(scope, command))
+        let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
+        let pipelines = wire::pipelines().iter();
+        let command = pipelines.fold(command, |command, pipeline| pipeline.options(scope, command));
+        command.about(Resettable::from(about)).long_about(Resettable::from(long))
     };
     let own = with_options(Scope::All, Cli::command());
     let scopes = [("serve", Scope::Serve), ("web", Scope::Web), ("worker", Scope::Worker)];
@@ -208,6 +213,16 @@ mod tests {
     #[test]
     fn the_command_tree_is_sound() {
         whole_command(&brought()).debug_assert();
+    }
+
+    #[test]
+    fn options_of_pipelines_leave_a_command_its_own_words() {
+        let (own, whole) = (Cli::command(), whole_command(&brought()));
+        assert_eq!(own.get_about(), whole.get_about());
+        for name in ["serve", "web", "worker"] {
+            let about = |command: &clap::Command| command.find_subcommand(name).unwrap().get_about().cloned();
+            assert_eq!(about(&own), about(&whole), "{name}");
+        }
     }
 
     #[test]
