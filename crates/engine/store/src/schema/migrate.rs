@@ -108,8 +108,12 @@ pub(crate) async fn up(db: &Db, declared: &[&Declaration]) -> Result<Vec<i64>, E
 }
 
 async fn try_up(db: &Db, declared: &[&Declaration]) -> Result<Vec<i64>, Error> {
-    check_not_newer(&status(db, declared).await?)?;
-    machines::add_lanes(db, declared).await?;
+    let status = status(db, declared).await?;
+    check_not_newer(&status)?;
+    let has_tables = status.iter().any(|line| line.applied_at.is_some());
+    if has_tables && !has_rules(db, declared).await? {
+        machines::add_lanes(db, declared).await?;
+    }
     let mut tx = lock(db).await?;
     let applied = applied(&mut tx, declared).await?;
     check_not_newer(&applied)?;
@@ -139,7 +143,7 @@ async fn apply(
 /// What follows from the machines, unless the database has it.
 async fn make_from_machines(tx: &mut Tx, declared: &[&Declaration]) -> Result<(), Error> {
     let made = Made::new(tx.dialect(), declared);
-    if made.is_in(&machines::known_here(tx).await?, declared)? {
+    if made.is_in(&tx.run(machines::KNOWN, params![]).await?, declared)? {
         return Ok(());
     }
     if tx.dialect() == Dialect::Sqlite {
@@ -168,7 +172,7 @@ async fn try_down(db: &Db, declared: &[&Declaration], target: i64) -> Result<Tak
         versions.push(line.version);
     }
     if applied.iter().any(|line| line.version <= target) {
-        machines::outdate(&mut tx).await?;
+        tx.run(machines::OUTDATE, params![]).await?;
     }
     if target == 0 {
         tx.run("DROP TABLE ode_schema", params![]).await?;
@@ -236,11 +240,16 @@ pub(crate) async fn check(db: &Db, declared: &[&Declaration]) -> Result<(), Erro
             "The database is {missing} schema version(s) behind this program. Run `ode migrate up`."
         )));
     }
-    if !Made::new(db.dialect(), declared).is_in(&machines::known(db).await?, declared)? {
+    if !has_rules(db, declared).await? {
         let sentence = "The database has other rules than this program. Run `ode migrate up`.";
         return Err(Error::Schema(sentence.to_owned()));
     }
     Ok(())
+}
+
+/// Whether a database that has the engine's tables has what follows from these machines.
+async fn has_rules(db: &Db, declared: &[&Declaration]) -> Result<bool, Error> {
+    Made::new(db.dialect(), declared).is_in(&db.read(machines::KNOWN, params![]).await?, declared)
 }
 
 fn check_not_newer(applied: &[Status]) -> Result<(), Error> {

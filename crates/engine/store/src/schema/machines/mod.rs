@@ -44,10 +44,12 @@ const RULES_END: &str = "/* to here */";
 const MISSING_LANES: &str = "SELECT name FROM {rows $1: name text}
     WHERE to_regtype('ode_lane') IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM pg_enum WHERE enumtypid = to_regtype('ode_lane') AND enumlabel = name)";
-const KNOWN: &str = "SELECT pipelines, sha256 FROM ode_machines";
+/// What a database that has the engine's tables knows of the machines.
+pub(crate) const KNOWN: &str = "SELECT pipelines, sha256 FROM ode_machines";
 const FORGET: &str = "DELETE FROM ode_machines";
 const RECORD: &str = "INSERT INTO ode_machines (pipelines, sha256) VALUES ($1, $2)";
-const OUTDATE: &str = "UPDATE ode_machines SET sha256 = ''";
+/// Has everything made anew with the next migration.
+pub(crate) const OUTDATE: &str = "UPDATE ode_machines SET sha256 = ''";
 const TABLE: &str = "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = $1";
 const SCHEMA_VERSION: &str = "SELECT schema_version FROM pragma_schema_version";
 
@@ -100,21 +102,6 @@ impl Made {
         tx.run(FORGET, params![]).await?;
         tx.run(RECORD, params![names(declared), self.sha256.as_str()]).await.map(drop)
     }
-}
-
-/// What a database, in which the engine's tables are, has of the machines.
-pub(crate) async fn known(db: &Db) -> Result<Vec<Row>, Error> {
-    db.read(KNOWN, params![]).await
-}
-
-/// The same within a transaction.
-pub(crate) async fn known_here(tx: &mut Tx) -> Result<Vec<Row>, Error> {
-    tx.run(KNOWN, params![]).await
-}
-
-/// Has everything made anew with the next migration.
-pub(crate) async fn outdate(tx: &mut Tx) -> Result<(), Error> {
-    tx.run(OUTDATE, params![]).await.map(drop)
 }
 
 /// Puts the rules of these machines into the text of SQLite's tables. That is how SQLite has constraints changed that do not

@@ -53,7 +53,19 @@ static LATER: Declaration = Declaration {
     )))
 };
 
-fn sqlite_or_postgres_id(store: &Store) -> &'static str {
+/// One that another program has.
+static OTHER: Declaration = Declaration::new(Pipeline::new(&machine(
+    "other",
+    &[
+        Standing::ready(WAITING, "other"),
+        Standing::running(WORKING, "other"),
+        Standing::failed(BROKEN),
+        Standing::done(MADE),
+    ],
+    EDGES.split_at(5).0,
+)));
+
+fn new_ids(store: &Store) -> &'static str {
     match store.dialect() {
         Dialect::Postgres => "gen_random_uuid(), '00000000-0000-0000-0000-000000000000'",
         Dialect::Sqlite => "randomblob(16), zeroblob(16)",
@@ -62,7 +74,7 @@ fn sqlite_or_postgres_id(store: &Store) -> &'static str {
 
 /// Stores a live job, and expects the refusal that names this rule, or none.
 async fn check(store: &Store, pipeline: &str, state: &str, lane: &str, broken: Option<&str>) {
-    let ids = sqlite_or_postgres_id(store);
+    let ids = new_ids(store);
     let insert = format!(
         "INSERT INTO job_live (id, owner, pipeline, kind, input, state, history, lane)
         VALUES ({ids}, '{pipeline}', 'plain', '{{}}', '{state}', '1', {lane})"
@@ -115,6 +127,12 @@ async fn a_pipeline_that_comes_later_is_known_from_then_on(store: Store) {
         "the pipeline \"later\", which this program does not know",
     );
     check(&store, "later", "made", "NULL", None).await;
+    let others: &[&Declaration] = &[&FIRST, &OTHER];
+    assert_schema(migrate::up(db, others).await, "Use a newer ode; nothing was changed.");
+    if store.dialect() == Dialect::Postgres {
+        let lanes = "SELECT 1 AS one FROM pg_enum WHERE enumlabel = 'other'";
+        assert!(db.read(lanes, params![]).await.unwrap().is_empty(), "a lane was left behind");
+    }
     assert_eq!(migrate::up(db, both).await.unwrap(), [2]);
     assert_eq!(migrate::down(db, both, 0).await.unwrap().versions, [2, 1]);
 }
