@@ -64,8 +64,10 @@ impl Described {
     pub fn new(added: utoipa::openapi::OpenApi) -> Self {
         let mut api = Api::openapi();
         api.merge(added);
-        // What the service does comes first, in the order in which the pipelines are wired.
-        api.tags.iter_mut().for_each(|tags| tags.sort_by_key(|tag| tag.name == "health"));
+        // In the order of their addresses, whatever the order of the pipelines.
+        let mut tags = api.tags.take().unwrap_or_default();
+        tags.sort_by_key(|tag| place_of_tag(&api, &tag.name));
+        api.tags = Some(tags);
         let json = api.to_json().expect("the description is always valid JSON");
         Described { json, page: describe(&api) }
     }
@@ -97,6 +99,23 @@ const ORDER: [&str; 11] = [
     "/api/healthz",
 ];
 
+/// The place of an address in this order.
+fn place(path: &str) -> usize {
+    ORDER.iter().position(|start| path.starts_with(start)).unwrap_or(ORDER.len())
+}
+
+/// The place of the first address with this tag.
+fn place_of_tag(api: &utoipa::openapi::OpenApi, tag: &str) -> usize {
+    let has_tag = |operation: &&Operation| operation.tags.iter().flatten().any(|name| name == tag);
+    let tagged = api.paths.paths.iter().filter(|(_, item)| {
+        [&item.get, &item.post, &item.put, &item.delete]
+            .into_iter()
+            .flatten()
+            .any(|operation| has_tag(&operation))
+    });
+    tagged.map(|(path, _)| place(path)).min().unwrap_or(ORDER.len())
+}
+
 /// Writes the description as a page, dressed like the others.
 fn describe(api: &utoipa::openapi::OpenApi) -> String {
     let mut page = format!(
@@ -111,7 +130,6 @@ fn describe(api: &utoipa::openapi::OpenApi) -> String {
          ode_…</code>; a browser is known by its cookie.</p>\n",
         escaped(api.info.description.as_deref().unwrap_or_default())
     );
-    let place = |path: &str| ORDER.iter().position(|start| path.starts_with(start)).unwrap_or(ORDER.len());
     let mut paths: Vec<_> = api.paths.paths.iter().collect();
     paths.sort_by_key(|(path, _)| place(path));
     let schemas = serde_json::to_value(&api.components).expect("the description is always valid JSON");
