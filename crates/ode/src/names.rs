@@ -15,7 +15,6 @@ pub(crate) trait Named: FromStr<Err: std::fmt::Display> + Copy + Send + Sync + '
     /// Every one of them.
     fn all() -> impl Iterator<Item = Self> + Send;
 
-    /// The name.
     fn name(self) -> &'static str;
 
     /// The name as it would have been written, had it been typed with care.
@@ -38,7 +37,6 @@ named!(Pipeline: ode_job::machines::pipelines(), State: ode_job::machines::state
 /// What is looked up with `ode explain`: why something failed, or what is to be known about a result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Code {
-    /// Of an error.
     Error(ErrorCode),
     /// Of a pipeline's own.
     Known(&'static KnownCode),

@@ -7,8 +7,6 @@
 //! The same specification gives the same bytes on every machine and with any number of threads: nothing here depends on
 //! the system's fonts, its mathematical functions, the clock or chance.
 
-#![warn(missing_docs)]
-
 mod base;
 mod canonical;
 mod chart;
@@ -49,7 +47,6 @@ impl Default for Options {
     }
 }
 
-/// What was drawn.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Rendered {
     /// Width in pixels.
@@ -58,7 +55,6 @@ pub struct Rendered {
     pub height: u32,
     /// Dots per inch that the file asks to be printed with.
     pub dpi: f64,
-    /// Bytes of the file.
     pub bytes: u64,
     /// What whoever made the map should know, as [`warnings`] tells it.
     pub warnings: Vec<String>,

@@ -25,7 +25,6 @@ pub enum Theme {
     Pastel,
 }
 
-/// All of them.
 pub const THEMES: [Theme; 7] =
     [Theme::Classic, Theme::Light, Theme::Night, Theme::Vintage, Theme::Blueprint, Theme::Ink, Theme::Pastel];
 

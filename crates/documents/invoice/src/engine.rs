@@ -25,7 +25,6 @@ use crate::values::{Kind, Locale};
 /// What a mapping made of a document.
 #[derive(Clone, Debug, Default)]
 pub struct Extraction {
-    /// The values.
     pub record: Record,
     /// The mapping that was used.
     pub mapping: String,

@@ -41,10 +41,7 @@ pub enum ExtractError {
     BadMapping(#[from] MappingError),
     /// An expected value was not found on the page, so nothing could be learned from it.
     #[error("Nothing could be learned from this document: {reason}")]
-    NothingLearned {
-        /// What was missing.
-        reason: String,
-    },
+    NothingLearned { reason: String },
 }
 
 /// What is wrong with a mapping file, and where.
@@ -54,7 +51,6 @@ pub struct MappingError {
     pub source: String,
     /// Line and column, from 1, where known.
     pub at: Option<(usize, usize)>,
-    /// A sentence.
     pub message: String,
 }
 

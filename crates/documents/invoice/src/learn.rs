@@ -35,7 +35,6 @@ const STEM_LETTERS: usize = 5;
 /// A label right before the value, or one known for it.
 const STRONG_RULE: f32 = 1.0;
 
-/// What was learned.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Learned {
     /// The mapping file.
@@ -53,7 +52,6 @@ pub struct Learned {
 /// One document to learn from.
 #[derive(Clone, Copy, Debug)]
 pub struct Lesson<'a> {
-    /// The document.
     pub document: &'a Document,
     /// Path that the mapping's own test names.
     pub file: &'a str,
@@ -63,7 +61,6 @@ pub struct Lesson<'a> {
     pub name: &'a str,
 }
 
-/// Where a value stands.
 #[derive(Clone, Debug)]
 struct Spot {
     page: usize,

@@ -1,8 +1,6 @@
 //! Text with boxes and a mapping in, values with their provenance out, and from those XML. It has never
 //! heard of a job.
 
-#![warn(missing_docs)]
-
 pub mod compare;
 mod credit;
 pub mod embedded;

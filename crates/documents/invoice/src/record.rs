@@ -28,11 +28,9 @@ pub struct Record {
 pub struct Field {
     /// EN 16931 business term, such as `BT-1`, where the kind of document has terms.
     pub term: Option<String>,
-    /// The value.
     pub value: Value,
 }
 
-/// Rows of one table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// EN 16931 group, such as `BG-25`.
@@ -49,7 +47,6 @@ pub type Cell = Field;
 /// One value with its provenance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// What it means.
     pub typed: Typed,
     /// What was printed, to the letter.
     pub printed: String,
@@ -73,13 +70,11 @@ pub struct Place {
 /// A value's meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Typed {
-    /// Words.
     Text(String),
     /// A code out of a list: currency, unit, tax category.
     Code(String),
     /// Money or a quantity, exact.
     Number(Decimal),
-    /// A day.
     Date(Date),
 }
 
@@ -88,7 +83,6 @@ pub enum Typed {
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// Which finding it is.
     pub code: FindingCode,
     /// Field or column it is about, where there is one.
     pub field: Option<String>,

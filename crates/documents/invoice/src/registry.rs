@@ -74,7 +74,6 @@ pub struct ShadowReport {
 /// Shadow runs of one mapping since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShadowCount {
-    /// How many documents.
     pub runs: u64,
     /// How many came out the same.
     pub same: u64,

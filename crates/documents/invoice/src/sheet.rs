@@ -17,7 +17,6 @@ const ROW_SLACK_EMS: f32 = 0.3;
 /// nobody maps a book.
 pub const PAGES_MAX: usize = 400;
 
-/// The whole document.
 #[derive(Clone, Debug, Default)]
 pub struct Sheet<'a> {
     /// Pages in order.
@@ -27,7 +26,6 @@ pub struct Sheet<'a> {
 /// A drawn line: where it lies, and from where to where it reaches.
 pub type Stroke = (f32, f32, f32);
 
-/// One page.
 #[derive(Clone, Debug)]
 pub struct SheetPage<'a> {
     /// As the reader gave it; one whose writing is shown sideways is turned upright.
@@ -65,7 +63,6 @@ pub struct TextRow {
 pub struct Piece {
     /// Its characters in the row.
     pub chars: Range<usize>,
-    /// Where it stands.
     pub bbox: Rect,
     /// Size of its first word.
     pub font_size: f32,
@@ -102,7 +99,6 @@ impl<'a> Sheet<'a> {
             .flat_map(|(p, page)| page.rows.iter().enumerate().map(move |(r, row)| (p, r, row)))
     }
 
-    /// The row.
     pub fn row(&self, page: usize, row: usize) -> &TextRow {
         &self.pages[page].rows[row]
     }

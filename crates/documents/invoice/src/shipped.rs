@@ -3,11 +3,9 @@
 /// One of them, as JSON.
 #[derive(Debug)]
 pub(crate) struct Shipped {
-    /// Name of its file.
     pub name: &'static str,
     /// What it says about itself and about the documents it is for.
     pub head: &'static str,
-    /// All of it.
     pub text: &'static str,
 }
 

@@ -7,7 +7,6 @@
 /// What a term's value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermType {
-    /// Words.
     Text,
     /// A name out of a list: currency, country, unit, tax category.
     Code,
@@ -17,7 +16,6 @@ pub enum TermType {
     Amount,
     /// A quantity, a price or a percentage: not bound to the currency's decimals.
     Number,
-    /// A day.
     Date,
 }
 
@@ -28,7 +26,6 @@ pub struct Term {
     pub name: &'static str,
     /// Number in EN 16931, such as `BT-109`.
     pub number: &'static str,
-    /// What its value is.
     pub value: TermType,
     /// What it is called in a sentence to a person.
     pub label: &'static str,
@@ -41,7 +38,6 @@ pub struct TermTable {
     pub name: &'static str,
     /// Group in EN 16931, such as `BG-25`.
     pub number: &'static str,
-    /// Its columns.
     pub columns: &'static [Term],
 }
 

@@ -21,14 +21,12 @@ use crate::terms;
 pub struct Remark {
     /// Field, table or column.
     pub about: String,
-    /// A sentence.
     pub message: String,
 }
 
 /// How one test of a mapping went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestOutcome {
-    /// The document.
     pub file: String,
     /// Why it could not be read.
     pub refusal: Option<String>,

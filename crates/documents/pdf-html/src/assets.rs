@@ -2,32 +2,23 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AssetKind {
-    /// The page itself.
     Html,
     /// Its style sheet.
     Css,
-    /// Its script.
     Js,
-    /// A drawing.
     Svg,
-    /// A font.
     Font,
-    /// A picture.
     Image,
 }
 
-/// One file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asset {
     /// Where it belongs, relative to the folder of the result.
     pub path: String,
-    /// What it is.
     pub kind: AssetKind,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -36,9 +27,7 @@ pub struct Asset {
 pub struct Entry {
     /// Where it belongs, relative to the folder of the result.
     pub path: String,
-    /// What it is.
     pub kind: AssetKind,
-    /// Its size.
     pub bytes: usize,
     /// Its SHA-256, in hexadecimal digits.
     pub sha256: String,

@@ -103,7 +103,6 @@ impl<'w> Writer<'w> {
         index
     }
 
-    /// Writes a page's text.
     pub(crate) fn page(&mut self, page: &Draft, out: &mut String) {
         if self.tags.nodes.len() < 2 {
             for block in &page.blocks {

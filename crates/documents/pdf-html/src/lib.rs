@@ -4,8 +4,6 @@
 //! the document's own outlines. What it is drawn from is read twice: once by `ode-pdf`, which knows letters, words and
 //! the order of reading, and once by an interpreter that knows shapes and colours; the two are joined glyph by glyph.
 
-#![warn(missing_docs)]
-
 mod assets;
 mod body;
 mod book;

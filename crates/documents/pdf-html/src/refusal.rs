@@ -11,7 +11,6 @@ pub enum Refusal {
         "This PDF ends with page {pages}, and none of its pages is in the range {wanted}. Ask for others."
     )]
     NoSuchPages {
-        /// Its pages.
         pages: usize,
         /// What was asked for.
         wanted: String,

@@ -20,7 +20,6 @@ const SIDE_MAX: f32 = 20_000.0;
 pub struct Picture {
     /// Dots in a row.
     pub width: u32,
-    /// Rows.
     pub height: u32,
     /// The dots row by row, 0 for black.
     pub grey: Vec<u8>,

@@ -4,8 +4,6 @@
 //! and the embedded files. Nothing is painted and no picture is decoded on the way; [`draw_here`] does that
 //! for one page, so that a scan can be read by OCR, and [`Recognised`] brings back what was read.
 
-#![warn(missing_docs)]
-
 mod draw;
 mod engine;
 mod layout;

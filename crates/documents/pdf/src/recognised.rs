@@ -14,11 +14,8 @@ const WORDS_MAX: usize = 20_000;
 pub struct Recognised {
     /// Which page, from 1.
     pub page: u32,
-    /// Width of the picture.
     pub width: f32,
-    /// Height of the picture.
     pub height: f32,
-    /// Its lines.
     pub lines: Vec<RecognisedLine>,
 }
 
@@ -34,7 +31,6 @@ pub struct RecognisedLine {
     /// How far the base line lies above the bottom of the line's box at its beginning, and how much more at each dot
     /// along it.
     pub base: (f32, f32),
-    /// Where it stands.
     pub bbox: Rect,
     /// Its words, in the order of writing.
     pub words: Vec<RecognisedWord>,
@@ -43,9 +39,7 @@ pub struct RecognisedLine {
 /// A word of such a line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecognisedWord {
-    /// What it says.
     pub text: String,
-    /// Where it stands.
     pub bbox: Rect,
     /// How sure OCR is of it, in percent.
     pub percent: u8,

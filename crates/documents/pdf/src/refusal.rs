@@ -20,7 +20,6 @@ pub enum Refusal {
     /// More bytes than allowed.
     #[error("This file has {bytes} bytes and the limit is {bytes_max}. Split it or compress its pictures.")]
     TooLarge {
-        /// Its size.
         bytes: usize,
         /// The limit.
         bytes_max: usize,
@@ -28,7 +27,6 @@ pub enum Refusal {
     /// More pages than allowed.
     #[error("This PDF has {pages} pages and the limit is {pages_max}. Split it into smaller files.")]
     TooManyPages {
-        /// Its pages.
         pages: usize,
         /// The limit.
         pages_max: usize,

@@ -26,7 +26,6 @@ pub struct Document {
     pub warnings: Vec<String>,
 }
 
-/// One page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// From 1.
@@ -83,7 +82,6 @@ impl Page {
 pub struct Word {
     /// Unicode in logical order, ligatures taken apart.
     pub text: String,
-    /// Where it stands.
     pub bbox: Rect,
     /// Where each character of `text` begins along the direction of writing, and where the last one ends.
     pub edges: Vec<f32>,
@@ -104,7 +102,6 @@ pub struct Word {
 pub struct Line {
     /// Its words, as a range of the page's.
     pub words: Range<usize>,
-    /// Where it stands.
     pub bbox: Rect,
 }
 
@@ -113,7 +110,6 @@ pub struct Line {
 pub struct Block {
     /// Its lines, as a range of the page's.
     pub lines: Range<usize>,
-    /// Where it stands.
     pub bbox: Rect,
 }
 
@@ -133,7 +129,6 @@ pub struct Attachment {
     pub media_type: Option<String>,
     /// How it relates to the document: `Alternative`, `Data`, `Source` …
     pub relation: Option<String>,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 

@@ -55,7 +55,6 @@ pub struct TracedGlyph {
     pub end: (f32, f32),
     /// Angle of the writing in degrees, clockwise from left to right.
     pub angle: f32,
-    /// Size of the type.
     pub size: f32,
     /// Whether the font says it is bold.
     pub is_bold: bool,
@@ -79,7 +78,6 @@ pub fn text_string(bytes: &[u8]) -> String {
 }
 
 impl Source {
-    /// Opens a document.
     pub fn open(bytes: impl Into<Arc<[u8]>>, limits: &Limits) -> Result<Self, Refusal> {
         Ok(Self { pdf: engine::open(bytes.into(), limits)?, limits: limits.clone() })
     }

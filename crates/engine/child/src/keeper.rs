@@ -48,7 +48,6 @@ pub fn serve() -> ! {
 }
 
 struct Keeper {
-    /// The program's number.
     program: i32,
     setup: Setup,
 }

@@ -78,7 +78,6 @@ pub enum Error {
     /// The program could not be started: it is not there, or the system has no room for another process.
     #[error("{program} could not be started: {error}", program = program.display())]
     Start {
-        /// Which program.
         program: std::path::PathBuf,
         /// What the system said.
         error: std::io::Error,

@@ -12,7 +12,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// How a run ended.
 #[derive(Debug)]
 pub enum Outcome {
     /// The child gave its result. It stands even if the child stumbled afterwards.
@@ -88,7 +87,6 @@ pub enum Notice {
     Step(String, StepState),
     /// Something is done that need not be done again.
     Checkpoint {
-        /// Its name.
         key: String,
         /// What the program wants to know about it then.
         data: serde_json::Value,
@@ -102,7 +100,6 @@ pub struct LogLine {
     pub source: Source,
     /// How important it is; stdout counts as info, stderr as a warning.
     pub level: Level,
-    /// What it says.
     pub text: String,
 }
 
@@ -120,7 +117,6 @@ pub enum Source {
 /// Everything about a run that has ended.
 #[derive(Debug)]
 pub struct Report {
-    /// How it ended.
     pub outcome: Outcome,
     /// What the child said about its result.
     pub summary: Summary,
@@ -132,7 +128,6 @@ pub struct Report {
     pub output: Option<File>,
     /// How far the sandbox came, as the child said before it saw the input.
     pub enforcement: Enforcement,
-    /// What it cost.
     pub usage: Usage,
     /// How many bytes of logs were dropped past [`log_bytes`](crate::Limits::log_bytes).
     pub log_bytes_dropped: u64,
@@ -143,13 +138,11 @@ pub struct Report {
 /// What a child says about its result, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// What it did.
     pub message: String,
     /// Whether that is only a part of what was asked for.
     pub partial: bool,
 }
 
-/// What a run cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// From the payload's first byte to the end of the process.

@@ -22,7 +22,6 @@ pub struct PoolOptions {
     pub patience: Duration,
     /// Sandbox of the child. Off for debugging only.
     pub sandbox: Sandbox,
-    /// Limits of one run.
     pub limits: Limits,
 }
 

@@ -42,9 +42,7 @@ const NAMELESS: &str = "failed";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// How something was done.
     Debug,
-    /// What was done.
     Info,
     /// Something that was coped with.
     Warn,
@@ -81,11 +79,9 @@ pub struct Step {
 pub enum StepState {
     /// It has begun.
     Started,
-    /// It is done.
     Done,
     /// It had been done before, or there was nothing to do.
     Skipped,
-    /// It failed.
     Failed,
 }
 
@@ -96,7 +92,6 @@ pub struct Artifact {
     pub name: String,
     /// What the child says it is, such as `screenshot`.
     pub kind: Option<String>,
-    /// Where it is.
     pub place: Place,
 }
 

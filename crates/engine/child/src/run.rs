@@ -50,7 +50,6 @@ pub struct Work {
 pub enum Input {
     /// Nothing.
     None,
-    /// These bytes.
     Bytes(Bytes),
     /// This file, from where it stands.
     File(File),

@@ -90,7 +90,6 @@ impl<T: Wait, E: Display + Send + 'static> Spares<T, E> {
         std::iter::from_fn(|| line.waiting.pop_front()).find(T::is_alive)
     }
 
-    /// How many wait.
     pub fn count(&self) -> usize {
         self.line().waiting.len()
     }

@@ -31,7 +31,6 @@ pub enum Excess {
 }
 
 impl Subject {
-    /// PDF documents.
     pub const PDF: Self = Self {
         too_much: pdf_too_much,
         crashed: Some((

@@ -23,7 +23,6 @@ impl Bar {
         bar
     }
 
-    /// One more is done.
     pub fn step(&mut self) {
         self.set(self.done + 1);
     }

@@ -79,7 +79,6 @@ fn is_pdf(path: &Path) -> bool {
 pub enum Place {
     /// Standard output.
     Stdout,
-    /// This file.
     File(PathBuf),
 }
 
@@ -103,7 +102,6 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Writes a result.
 pub fn write(place: &Place, contents: &[u8], existing: Existing) -> anyhow::Result<()> {
     match place {
         Place::Stdout => crate::print_bytes(contents),

@@ -178,12 +178,10 @@ impl Table {
         Table { rows: vec![headings.into_iter().map(Cell::from).collect()] }
     }
 
-    /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [Cell; N]) {
         self.rows.push(cells.into());
     }
 
-    /// Prints it.
     pub fn print(&self) -> anyhow::Result<()> {
         print(&self.text(is_coloured(&std::io::stdout())))
     }

@@ -13,7 +13,6 @@ pub struct SandboxArgs {
 }
 
 impl SandboxArgs {
-    /// What was typed.
     pub fn sandbox(self) -> Sandbox {
         if self.no_sandbox { Sandbox::Off } else { Sandbox::BestEffort }
     }

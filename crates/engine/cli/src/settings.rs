@@ -108,7 +108,6 @@ pub enum Schema {
 }
 
 impl Settings {
-    /// The database's address.
     pub fn database_url(&self) -> String {
         let path = || self.data.join("ode.db").display().to_string();
         // In an address these two begin an escape and the parameters; in a path they are letters.

@@ -230,7 +230,6 @@ impl Breaker {
         }
     }
 
-    /// Where the breaker stands.
     #[must_use]
     pub fn state(&self, now: Timestamp) -> BreakerState {
         match self.phase {

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 named! {
-    /// What found it.
     CheckKind, "kind of check" {
         /// Sums that do not add up.
         Arithmetic = "arithmetic",
@@ -34,15 +33,12 @@ named! {
 /// One finding about the result of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// What found it.
     pub kind: CheckKind,
     /// How much it matters.
     pub severity: Severity,
-    /// Stable name.
     pub code: String,
     /// Field or column it is about, where there is one.
     pub field: Option<String>,
-    /// A sentence.
     pub message: String,
     /// Of a model's: who said it and how sure it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]

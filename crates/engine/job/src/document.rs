@@ -18,7 +18,6 @@ pub struct SourceDocument {
     /// SHA-256, hexadecimal.
     #[serde(deserialize_with = "if_it_fits")]
     pub sha256: Option<String>,
-    /// Size.
     #[serde(deserialize_with = "if_it_fits")]
     pub bytes: Option<i64>,
     /// Path of its blob.

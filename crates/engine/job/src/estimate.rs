@@ -68,7 +68,6 @@ fn median(values: &mut [f64]) -> Option<f64> {
 /// A job that waits or runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Which.
     pub id: JobId,
     /// Whose turn it takes.
     pub owner: Uuid,
@@ -76,11 +75,9 @@ pub struct Place {
     pub priority: i64,
     /// How long it takes once it has begun; unknown where nothing like it was done yet.
     pub takes: Option<Duration>,
-    /// Where it is.
     pub stage: Stage,
 }
 
-/// Where a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// It has run for this long.

@@ -7,7 +7,6 @@ use bytes::Bytes;
 pub struct Source {
     /// What its owner calls it. Never part of a path.
     pub name: String,
-    /// The content.
     pub content: Bytes,
 }
 
@@ -21,8 +20,6 @@ pub struct File {
     pub role: String,
     /// Its name within the job.
     pub name: String,
-    /// Media type.
     pub content_type: String,
-    /// The content.
     pub content: Bytes,
 }

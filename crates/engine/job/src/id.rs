@@ -65,7 +65,6 @@ impl fmt::Display for JobId {
 /// What a person may type where a job is wanted: its id or its reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobRef {
-    /// The id itself.
     Id(JobId),
     /// The second it was made in, and the tail.
     Reference {

@@ -31,7 +31,6 @@ impl Lease {
         self.fence
     }
 
-    /// Who holds it.
     pub fn worker(&self) -> WorkerId {
         self.worker
     }
@@ -46,7 +45,6 @@ pub struct Claimed {
     pub lane: Lane,
     /// Mapping, script type or format.
     pub kind: String,
-    /// Whose job it is.
     pub owner: Owner,
     /// What to work on.
     pub input: Value,

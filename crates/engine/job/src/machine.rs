@@ -98,7 +98,6 @@ pub struct Machine {
 pub struct Standing {
     /// The state described.
     pub state: State,
-    /// Its phase.
     pub phase: Phase,
     /// The name of the lane a job waits or runs in, if any.
     pub lane: Option<&'static str>,
@@ -153,7 +152,6 @@ impl Standing {
 pub struct Edge {
     /// Before.
     pub from: State,
-    /// What happened.
     pub event: Event,
     /// After.
     pub to: State,
@@ -207,9 +205,7 @@ impl Ord for Lane {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{} {pipeline} job that is {from} cannot be {}.", pipeline.machine().article, event.done())]
 pub struct Refused {
-    /// The pipeline asked.
     pub pipeline: Pipeline,
-    /// Where the job stood.
     pub from: State,
     /// What was asked of it.
     pub event: Event,
@@ -221,7 +217,6 @@ impl Pipeline {
         Pipeline(machine)
     }
 
-    /// The stable name.
     pub const fn as_str(self) -> &'static str {
         self.0.name
     }
@@ -311,7 +306,6 @@ impl Lane {
         }
     }
 
-    /// The stable name.
     pub const fn as_str(self) -> &'static str {
         self.name
     }

@@ -65,7 +65,6 @@ pub enum Invalid {
     /// A name is empty or too long.
     #[error("`{field}` has {chars} characters; give it between 1 and {max}.")]
     Name {
-        /// Which one.
         field: &'static str,
         /// How long it is.
         chars: usize,
@@ -74,10 +73,7 @@ pub enum Invalid {
     },
     /// A name holds a control character.
     #[error("`{field}` holds a control character; use printable text.")]
-    ControlCharacter {
-        /// Which one.
-        field: &'static str,
-    },
+    ControlCharacter { field: &'static str },
     /// The priority is out of range.
     #[error("Priority {0} is out of range; use {min} to {max}.", min = PRIORITY.start(), max = PRIORITY.end())]
     Priority(i32),
@@ -87,24 +83,16 @@ pub enum Invalid {
     /// A timeout that databases cannot tell from none at all, or one without end.
     #[error("The timeout must be between 1 millisecond and 7 days.")]
     Timeout,
-    /// A document is missing.
     #[error("`{field}` is null; give it a value.")]
-    Null {
-        /// Which one.
-        field: &'static str,
-    },
+    Null { field: &'static str },
     /// A JSON document holds a character that PostgreSQL has no place for.
     #[error("`{field}` holds the character U+0000, which cannot be stored; remove it.")]
-    Nul {
-        /// Which one.
-        field: &'static str,
-    },
+    Nul { field: &'static str },
     /// A JSON document is too large.
     #[error(
         "`{field}` has {bytes} bytes and the limit is {max}. Store the content as a file and refer to it."
     )]
     TooLarge {
-        /// Which one.
         field: &'static str,
         /// Its size as JSON text.
         bytes: usize,

@@ -13,7 +13,6 @@ use uuid::Uuid;
 /// One job, whole, as the `jobs` relation shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobRecord {
-    /// Its identity.
     pub id: JobId,
     /// The name people use.
     pub reference: String,
@@ -60,7 +59,6 @@ pub struct JobRecord {
     pub max_retries: u32,
     /// How far it is.
     pub progress: Progress,
-    /// Who holds it.
     pub worker_id: Option<WorkerId>,
     /// Until when.
     pub lease_expires_at: Option<Timestamp>,
@@ -68,7 +66,6 @@ pub struct JobRecord {
     pub run_at: Option<Timestamp>,
     /// When its attempt must be over.
     pub timeout_at: Option<Timestamp>,
-    /// Which engine ended it.
     pub engine_version: Option<String>,
     /// Accepted.
     pub created_at: Timestamp,
@@ -76,7 +73,6 @@ pub struct JobRecord {
     pub queued_at: Option<Timestamp>,
     /// Last attempt began.
     pub started_at: Option<Timestamp>,
-    /// Ended.
     pub finished_at: Option<Timestamp>,
     /// Last change of any kind.
     pub updated_at: Timestamp,
@@ -106,7 +102,6 @@ pub struct Progress {
     pub message: Option<String>,
     /// Which step.
     pub step: u32,
-    /// Of how many.
     pub steps: u32,
 }
 
@@ -124,7 +119,6 @@ pub struct EventRecord {
     pub seq: i64,
     /// Whose history.
     pub job_id: JobId,
-    /// What happened.
     pub event: Event,
     /// Before; absent at birth.
     pub from_state: Option<State>,
@@ -132,9 +126,7 @@ pub struct EventRecord {
     pub to_state: State,
     /// Who did it: a worker, a command, the API.
     pub actor: String,
-    /// Particulars.
     pub meta: Option<Value>,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -142,7 +134,6 @@ pub struct EventRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
-    /// What it did.
     Info,
     /// It coped; look at it.
     Warn,
@@ -151,7 +142,6 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// The stable name.
     pub const fn as_str(self) -> &'static str {
         match self {
             LogLevel::Info => "info",
@@ -175,11 +165,8 @@ pub struct LogLine {
     pub job_id: JobId,
     /// Which attempt wrote it.
     pub attempt: u32,
-    /// How loud.
     pub level: LogLevel,
-    /// What it says.
     pub message: String,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -188,11 +175,8 @@ pub struct LogLine {
 pub struct NewLogLine {
     /// Whose log.
     pub job: JobId,
-    /// Which attempt says it.
     pub attempt: u32,
-    /// How loud.
     pub level: LogLevel,
-    /// What it says.
     pub message: String,
 }
 
@@ -207,9 +191,7 @@ pub struct Artifact {
     pub storage: String,
     /// Where its blob is, below the storage's root.
     pub path: String,
-    /// Media type.
     pub content_type: String,
-    /// Size.
     pub bytes: i64,
     /// SHA-256, hexadecimal.
     pub sha256: String,
@@ -227,19 +209,15 @@ pub struct About {
 /// A worker process as others see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WorkerRecord {
-    /// Its identity.
     pub id: WorkerId,
     /// The machine it runs on.
     pub host: String,
     /// Its process there.
     pub pid: i64,
-    /// Its version.
     pub version: String,
-    /// When it began.
     pub started_at: Timestamp,
     /// When it last said so.
     pub beat_at: Timestamp,
-    /// Jobs it holds.
     pub running: i64,
     /// Whether it is finishing what it has and taking no more.
     pub is_draining: bool,

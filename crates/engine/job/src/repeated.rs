@@ -15,7 +15,6 @@ pub fn repeated_name(json: &[u8], root: &str) -> Option<String> {
     found.into_inner().filter(|_| looked.is_err())
 }
 
-/// Where a value stands.
 enum Place<'a> {
     Root(&'a str),
     Field(&'a Place<'a>, &'a str),

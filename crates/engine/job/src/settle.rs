@@ -43,7 +43,6 @@ pub enum Ended {
 /// One step of the machine, already found legal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// What happened.
     pub event: Event,
     /// Before.
     pub from: State,
@@ -60,7 +59,6 @@ pub enum Verdict {
     GoOn,
     /// It is tried again, not before then.
     Again {
-        /// When.
         run_at: Timestamp,
         /// The kind of try this attempt used up.
         spent: Spent,

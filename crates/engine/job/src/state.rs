@@ -17,7 +17,6 @@ macro_rules! named {
             /// Every variant, in declaration order.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The stable name.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }
@@ -73,7 +72,6 @@ impl State {
         State(name)
     }
 
-    /// The stable name.
     pub const fn as_str(self) -> &'static str {
         self.0
     }

@@ -61,7 +61,6 @@ impl Command {
         Command { has_settings: false, ..self }
     }
 
-    /// Runs it.
     pub async fn run(&self, call: Call) -> anyhow::Result<ExitCode> {
         (self.run)(call).await
     }
@@ -76,7 +75,6 @@ impl fmt::Debug for Command {
 /// Work that is done in a process of its own, which runs this very program as `ode child NAME`.
 #[derive(Debug, Clone, Copy)]
 pub struct Child {
-    /// The name.
     pub name: &'static str,
     /// Does the work, with the name and the arguments that follow it. Runs on the main thread with no other beside it:
     /// the sandbox binds the thread that enters it.

@@ -40,7 +40,6 @@ pub trait Pipeline: Send + Sync {
     /// Makes its routes.
     async fn site(&self, setup: &SiteSetup<'_>) -> anyhow::Result<Routes>;
 
-    /// Its commands.
     fn commands(&self) -> Vec<Command> {
         Vec::new()
     }
@@ -65,7 +64,6 @@ pub trait Pipeline: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Metrics of its own.
     fn metrics(&self) -> &'static [&'static dyn Family] {
         &[]
     }
@@ -86,7 +84,6 @@ pub trait Pipeline: Send + Sync {
 pub struct Detail {
     /// The field in JSON.
     pub field: &'static str,
-    /// Its value.
     pub value: serde_json::Value,
     /// The heading of the lines for people.
     pub heading: &'static str,
@@ -94,19 +91,16 @@ pub struct Detail {
     pub lines: Vec<String>,
 }
 
-/// Codes of one kind.
 #[derive(Debug, Clone)]
 pub struct Codes {
     /// The heading of their table.
     pub heading: &'static str,
-    /// The codes.
     pub codes: Vec<KnownCode>,
 }
 
 /// A code and its explanation.
 #[derive(Debug, Clone)]
 pub struct KnownCode {
-    /// The code.
     pub name: &'static str,
     /// Its meaning in a sentence.
     pub sentence: &'static str,

@@ -48,9 +48,7 @@ pub struct WorkSetup<'a> {
     pub typed: &'a ArgMatches,
     /// The address that the pipeline has taken.
     pub listener: Option<TcpListener>,
-    /// The database.
     pub store: &'a Store,
-    /// The files.
     pub blobs: &'a Blobs,
     /// When failed jobs are tried again.
     pub retry: RetryPolicy,
@@ -76,7 +74,6 @@ pub struct SiteSetup<'a> {
     pub settings: &'a Settings,
     /// Everything that was typed for the command.
     pub typed: &'a ArgMatches,
-    /// The database.
     pub store: &'a Store,
 }
 
@@ -104,14 +101,12 @@ impl Work {
         Work::default().with_lane(lane, handler)
     }
 
-    /// Adds a lane.
     #[must_use]
     pub fn with_lane(mut self, lane: Lane, handler: impl Handler + 'static) -> Self {
         self.lanes.push((lane, Arc::new(handler)));
         self
     }
 
-    /// Adds a chore.
     #[must_use]
     pub fn with_chore(mut self, chore: impl Chore + 'static) -> Self {
         self.chores.push(Arc::new(chore));

@@ -177,7 +177,6 @@ impl Store {
         migrate::check(self.db(), declared()).await
     }
 
-    /// Which database this is.
     pub fn dialect(&self) -> Dialect {
         self.db().dialect()
     }

@@ -27,7 +27,6 @@ pub fn owner(row: &Row) -> Result<Owner, Error> {
 pub struct Sql<'a>(pub(crate) &'a Db);
 
 impl Sql<'_> {
-    /// Which database it is.
     pub fn dialect(&self) -> Dialect {
         self.0.dialect()
     }
@@ -70,7 +69,6 @@ impl<'a> Held<'a> {
         self.store.sql()
     }
 
-    /// The job.
     pub fn job(&self) -> JobId {
         self.lease.job()
     }

@@ -134,7 +134,6 @@ impl Outside {
         done.map_err(|error| error.to_string())
     }
 
-    /// One number.
     pub async fn number(&mut self, sql: &str, ids: &[Uuid]) -> i64 {
         let sql = AssertSqlSafe(self.with_clock(sql));
         match self {

@@ -50,7 +50,6 @@ pub struct Options {
 /// Where the jobs of a pipeline are found.
 #[derive(Debug, Clone, Copy)]
 pub struct JobAddress {
-    /// The pipeline.
     pub pipeline: Pipeline,
     /// What comes before the slash and the id of a job.
     pub path: &'static str,
@@ -72,7 +71,6 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Gets ready.
     pub fn new(store: Store, options: Options) -> Result<Self, Error> {
         let http = reqwest::Client::builder()
             // Where an answer leads is not where the owner said.

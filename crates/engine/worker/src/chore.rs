@@ -64,12 +64,10 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// The database.
     pub fn sql(&self) -> Sql<'_> {
         self.store.sql()
     }
 
-    /// The jobs.
     pub fn store(&self) -> &Store {
         self.store
     }

@@ -46,7 +46,6 @@ const PROBE_PAUSE: Duration = Duration::from_millis(100);
 /// After a claim that failed, the next one waits this long.
 const FAULT_PAUSE: Duration = Duration::from_millis(250);
 
-/// One lane.
 pub(crate) struct LaneState {
     pub(crate) lane: Lane,
     pub(crate) handler: Arc<dyn Handler>,

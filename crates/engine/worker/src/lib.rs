@@ -193,7 +193,6 @@ impl Worker {
         Ok(Worker { shared, dispatchers, pulse, chores, stopping, writers })
     }
 
-    /// Its identity.
     pub fn id(&self) -> WorkerId {
         self.shared.id
     }

@@ -15,7 +15,6 @@ use uuid::Uuid;
 pub struct Trial {
     /// The store.
     pub store: Store,
-    /// The files.
     pub blobs: Blobs,
     worker: WorkerId,
     /// Chores are never asked to end.
@@ -31,7 +30,6 @@ pub struct Tried {
     pub notes: Map<String, Value>,
     /// Files it kept.
     pub files: Vec<Artifact>,
-    /// What it found out.
     pub checks: Vec<Check>,
 }
 

@@ -35,7 +35,6 @@ impl Watched {
 }
 
 impl Watching {
-    /// Says where it is.
     pub(super) fn announce(&self) {
         announce(format!("Its metrics are at http://{}/metrics", self.address));
     }

@@ -17,7 +17,6 @@ pub enum Error {
     /// It refused, and said why.
     #[error("{detail} ({code})")]
     Refused {
-        /// The stable code.
         code: String,
         /// What happened and what to do next.
         detail: String,
@@ -46,12 +45,7 @@ pub enum Document {
     /// It lies where the service can fetch it.
     At(String),
     /// It is sent along.
-    Content {
-        /// Its name.
-        name: String,
-        /// Its bytes.
-        bytes: Bytes,
-    },
+    Content { name: String, bytes: Bytes },
 }
 
 /// How it is to be converted.
@@ -70,9 +64,7 @@ pub struct Order {
 /// A job that was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Submitted {
-    /// Its id.
     pub job_id: String,
-    /// Where it stands.
     pub status: String,
 }
 
@@ -160,7 +152,6 @@ impl Client {
         Ok(listed["jobs"].as_array().is_some_and(|jobs| !jobs.is_empty()))
     }
 
-    /// A job.
     pub async fn job(&self, id: &str) -> Result<Job, Error> {
         let all: Value = self.json(self.request(Method::GET, &format!("/v1/jobs/{id}"))?).await?;
         let status = all["status"].as_str().unwrap_or_default().to_owned();

@@ -19,11 +19,9 @@ pub fn pool_options() -> PoolOptions {
 /// A document's files, in the order of the manifest.
 #[derive(Debug, Clone)]
 pub struct Converted {
-    /// What they are.
     pub manifest: Manifest,
     /// Their bytes.
     pub files: Vec<Vec<u8>>,
-    /// What it cost.
     pub cost: Cost,
 }
 
@@ -39,7 +37,6 @@ pub struct Cost {
 /// A document that was not converted.
 #[derive(Debug, Clone)]
 pub struct Unconverted {
-    /// Why.
     pub failure: Failure,
     /// What trying cost, if it came to that.
     pub cost: Option<Cost>,

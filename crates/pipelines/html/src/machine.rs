@@ -12,7 +12,6 @@ pub const LANE: Lane = Lane::new(MACHINE, "html");
 pub const PENDING: State = State::new("pending");
 /// A worker converts it.
 pub const PROCESSING: State = State::new("processing");
-/// The page is there.
 pub const COMPLETED: State = State::new("completed");
 /// It did not work; the error says why.
 pub const FAILED: State = State::new("failed");

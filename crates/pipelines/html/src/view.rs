@@ -132,7 +132,6 @@ fn config(sent: Option<String>, job: &JobRecord) -> Box<RawValue> {
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::from_string("{}".into()).expect("{} is JSON"))
 }
 
-/// Address of a job.
 pub(super) fn address(id: JobId) -> String {
     format!("/v1/jobs/{id}")
 }

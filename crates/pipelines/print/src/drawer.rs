@@ -83,7 +83,6 @@ pub struct Frozen {
 /// A map that was drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drawn {
-    /// The file.
     pub png: Vec<u8>,
     /// Its width in pixels.
     pub width: u32,

@@ -29,7 +29,6 @@ pub(super) enum Task {
 /// GeoJSON that follows a specification.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Appended {
-    /// Where it begins.
     pub(super) offset: usize,
     /// What the layer is called.
     pub(super) name: String,
@@ -43,14 +42,12 @@ pub(super) enum Answer {
     Made(Made),
     /// The specification is wrong.
     Refused {
-        /// Where.
         path: String,
         /// What is wrong there, and what to do about it.
         message: String,
     },
 }
 
-/// What was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Made {
     Features { count: usize },

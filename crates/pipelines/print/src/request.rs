@@ -59,11 +59,9 @@ pub(crate) struct PlacedOrder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderAsk {
-    /// Where it goes.
     pub recipient: Recipient,
     /// The provider's number for the product and its size.
     pub variant_id: i64,
-    /// How many.
     #[serde(default = "one")]
     pub quantity: u32,
     /// How it is sent, in the provider's words.
@@ -82,18 +80,15 @@ fn standard() -> String {
     "STANDARD".into()
 }
 
-/// An address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipient {
-    /// Who gets it.
     pub name: String,
     /// Their company.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub company: Option<String>,
     /// Street and number.
     pub address1: String,
-    /// More of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address2: Option<String>,
     /// Town.

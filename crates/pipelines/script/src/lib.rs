@@ -164,15 +164,12 @@ pub enum Error {
     /// A file or folder could not be read or written.
     #[error("{path} could not be used: {error}", path = path.display())]
     File {
-        /// Which.
         path: PathBuf,
         /// What the system said.
         error: std::io::Error,
     },
-    /// A manifest is wrong.
     #[error("{path}{place}: {message}", path = path.display(), place = place(.error.at), message = error.message)]
     Manifest {
-        /// Which.
         path: PathBuf,
         /// What is wrong, and where.
         error: ManifestError,
@@ -180,7 +177,6 @@ pub enum Error {
     /// A schema is wrong.
     #[error("{path}{place}: {message}", path = path.display(), place = place(*at))]
     Schema {
-        /// Which.
         path: PathBuf,
         /// Line and column, both from 1, where they are known.
         at: Option<(usize, usize)>,
@@ -190,7 +186,6 @@ pub enum Error {
     /// Two scripts in one directory have the same type.
     #[error("there are two scripts of the type {name}: in {one} and in {other}; rename one", one = one.display(), other = other.display())]
     Twins {
-        /// The type.
         name: String,
         /// Where the first is.
         one: PathBuf,

@@ -77,7 +77,6 @@ pub(crate) enum SchemaAt {
 pub struct ManifestError {
     /// Line and column, both from 1, where it is known.
     pub at: Option<(usize, usize)>,
-    /// What is wrong.
     pub message: String,
 }
 
@@ -120,7 +119,6 @@ struct File {
 }
 
 impl Manifest {
-    /// Reads a manifest.
     pub fn read(text: &str) -> Result<Self, ManifestError> {
         let file: File = toml::from_str(text).map_err(|error| ManifestError {
             at: error.span().map(|span| line_and_column(text, span.start)),

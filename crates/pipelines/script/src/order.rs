@@ -72,7 +72,6 @@ pub enum News {
     Log(LogLine),
     /// Something is done that another attempt need not do again.
     Checkpoint {
-        /// Its name.
         key: String,
         /// What the script wants to know about it then.
         data: Value,
@@ -95,7 +94,6 @@ pub struct Progress {
 /// Everything about a run that has ended.
 #[derive(Debug)]
 pub struct Report {
-    /// How it ended.
     pub outcome: Outcome,
     /// The files that it made: those that hold no secret.
     pub artifacts: Vec<Artifact>,
@@ -107,7 +105,6 @@ pub struct Report {
     pub was_spare: bool,
 }
 
-/// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// It did what it was asked to do, or a part of it.

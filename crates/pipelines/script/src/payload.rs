@@ -32,7 +32,6 @@ impl Secrets {
         self.0.keys().map(String::as_str)
     }
 
-    /// What they are.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         self.0.values()
     }

@@ -17,7 +17,6 @@ pub struct Sealed {
     pub key_id: String,
     /// The content's own key, sealed to that one.
     pub wrapped: Vec<u8>,
-    /// The content.
     pub content: Vec<u8>,
 }
 
@@ -31,7 +30,6 @@ pub enum SecretPart {
 }
 
 impl SecretPart {
-    /// The stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -59,7 +57,6 @@ pub struct RecordedStep {
     pub id: String,
     /// What it does, for people.
     pub title: String,
-    /// Where it stands.
     pub state: RecordedState,
 }
 

@@ -19,19 +19,15 @@ const FILES_MAX: usize = 1000;
 pub struct Script {
     /// What it says of itself.
     pub manifest: Manifest,
-    /// What it takes.
     pub payload: Schema,
     /// What the `data` of its result is, if the manifest says.
     pub result: Option<Schema>,
-    /// Where it is.
     pub folder: PathBuf,
-    /// Whose it is.
     pub origin: Origin,
     /// The SHA-256 of its files, so that a run can be explained later.
     pub digest: String,
 }
 
-/// Whose a script is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {

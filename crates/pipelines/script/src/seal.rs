@@ -56,7 +56,6 @@ impl SealTo {
         Some(SealTo(PublicKey::from(bytes)))
     }
 
-    /// The key itself.
     #[must_use]
     pub fn bytes(&self) -> &[u8; KEY_BYTES] {
         self.0.as_bytes()

@@ -47,7 +47,6 @@ impl SparesByCommand {
         self.kinds().entry(command).or_insert_with(|| Spares::of(size, start)).clone()
     }
 
-    /// How many wait.
     pub(crate) fn count(&self) -> usize {
         self.kinds().values().map(Spares::count).sum()
     }

@@ -22,7 +22,6 @@ use std::process::ExitCode;
 pub(crate) const DOCUMENT: &str = "document";
 pub(crate) const PROVENANCE: &str = "provenance";
 
-/// Converts one document.
 fn convert(registry: &Registry, ask: &Ask, reading: &Reading) -> Result<Converted, Failure> {
     let document = &reading.document;
     if ask.to == To::Text {

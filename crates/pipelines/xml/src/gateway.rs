@@ -48,14 +48,11 @@ impl Mappings {
     }
 }
 
-/// One mapping.
 #[derive(Debug, Clone, Serialize)]
 struct MappingView {
     /// Name and version, as `name_v1`.
     id: String,
-    /// Its name.
     name: String,
-    /// Its version.
     version: u32,
     /// `draft`, `canary`, `live` or `retired`.
     status: &'static str,

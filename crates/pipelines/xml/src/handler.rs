@@ -20,7 +20,6 @@ use std::time::{Duration, Instant};
 /// Where conversions happen.
 #[derive(Clone)]
 pub enum Route {
-    /// Here.
     BuiltIn(Arc<LiveConverter>),
     /// At gateways elsewhere.
     Remote(Arc<Gateways>),

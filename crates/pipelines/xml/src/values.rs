@@ -15,7 +15,6 @@ const PLACES: &str = "places.json";
 /// A result of this size has thousands of lines, which nobody corrects one by one.
 const FILE_BYTES_MAX: i64 = 1 << 20;
 
-/// Values of a result.
 pub(crate) struct ResultValues {
     /// Names or paths, and texts, in the result's order.
     pub(crate) values: Vec<(String, String)>,
@@ -23,7 +22,6 @@ pub(crate) struct ResultValues {
     pub(crate) places: HashMap<String, Place>,
 }
 
-/// Where a value stands.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Place {
     pub(crate) page: u32,

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
@@ -44,7 +43,6 @@ impl FaultKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// What.
     pub kind: FaultKind,
     /// Only for the owner with this e-mail address.
     #[serde(default)]
@@ -76,7 +74,6 @@ impl Fault {
     }
 }
 
-/// Those that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Fault>);
 

@@ -31,7 +31,6 @@ impl Fields {
         self.0.iter().any(|(known, _)| known == name)
     }
 
-    /// All values.
     pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(_, value)| value.trim())
     }

@@ -17,7 +17,6 @@ pub(crate) enum Stage {
     Done,
 }
 
-/// One file.
 #[derive(Debug, Clone)]
 pub(crate) struct Import {
     pub(crate) stage: Stage,

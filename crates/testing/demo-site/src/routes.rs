@@ -61,7 +61,6 @@ pub(crate) fn admin(site: Shared) -> Router {
     with_faults(pages, &site).merge(tests).merge(assets).with_state(site)
 }
 
-/// The payments company.
 pub(crate) fn payments(site: Shared) -> Router {
     let pages = Router::new().route("/connect/{state}", get(connect::page).post(connect::authorise));
     let assets = Router::new()

@@ -56,7 +56,6 @@ pub struct Options {
     pub owners: Vec<Owner>,
     /// How long somebody who does nothing stays signed in.
     pub session_ttl: Duration,
-    /// What goes wrong.
     pub faults: Vec<Fault>,
 }
 
@@ -130,7 +129,6 @@ impl Site {
         Ok(Site { shared, admin: admin_address, payments: payments_address, tasks })
     }
 
-    /// Where the admin listens.
     #[must_use]
     pub fn admin(&self) -> SocketAddr {
         self.admin

@@ -99,7 +99,6 @@ impl FromRequestParts<Shared> for At {
 }
 
 impl At {
-    /// What the restaurant says.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Restaurant) -> T) -> Result<T, NoPage> {
         let mut world = self.visitor.site.world();
         let restaurant = world.restaurant(&self.visitor.email, &self.slug);

@@ -189,7 +189,6 @@ pub(crate) struct PaymentAccount {
     pub(crate) holder: String,
 }
 
-/// Everything.
 #[derive(Debug, Default)]
 pub(crate) struct World {
     pub(crate) accounts: BTreeMap<String, Account>,

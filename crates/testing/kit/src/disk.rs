@@ -23,7 +23,6 @@ impl SmallDisk {
         None
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -145,7 +145,6 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts one.
     pub fn start() -> Self {
         let mut redis = Redis { port: free_port(), server: None };
         redis.run();
@@ -171,14 +170,12 @@ impl Redis {
         wait_for_port(self.port);
     }
 
-    /// Kills it.
     pub fn kill(&mut self) {
         let mut server = self.server.take().expect("it runs");
         server.kill().unwrap();
         server.wait().unwrap();
     }
 
-    /// Its address.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }

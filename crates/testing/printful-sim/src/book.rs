@@ -160,7 +160,6 @@ impl Book {
         }
     }
 
-    /// Carries a call out.
     pub(crate) fn apply(&mut self, call: &Call, now: Instant) -> Answer {
         match call {
             Call::Create { body, confirm, update_existing } => {

@@ -18,7 +18,6 @@ macro_rules! named {
             /// Every one of them.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// Its name.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }
@@ -49,7 +48,6 @@ macro_rules! named {
 pub struct NotAFault(String);
 
 named! {
-    /// What goes wrong.
     FaultKind, "fault" {
         /// The request is lost: nothing happens and nothing is answered.
         Lost = "lost",
@@ -133,11 +131,8 @@ named! {
         List = "list",
         /// A change to an order.
         Edit = "edit",
-        /// A confirmation.
         Confirm = "confirm",
-        /// A cancellation.
         Cancel = "cancel",
-        /// An estimate.
         Estimate = "estimate",
         /// A look at shipments.
         Shipments = "shipments",
@@ -184,7 +179,6 @@ impl FaultKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// What.
     pub kind: FaultKind,
     /// With which call.
     #[serde(default = "any")]

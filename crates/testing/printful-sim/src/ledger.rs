@@ -7,7 +7,6 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 
-/// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
@@ -23,12 +22,9 @@ pub enum Entry {
     Cancel,
 }
 
-/// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerLine {
-    /// When.
     pub at: Timestamp,
-    /// What happened.
     pub entry: Entry,
     /// To which order.
     pub order: i64,

@@ -27,7 +27,6 @@ pub enum Error {
     /// The ledger's file cannot be written.
     #[error("The ledger {path} cannot be written: {reason}. Choose another file with --ledger.")]
     Ledger {
-        /// Which file.
         path: String,
         /// What the system says.
         reason: std::io::Error,

@@ -323,7 +323,6 @@ impl Simulator {
         Ok(Simulator { inner, address, task })
     }
 
-    /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

@@ -36,7 +36,6 @@ pub(crate) struct Arc {
 /// Rings of arcs: the number of each, negative and less one where it runs backwards.
 type Polygon = Vec<Vec<i64>>;
 
-/// A country.
 #[derive(Debug)]
 pub(crate) struct Country {
     pub(crate) name: String,
@@ -84,7 +83,6 @@ impl BaseMap {
         self.rings(&self.land)
     }
 
-    /// A country's land.
     pub(crate) fn land_of(&self, country: &Country) -> impl Iterator<Item = Vec<Vec<Place>>> {
         self.rings(&country.polygons)
     }

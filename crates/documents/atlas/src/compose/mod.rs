@@ -68,7 +68,6 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// All of the page.
     fn page(&self) -> Window {
         Window { left: 0, top: 0, right: self.picture.width, bottom: self.picture.height }
     }

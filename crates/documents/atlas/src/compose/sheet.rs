@@ -3,7 +3,6 @@
 use super::{Area, Canvas, furniture};
 use crate::spec::{Page, Spec, TitlePlace};
 
-/// Where everything goes.
 #[derive(Debug)]
 pub(super) struct Sheet {
     pub(super) map: Area,

@@ -41,13 +41,11 @@ impl Default for Deflate {
 }
 
 impl Deflate {
-    /// Adds a byte.
     pub(super) fn literal(&mut self, byte: u8) {
         self.counts[usize::from(byte)] += 1;
         self.tokens.push(Token::Literal(byte));
     }
 
-    /// Adds zeros.
     pub(super) fn zeros(&mut self, count: u64) {
         let runs = count.saturating_sub(1);
         if runs < RUN_MIN {

@@ -97,7 +97,6 @@ impl Default for Adler {
 impl Adler {
     const MODULUS: u64 = 65_521;
 
-    /// Counts one byte.
     fn byte(&mut self, byte: u8) {
         // Sums stay far below 64 bits for the few bytes between two runs of zeros; `settle` brings them down.
         self.a += u64::from(byte);

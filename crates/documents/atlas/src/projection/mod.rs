@@ -46,7 +46,6 @@ pub struct Spot {
 /// The projections, by the names that map specifications use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs, reason = "each is the projection that its name says")]
 pub enum Name {
     Equirectangular,
     Mercator,
@@ -153,7 +152,6 @@ impl Projection {
         Self { name, cone: Cone::new(name, parallels) }
     }
 
-    /// Its name.
     pub fn name(&self) -> Name {
         self.name
     }

@@ -76,7 +76,6 @@ impl Feature {
 /// A geometry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "coordinates")]
-#[allow(missing_docs, reason = "the geometries of GeoJSON, under their own names")]
 pub enum Geometry {
     Point(Position),
     MultiPoint(Vec<Position>),

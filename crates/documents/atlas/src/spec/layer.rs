@@ -96,7 +96,6 @@ pub enum Edges {
 /// The shape of points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "each is the shape that its name says")]
 pub enum Marker {
     Circle,
     Ring,

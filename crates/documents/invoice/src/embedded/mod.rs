@@ -43,14 +43,12 @@ pub struct Embedded {
     pub syntax: Syntax,
     /// The attachment, byte for byte.
     pub bytes: Vec<u8>,
-    /// What it says.
     pub record: Record,
 }
 
 /// What was found among the attachments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
-    /// The invoice.
     pub invoice: Option<Embedded>,
     /// Attachments that should have been invoices and could not be read, and invoices passed over.
     pub findings: Vec<Finding>,

@@ -18,12 +18,9 @@ pub enum Term {
     Field(String),
     /// A column's sum.
     Sum {
-        /// Table.
         table: String,
-        /// Column.
         column: String,
     },
-    /// A constant.
     Number(Decimal),
 }
 

@@ -8,7 +8,6 @@ use serde::{Deserialize, Deserializer};
 
 use crate::values::Kind;
 
-/// One mapping file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MappingFile {
@@ -23,7 +22,6 @@ pub struct MappingFile {
     pub status: Status,
     /// Mapping (by id) whose fields, tables, checks and locale are used where this one has none.
     pub extends: Option<String>,
-    /// Kind of document.
     #[serde(default = "invoice")]
     pub kind: String,
     /// One line about the layout, for people.
@@ -41,7 +39,6 @@ pub struct MappingFile {
     /// Header values.
     #[serde(default)]
     pub fields: BTreeMap<String, FieldFile>,
-    /// Tables.
     #[serde(default)]
     pub tables: Vec<TableFile>,
     /// Arithmetic that must hold.
@@ -101,7 +98,6 @@ fn one() -> usize {
 pub struct WeightedText {
     /// The term.
     pub text: String,
-    /// Its weight.
     pub weight: f32,
 }
 
@@ -197,7 +193,6 @@ pub struct FieldFile {
     /// Which of several.
     #[serde(default)]
     pub pick: Pick,
-    /// What kind of value.
     #[serde(default, rename = "type")]
     pub kind: Kind,
     /// A part of the page.
@@ -218,7 +213,6 @@ pub struct FieldFile {
     pub page: Option<i32>,
     /// How many lines down (below, block) a value may stand.
     pub reach: Option<f32>,
-    /// A constant.
     pub value: Option<String>,
     /// Printed text to code.
     #[serde(default)]
@@ -341,7 +335,6 @@ pub struct TableFile {
     pub name: String,
     /// The business group it answers.
     pub to: Option<String>,
-    /// Columns.
     pub columns: Vec<ColumnFile>,
     /// Instead of headings: a pattern for one row, whose named groups are the columns.
     pub pattern: Option<String>,
@@ -385,7 +378,6 @@ pub struct RowFile {
     pub above: usize,
 }
 
-/// One column.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnFile {
@@ -394,7 +386,6 @@ pub struct ColumnFile {
     /// Headings, any of which marks it.
     #[serde(default)]
     pub head: Texts,
-    /// What kind of value.
     #[serde(default, rename = "type")]
     pub kind: Kind,
     /// The part of the cell that is the value.
@@ -411,7 +402,6 @@ pub struct ColumnFile {
     pub codes: BTreeMap<String, String>,
     /// The business term it answers.
     pub to: Option<String>,
-    /// A constant.
     pub value: Option<String>,
     /// Whether it is the row's number, counted from 1 because none is printed.
     #[serde(default)]

@@ -33,11 +33,9 @@ pub struct Mapping {
     pub id: String,
     /// Name without version.
     pub name: String,
-    /// Version.
     pub version: u32,
     /// Whether it takes part.
     pub status: Status,
-    /// Kind of document.
     pub kind: String,
     /// One line for people.
     pub about: String,
@@ -109,12 +107,10 @@ pub struct MatchTerms {
     pub is_fallback: bool,
 }
 
-/// One term.
 #[derive(Clone, Debug)]
 pub struct MatchTerm {
     /// As written in the file.
     pub text: String,
-    /// How much it counts.
     pub weight: f32,
     /// Folded, for plain terms.
     pub(crate) plain: Option<String>,
@@ -186,7 +182,6 @@ pub(crate) struct TableRule {
     pub within: Option<Within>,
 }
 
-/// One column.
 #[derive(Debug)]
 pub(crate) struct ColumnRule {
     pub name: String,

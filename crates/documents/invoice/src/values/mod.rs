@@ -23,7 +23,6 @@ pub enum Kind {
     Text,
     /// An identifier: one run of letters, digits and marks.
     Id,
-    /// Money.
     Amount,
     /// A number without money's marks.
     Number,
@@ -31,11 +30,9 @@ pub enum Kind {
     Quantity,
     /// A unit of measure; the word becomes its UN/ECE code.
     Unit,
-    /// A whole number.
     Int,
     /// A rate in percent.
     Percent,
-    /// A day.
     Date,
     /// A currency code, or a mark that stands for one.
     Currency,
@@ -63,7 +60,6 @@ pub struct Locale {
 /// A text that reads as the asked kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// What it means.
     pub typed: Typed,
     /// Which characters of the text it was read from.
     pub chars: std::ops::Range<usize>,

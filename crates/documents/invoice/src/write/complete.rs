@@ -106,12 +106,10 @@ impl Invoice {
         self.header.text("type_code").is_some_and(|code| CREDIT_NOTES.contains(&code.as_str()))
     }
 
-    /// Allowances of one line.
     pub(crate) fn allowances_of(&self, line: &Row) -> &[Row] {
         of_line(&self.line_allowances, line)
     }
 
-    /// Charges of one line.
     pub(crate) fn charges_of(&self, line: &Row) -> &[Row] {
         of_line(&self.line_charges, line)
     }

@@ -44,7 +44,6 @@ pub enum Provenance {
     Shown,
 }
 
-/// A written file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
     /// The file, in UTF-8.
@@ -53,7 +52,6 @@ pub struct Written {
     pub findings: Vec<Finding>,
 }
 
-/// Writes a record.
 #[must_use]
 pub fn write(record: &Record, format: Format, provenance: Provenance) -> Written {
     let standard = |document: fn(&Invoice) -> Vec<u8>| {

@@ -17,7 +17,6 @@ const NO_VIEW: u32 = 1 << 5;
 pub(crate) enum Target {
     /// A page, counted from 1.
     Page(u32),
-    /// An address.
     Address(String),
 }
 

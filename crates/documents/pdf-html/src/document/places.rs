@@ -112,7 +112,6 @@ pub(crate) struct Entry {
     pub(crate) inner: Vec<Entry>,
 }
 
-/// The outline.
 pub(crate) fn outline(pdf: &Pdf, places: &Places) -> Vec<Entry> {
     let mut left = ENTRIES_MAX;
     let mut seen = HashSet::new();

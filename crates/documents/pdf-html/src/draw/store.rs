@@ -28,7 +28,6 @@ pub(crate) enum Kind {
     Png,
 }
 
-/// A picture's file.
 #[derive(Debug)]
 pub(crate) struct Picture {
     pub(crate) kind: Kind,

@@ -40,7 +40,6 @@ pub(crate) struct Mark {
     pub(crate) content: Content,
 }
 
-/// A line.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     /// Where it starts, on its base line.

@@ -245,13 +245,11 @@ struct Writer<'w> {
 /// Whether a line is read out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sound {
-    /// It is.
     Heard,
     /// Something else says the same.
     Silent,
 }
 
-/// Writes a line.
 pub(crate) fn write_line(
     line: &Line,
     sound: Sound,

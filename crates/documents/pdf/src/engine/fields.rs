@@ -126,7 +126,6 @@ fn instruction(numbers: &[Number], name: &str) -> String {
 pub(crate) struct Value {
     lines: Vec<String>,
     style: Style,
-    /// Size of the type.
     pub(crate) size: f64,
     rect: Rect,
     /// Whether anybody sees it.

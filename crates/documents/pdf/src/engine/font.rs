@@ -78,7 +78,6 @@ impl<'a> Fonts<'a> {
     }
 }
 
-/// A font.
 pub(crate) struct Font<'a> {
     /// By which glyphs name it: its turn among the document's fonts.
     pub(crate) number: u32,

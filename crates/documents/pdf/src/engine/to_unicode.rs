@@ -9,7 +9,6 @@ const ENTRIES_MAX: usize = 100_000;
 /// Letters that one code may stand for.
 const TEXT_CHARS_MAX: usize = 64;
 
-/// What codes mean.
 #[derive(Debug, Default)]
 pub(crate) struct ToUnicode {
     single: HashMap<u32, String>,

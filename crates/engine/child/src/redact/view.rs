@@ -14,7 +14,6 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The text itself.
     pub(super) fn plain(bytes: &'a [u8]) -> Self {
         Self { bytes: bytes.into(), places: None, end: bytes.len() }
     }

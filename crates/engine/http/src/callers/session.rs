@@ -53,7 +53,6 @@ const PURPOSE: &str = "session";
 const TOKEN_BYTES: usize = 32;
 
 impl Session {
-    /// A new one.
     pub fn fresh(now: Timestamp) -> Result<Self, getrandom::Error> {
         let mut random = [0; TOKEN_BYTES];
         getrandom::fill(&mut random)?;

@@ -15,7 +15,6 @@ use std::sync::Arc;
 /// A pipeline's jobs at the shared addresses. A small pipeline keeps what [`JobKind::new`] gives.
 #[derive(Clone)]
 pub struct JobKind {
-    /// The pipeline.
     pub pipeline: Pipeline,
     /// Returns what a page calls the state of a job.
     pub label: fn(&JobRecord) -> &'static str,
@@ -142,7 +141,6 @@ impl Intake {
 /// A type of job that pages offer for documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// The type.
     pub name: String,
     /// The same as people read it.
     pub label: String,
@@ -153,7 +151,6 @@ pub struct Offer {
 /// A form of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Output {
-    /// Its name.
     pub name: &'static str,
     /// The same as people read it.
     pub label: &'static str,

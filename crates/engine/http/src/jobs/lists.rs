@@ -29,7 +29,6 @@ const OWNERS_MAX: usize = 10_000;
 /// Different lists of one owner.
 const LISTS_MAX: usize = 16;
 
-/// The lists.
 #[derive(Debug)]
 pub struct Lists {
     owners: Mutex<HashMap<Owner, Arc<tokio::sync::Mutex<Known>>>>,

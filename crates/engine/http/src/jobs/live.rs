@@ -172,10 +172,12 @@ impl Default for Hub {
 
 /// What was said since somebody heard a line.
 enum Missed {
-    /// This.
     Lines(Vec<Bytes>),
     /// Only the journal knows, in which they heard these already. What is read there is told for the next time.
-    Unknown { heard: HashSet<i64>, read: Arc<OnceLock<Vec<i64>>> },
+    Unknown {
+        heard: HashSet<i64>,
+        read: Arc<OnceLock<Vec<i64>>>,
+    },
 }
 
 /// What somebody who begins to listen gets: what was said since the line they name, and what is said next.

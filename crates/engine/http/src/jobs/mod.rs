@@ -121,7 +121,6 @@ pub struct History {
 }
 
 impl History {
-    /// That of this job.
     pub async fn of(app: &App, job: JobId) -> Result<Json<Self>, Problem> {
         let events = app.store.events(job).await?;
         Ok(Json(History { events: events.into_iter().map(EventView::from).collect() }))

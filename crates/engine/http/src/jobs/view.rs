@@ -224,7 +224,6 @@ impl JobView {
         self.links.delete.is_some()
     }
 
-    /// Where it is found.
     pub fn address(&self) -> &str {
         &self.links.job
     }

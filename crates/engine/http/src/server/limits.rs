@@ -9,7 +9,6 @@ use std::time::Duration;
 /// How often one visitor may ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebLimits {
-    /// Files a minute.
     pub uploads_a_minute: u32,
     /// Requests of any kind a minute.
     pub polls_a_minute: u32,
@@ -41,7 +40,6 @@ impl Limits {
         taken.map_err(|wait| too_often(&format!("{count} requests"), wait))
     }
 
-    /// Counts a file.
     pub async fn upload(&self, caller: &Caller) -> Result<(), Problem> {
         let count = self.limits.uploads_a_minute;
         let taken = self.limiter.take(&format!("upload:{}", caller.counted_as), Rate::a_minute(count)).await;

@@ -102,12 +102,10 @@ pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), Error> {
 pub enum OwnerKind {
     /// A person.
     User,
-    /// An organisation.
     Organisation,
 }
 
 impl OwnerKind {
-    /// The stable name.
     pub const fn as_str(self) -> &'static str {
         match self {
             OwnerKind::User => "user",
@@ -137,13 +135,11 @@ pub struct ApiKey {
     pub id: String,
     /// What kind of owner it speaks for.
     pub kind: OwnerKind,
-    /// The owner's name.
     pub owner: String,
     /// The owner's id, which their jobs carry.
     pub owner_id: Uuid,
     /// What it is for.
     pub name: String,
-    /// When it was made.
     pub created_at: Timestamp,
     /// When it was last used, to the minute.
     pub used_at: Option<Timestamp>,
@@ -162,7 +158,6 @@ pub struct NewKey {
 /// Who a valid key speaks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Principal {
-    /// Whose jobs they are.
     pub owner: Owner,
 }
 

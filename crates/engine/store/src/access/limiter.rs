@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 /// So many in so much time, at once if need be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// How many.
     pub count: u32,
     /// In which time.
     pub per: Duration,

@@ -15,7 +15,6 @@ use uuid::Uuid;
 pub struct ClaimRequest {
     /// The line to take from.
     pub lane: Lane,
-    /// Who asks.
     pub worker: WorkerId,
     /// How many at most.
     pub count: usize,

@@ -26,7 +26,6 @@ use uuid::Uuid;
 pub struct Finish {
     /// The job under its lease.
     pub job: Claimed,
-    /// How it ended.
     pub ended: Ended,
     /// What came of it, where it succeeded.
     pub result: Option<Value>,

@@ -20,7 +20,6 @@ pub enum Gate {
     Closed,
     /// A job that it needs can no longer complete, so it is called off.
     Broken {
-        /// That job.
         needs: JobId,
         /// What became of it.
         why: String,

@@ -499,7 +499,6 @@ impl Tx {
         self.run(sql, params![]).await.map(drop)
     }
 
-    /// Ends it.
     pub(crate) async fn end_retention(&mut self) -> Result<(), Error> {
         match self.dialect() {
             // The setting ends with the transaction.

@@ -9,11 +9,9 @@ use jiff::Timestamp;
 /// One thing that was checked.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Finding {
-    /// What was checked.
     pub name: String,
     /// Whether it is as it should be.
     pub is_ok: bool,
-    /// What was found.
     pub found: String,
     /// What to do, where it is not.
     pub advice: Option<String>,

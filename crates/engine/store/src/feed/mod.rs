@@ -18,15 +18,12 @@ use tokio::sync::watch;
 /// One entry of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// Its number.
     pub seq: i64,
-    /// What happened.
     pub event: Event,
     /// Before; absent at birth.
     pub from_state: Option<State>,
     /// After.
     pub to_state: State,
-    /// When.
     pub at: Timestamp,
     /// To which jobs.
     pub jobs: Vec<JobId>,

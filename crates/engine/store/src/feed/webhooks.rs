@@ -15,11 +15,8 @@ use uuid::Uuid;
 /// An address that an owner wants to be told at.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Endpoint {
-    /// Its identity.
     pub id: Uuid,
-    /// The owner's name.
     pub owner: String,
-    /// Where.
     pub url: String,
     /// Since when.
     pub created_at: Timestamp,
@@ -34,17 +31,14 @@ pub struct Delivery {
     pub id: Uuid,
     /// Who is told.
     pub owner: Uuid,
-    /// Of which job.
     pub job_id: JobId,
     /// What that job is for, while it is known.
     pub pipeline: Option<Pipeline>,
     /// The owner's own id for it.
     pub external_id: Option<String>,
-    /// How the job ended.
     pub state: String,
     /// Why, if it failed.
     pub error_code: Option<String>,
-    /// Where it goes.
     pub url: String,
     /// `pending`, `delivered` or `failed`.
     pub status: String,
@@ -56,7 +50,6 @@ pub struct Delivery {
     pub answer: Option<i64>,
     /// What went wrong last.
     pub problem: Option<String>,
-    /// When the job ended.
     pub created_at: Timestamp,
     /// When it arrived.
     pub delivered_at: Option<Timestamp>,

@@ -30,7 +30,6 @@ pub enum BlobsConfig {
     Local(PathBuf),
     /// In a bucket of an S3-compatible store, settings and keys from the environment (`AWS_…`).
     S3 {
-        /// The bucket.
         bucket: String,
         /// Other than Amazon's: the address.
         endpoint: Option<String>,
@@ -57,7 +56,6 @@ pub struct Stored {
     pub storage: &'static str,
     /// Its name below the root.
     pub path: String,
-    /// Its size.
     pub bytes: i64,
     /// Its digest, hexadecimal.
     pub sha256: String,

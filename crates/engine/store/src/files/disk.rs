@@ -20,7 +20,6 @@ impl Default for WatermarkConfig {
     }
 }
 
-/// How the disk stands.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct DiskState {
     /// Used share, 0 to 1; zero where there is no local disk or it cannot be asked.

@@ -24,7 +24,6 @@ pub struct Incoming {
     sink: Sink,
 }
 
-/// Where it goes.
 #[derive(Debug)]
 enum Sink {
     Disk(Disk),

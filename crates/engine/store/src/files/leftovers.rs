@@ -43,7 +43,6 @@ const LAST: &str = "SELECT id FROM job_live WHERE id = $1 AND fence = $2";
 /// A pipeline whose jobs publish files at places of callers.
 #[derive(Debug, Clone, Copy)]
 pub struct Publisher {
-    /// The pipeline.
     pub pipeline: Pipeline,
     /// Returns the prefix that the input of a job names, if it names one.
     pub prefix: fn(&Value) -> Option<&str>,

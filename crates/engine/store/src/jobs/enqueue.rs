@@ -21,7 +21,6 @@ use uuid::Uuid;
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enqueued {
-    /// A new job.
     New(JobId),
     /// A job that was there already, by idempotency or dedupe key.
     Existing(JobId),

@@ -39,7 +39,6 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// The job's id.
     pub fn id(&self) -> JobId {
         self.enqueued.id()
     }

@@ -20,11 +20,9 @@ const LIVE: &str = "SELECT pipeline, state, count(*) AS jobs, {now} AS now,
 /// Jobs of one pipeline in one state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveJobs {
-    /// Whose they are.
     pub pipeline: Pipeline,
     /// Where they stand.
     pub state: State,
-    /// How many there are.
     pub count: i64,
     /// Those of them that wait for a worker.
     pub waiting: i64,

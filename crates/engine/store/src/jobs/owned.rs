@@ -14,7 +14,6 @@ use std::collections::HashMap;
 /// Which of an owner's jobs to list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OwnedFilter {
-    /// Whose.
     pub owner: Owner,
     /// Only in this state.
     pub state: Option<State>,
@@ -33,9 +32,7 @@ pub struct OwnedFilter {
 /// A job, and what is known of its files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnedJob {
-    /// The job.
     pub record: JobRecord,
-    /// Its files.
     pub files: JobFiles,
     /// What went wrong with its last attempt, while it waits for the next.
     pub setback: Option<Setback>,
@@ -44,7 +41,6 @@ pub struct OwnedJob {
 /// Why an attempt failed that is not the last.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Setback {
-    /// The stable code.
     pub code: String,
     /// What happened, for people.
     pub message: String,
@@ -60,7 +56,6 @@ impl OwnedJob {
 /// A part of an owner's list, newest first.
 #[derive(Debug, Clone)]
 pub struct OwnedPage {
-    /// The jobs.
     pub jobs: Vec<OwnedJob>,
     /// Where the next part begins, if there is one.
     pub next_cursor: Option<JobId>,

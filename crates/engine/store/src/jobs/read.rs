@@ -33,7 +33,6 @@ pub const LIST_MAX: usize = 1000;
 /// A part of a list, newest first.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Page {
-    /// The jobs.
     pub jobs: Vec<JobRecord>,
     /// Where the next part begins, if there is one.
     pub next_cursor: Option<JobId>,
@@ -155,7 +154,6 @@ impl Store {
         self.db().write(ADD_LOGS, &[log_rows(lines)]).await.map(drop)
     }
 
-    /// A job's files.
     pub async fn artifacts(&self, job: JobId) -> Result<Vec<Artifact>, Error> {
         self.db().read(ARTIFACTS, params![job]).await?.iter().map(artifact).collect()
     }

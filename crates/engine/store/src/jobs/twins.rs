@@ -17,11 +17,9 @@ use std::collections::HashSet;
 /// A job that has done already what is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Twin {
-    /// The job.
     pub id: JobId,
     /// The state in which it is done.
     pub state: State,
-    /// What came of it.
     pub result: Option<Value>,
     /// The file with its result.
     pub file: Artifact,

@@ -85,7 +85,6 @@ const FORGET: &str = "DELETE FROM ode_schema WHERE version = $1";
 pub struct Status {
     /// Its place in the order.
     pub version: i64,
-    /// Its file.
     pub name: String,
     /// When it was applied, if it was.
     pub applied_at: Option<Timestamp>,

@@ -90,7 +90,6 @@ enum Stopped {
     NotNow(Duration),
     /// The chore is another process's.
     Lost,
-    /// Something failed.
     Failed(ChoreError),
 }
 

@@ -17,7 +17,6 @@ use std::time::Duration;
 /// How Printful is reached.
 #[derive(Debug, Clone)]
 pub struct PrintfulSettings {
-    /// Its address.
     pub url: String,
     /// The token that it gave us.
     pub token: String,
@@ -27,7 +26,6 @@ pub struct PrintfulSettings {
     pub timeout: Duration,
 }
 
-/// Printful's own address.
 pub const PRINTFUL_URL: &str = "https://api.printful.com";
 /// How long a call may take: a fraction of any lease, so that whoever holds one hears of it in time.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(30);

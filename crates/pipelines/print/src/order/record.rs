@@ -61,14 +61,12 @@ pub enum OrderStep {
     CreateSent,
     /// The provider has a draft, and this is what it costs, once that is known.
     Draft {
-        /// Its number there.
         provider_order_id: i64,
         /// Its cost in hundredths.
         cost_cents: Option<i64>,
     },
     /// About to confirm it.
     ConfirmSent,
-    /// It is confirmed.
     Confirmed {
         /// In the provider's words.
         status: String,
@@ -87,7 +85,6 @@ pub enum OrderStep {
     },
     /// A person should look at it.
     Attention {
-        /// Why.
         reason: Attention,
         /// What to do, in a sentence.
         message: String,

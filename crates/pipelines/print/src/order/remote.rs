@@ -34,17 +34,14 @@ pub enum FileStanding {
 /// An order at the provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemoteOrder {
-    /// Its number.
     pub id: i64,
     /// The name that its maker gave it.
     pub external_id: Option<String>,
     /// In the provider's word.
     pub status_word: String,
-    /// What that means.
     pub status: Status,
     /// What it costs, once that is known.
     pub cost: Option<Money>,
-    /// Its file.
     pub file: FileStanding,
     /// All that was told.
     body: Value,

@@ -18,7 +18,6 @@ const MONTH: Duration = Duration::from_hours(30 * 24);
 /// What an organisation may spend on prints, and what it has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SpendCap {
-    /// Whose.
     pub organisation_id: Uuid,
     /// What they are called, where they are known by a name.
     pub organisation: Option<String>,

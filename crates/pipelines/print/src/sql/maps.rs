@@ -34,7 +34,6 @@ pub struct UserMap {
     pub version: i64,
     /// Its features as GeoJSON text; none in a list.
     pub data: Option<String>,
-    /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
@@ -45,7 +44,6 @@ pub struct UserMap {
 pub struct PrintableMap {
     /// Its identity; later ones are greater.
     pub id: Uuid,
-    /// Whose it is.
     pub owner: Owner,
     /// The map it was made of, and that one's version.
     pub made_of: Option<(Uuid, i64)>,
@@ -64,7 +62,6 @@ pub struct PrintableMap {
 /// A part of a list of maps, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapPage<T> {
-    /// The maps.
     pub maps: Vec<T>,
     /// Where the next part begins, if there is one.
     pub next_cursor: Option<Uuid>,

@@ -23,7 +23,6 @@ const TRIES_MAX: usize = 5;
 /// What came of asking for an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// It is new.
     New,
     /// The same was asked for before.
     Existing,
@@ -32,11 +31,8 @@ pub enum Asked {
 /// An order as people look at it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OrderRecord {
-    /// Its job.
     pub job_id: JobId,
-    /// Where the job stands.
     pub state: State,
-    /// Who pays.
     pub organisation_id: Uuid,
     /// Its name at the provider.
     pub external_id: String,
@@ -61,20 +57,17 @@ pub struct OrderRecord {
     /// What was sent for it; not shown, since whoever has it can fetch the file.
     #[serde(skip)]
     pub request: Option<Value>,
-    /// When.
     pub created_at: Timestamp,
     /// When it was confirmed.
     pub placed_at: Option<Timestamp>,
     /// When all of it was first seen on its way.
     pub shipped_at: Option<Timestamp>,
-    /// When it was delivered.
     pub delivered_at: Option<Timestamp>,
 }
 
 /// An exported print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadyPrint {
-    /// Its job.
     pub job: JobId,
     /// Whether an order was asked for with it.
     pub is_asked: bool,
@@ -91,7 +84,6 @@ pub struct OrderStepRecord {
     pub fence: Option<i64>,
     /// More about it.
     pub details: Option<Value>,
-    /// When.
     pub at: Timestamp,
 }
 

@@ -18,7 +18,6 @@ use uuid::Uuid;
 pub struct PaidOrder {
     /// The organisation within whose limit it must be.
     pub organisation: Uuid,
-    /// What is ordered.
     pub ask: OrderAsk,
 }
 

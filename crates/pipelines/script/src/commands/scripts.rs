@@ -46,7 +46,6 @@ pub(super) struct List {
     json: bool,
 }
 
-/// Carries it out.
 pub(super) async fn run_scripts(folders: &Folders, command: ScriptsCommand) -> anyhow::Result<ExitCode> {
     match command {
         ScriptsCommand::List(args) => list(folders, &args),

@@ -58,7 +58,6 @@ impl From<Side> for SealSide {
     }
 }
 
-/// Carries it out.
 pub(super) async fn run_seal(
     folders: &Folders,
     store: &Store,

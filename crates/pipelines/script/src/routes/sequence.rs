@@ -41,7 +41,6 @@ impl Sequence {
 #[derive(Debug, PartialEq, Eq)]
 struct Backward {
     job: usize,
-    /// Which of its needs.
     need: usize,
     needed: usize,
     /// From the job over those it needs back to itself, if it needs itself in the end.

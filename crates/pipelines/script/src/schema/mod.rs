@@ -36,7 +36,6 @@ pub struct Invalid {
 pub struct SchemaError {
     /// Where in the schema, as a JSON pointer.
     pub place: String,
-    /// What is wrong there.
     pub message: String,
 }
 

@@ -12,11 +12,9 @@ use std::time::Duration;
 /// A type of script, as workers publish it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptType {
-    /// Its name.
     pub name: String,
     /// What it does, for people.
     pub title: String,
-    /// Its version.
     pub version: String,
     /// The digest of its files.
     pub digest: String,

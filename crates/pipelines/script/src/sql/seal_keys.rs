@@ -15,7 +15,6 @@ pub enum SealSide {
 }
 
 impl SealSide {
-    /// The stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -28,7 +27,6 @@ impl SealSide {
 /// The public half of a key.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct SealKey {
-    /// Its name.
     pub id: String,
     /// Who has the other half.
     pub side: SealSide,

@@ -17,7 +17,6 @@ use uuid::Uuid;
 pub struct NewScript {
     /// The job, without its secrets.
     pub job: NewJob,
-    /// Those.
     pub secret: Option<Sealed>,
     /// How long they are kept for whoever tries the job again after it failed.
     pub keep_secret: Duration,
@@ -30,7 +29,6 @@ pub struct NewScript {
 /// A job that another one needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub enum Need {
-    /// One that is there.
     Job(JobId),
     /// One of the same batch, by its place in it.
     Earlier(usize),
@@ -39,7 +37,6 @@ pub enum Need {
 /// Scripts that are asked for together: all become jobs, or none.
 #[derive(Debug, Clone)]
 pub struct NewScripts {
-    /// Whose they are.
     pub owner: Owner,
     /// A second request with the same key is answered with the first one's jobs.
     pub idempotency_key: Option<String>,

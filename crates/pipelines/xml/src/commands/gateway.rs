@@ -61,14 +61,12 @@ pub(super) async fn run(_: Call, args: Gateway) -> anyhow::Result<ExitCode> {
 
 /// A gateway that runs beside whatever else this process does.
 pub(crate) struct RunningGateway {
-    /// Where it listens.
     pub(crate) address: SocketAddr,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl RunningGateway {
-    /// Starts it.
     pub(crate) async fn start(
         listener: TcpListener,
         args: &Conversions,

@@ -9,9 +9,13 @@ use std::fmt;
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Task {
     /// Convert it, or answer a question about it.
-    Do { work: Work, scans: Scans },
-    /// Draw one page.
-    Draw { page: u32 },
+    Do {
+        work: Work,
+        scans: Scans,
+    },
+    Draw {
+        page: u32,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -172,15 +176,12 @@ pub struct Shadow {
 pub struct Finding {
     /// `info`, `review` or `error`.
     pub severity: String,
-    /// Stable name.
     pub code: String,
     /// Field or column it is about, where there is one.
     pub field: Option<String>,
-    /// A sentence.
     pub message: String,
 }
 
-/// A converted document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Converted {
     /// What was asked for.

@@ -28,7 +28,6 @@ enum When {
 }
 
 impl OcrArgs {
-    /// What was typed.
     pub fn options(&self) -> OcrOptions {
         OcrOptions {
             is_on: self.ocr == When::Auto,

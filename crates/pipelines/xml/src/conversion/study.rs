@@ -24,7 +24,6 @@ pub enum Study {
     },
     /// A new mapping: [`learn::Learned`].
     Learn {
-        /// Its name.
         name: String,
         /// The document's path, as the mapping's own test is to name it.
         file: String,
@@ -33,18 +32,12 @@ pub enum Study {
     },
     /// Where a mapping misses what is expected of it: [`Differences`].
     Test {
-        /// The mapping.
         mapping: String,
         /// Field names, or paths such as `lines.0.total`, to values; a table's name to the count of its rows.
         expected: BTreeMap<String, String>,
     },
     /// Where two mappings differ: [`Differences`].
-    Diff {
-        /// The one.
-        old: String,
-        /// The other.
-        new: String,
-    },
+    Diff { old: String, new: String },
 }
 
 /// Field to both values: expected and found, or the old mapping's and the new one's.

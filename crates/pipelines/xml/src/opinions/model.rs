@@ -39,7 +39,6 @@ const TASK: &str = "You compare an XML document with the text of the PDF it was 
 pub struct ModelSettings {
     /// The endpoint up to its version, such as `http://127.0.0.1:11434/v1`.
     pub url: String,
-    /// The model's name there.
     pub model: String,
     /// Sent as a bearer token, where there is one.
     pub key: Option<String>,

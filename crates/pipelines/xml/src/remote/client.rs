@@ -83,7 +83,6 @@ impl Call {
 /// A document that a gateway converted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Processed {
-    /// The XML.
     pub xml: Vec<u8>,
     /// Which mapping was used, if the gateway says so.
     pub mapping: Option<String>,

@@ -39,9 +39,7 @@ pub struct Revised {
     /// The correction.
     #[serde(flatten)]
     pub revision: Revision,
-    /// Who made it.
     pub author: Option<Uuid>,
-    /// When it was made.
     pub created_at: Timestamp,
 }
 
@@ -56,9 +54,7 @@ pub struct TrainingSample {
     pub mapping: String,
     /// The document, by its digest.
     pub document_sha256: Option<String>,
-    /// The field.
     pub field: String,
-    /// What was read.
     pub read: Option<String>,
     /// What is right.
     pub expected: Option<String>,

@@ -72,7 +72,6 @@ impl Builder {
         self
     }
 
-    /// The file.
     pub fn bytes(&self) -> Vec<u8> {
         let kids: String = self.pages.iter().map(|page| format!("{page} 0 R ")).collect();
         let mut objects = self.objects.clone();

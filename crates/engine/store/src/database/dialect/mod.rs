@@ -34,7 +34,6 @@ use crate::schema::machines;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Which database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// PostgreSQL 14 or newer.

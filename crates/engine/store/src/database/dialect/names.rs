@@ -14,7 +14,6 @@ impl Named {
         self
     }
 
-    /// Adds values.
     pub fn extend(&mut self, values: impl IntoIterator<Item = (&'static str, Param)>) {
         self.0.extend(values);
     }

@@ -81,9 +81,7 @@ pub struct Published {
 pub struct PublishedFile {
     /// Where it is, below the prefix.
     pub path: String,
-    /// Media type.
     pub content_type: String,
-    /// Its size.
     pub bytes: usize,
     /// Its digest, hexadecimal.
     pub sha256: String,
@@ -183,7 +181,6 @@ impl Places {
         find(&self.outputs, owner, address, "--output-root")
     }
 
-    /// Fetches a document.
     pub async fn fetch(&self, owner: Owner, address: &str, bytes_max: u64) -> Result<Bytes, Failure> {
         let (store, found) = self.input(owner, address)?;
         match store {
@@ -282,13 +279,10 @@ impl Drop for Waiting {
 /// Where a result appears, and whose it is.
 #[derive(Debug, Clone, Copy)]
 pub struct Destination<'a> {
-    /// Whose job it is.
     pub owner: Owner,
-    /// The job.
     pub job: JobId,
     /// The attempt.
     pub fence: i64,
-    /// The prefix.
     pub address: &'a str,
 }
 

@@ -35,7 +35,6 @@ pub(crate) struct Column {
     shown: Option<Shown>,
 }
 
-/// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Id,
