@@ -55,6 +55,21 @@ fn no_crate_below_the_pipelines_depends_on_one_and_no_pipeline_on_another() {
     }
 }
 
+/// Pipelines bring their routes. The simulator and the demo site are servers of their own.
+#[test]
+fn only_the_http_crate_pipelines_and_servers_to_try_things_on_use_axum() {
+    let may = ["ode-http", "ode-printful-sim", "ode-demo-site"];
+    for group in ["engine", "documents", "testing"] {
+        for manifest in manifests(group) {
+            let name = package(&manifest);
+            let uses_axum = dependencies(&manifest).iter().any(|dependency| dependency == "axum");
+            assert!(!uses_axum || may.contains(&name.as_str()), "{name} depends on axum");
+        }
+    }
+    let ode = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    assert!(!dependencies(&ode).contains(&"axum".to_owned()), "ode depends on axum");
+}
+
 /// Everything that counts as naming a pipeline.
 fn names() -> BTreeSet<String> {
     let quoted = |name: &str| [format!("\"{name}\""), format!("'{name}'")];
