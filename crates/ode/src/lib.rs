@@ -129,7 +129,10 @@ fn run_child(pipelines: &[&dyn Pipeline], arguments: Vec<OsString>) -> ExitCode 
     let mut children = pipelines.iter().flat_map(|pipeline| pipeline.children());
     match children.find(|child| name == child.name) {
         Some(child) => (child.run)(arguments),
-        None => ExitCode::from(2),
+        None => {
+            output::tell(format!("There is no child called {}.", name.display()));
+            ExitCode::from(2)
+        }
     }
 }
 

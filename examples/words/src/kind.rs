@@ -22,6 +22,7 @@ pub(crate) fn job_kind() -> JobKind {
             let view = (job.record.phase == Phase::Done).then(|| format!("/words/{}", job.record.id));
             Links { view, ..links }
         },
+        keeps_document: true,
         intake: Some(Intake { offers: vec![offer], ..Intake::new(&[KIND], new_job) }),
         ..JobKind::new(WORDS)
     }

@@ -114,7 +114,8 @@ async fn an_uploaded_document_is_counted_and_seen_by_its_owner_alone() {
     let numbers = [&count["pages"], &count["words"], &count["distinct"]];
     assert_eq!(numbers, [&json!(1), &json!(5), &json!(4)], "{count}");
     assert_eq!(count["most"][0], json!({ "word": "the", "count": 2 }));
-    assert_eq!(owner.json(&format!("/api/jobs/{id}/download")).await, count);
+    let download = job["links"]["download"].as_str().unwrap_or_else(|| panic!("no download: {job}"));
+    assert_eq!(owner.json(download).await, count);
     let (status, page) = owner.get(&format!("/words/{id}")).await;
     assert_eq!(status, 200);
     assert!(page.contains("<h1>cat.pdf</h1>") && page.contains("5 words on 1 pages"), "{page}");

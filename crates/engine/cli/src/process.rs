@@ -15,6 +15,11 @@ pub fn announce(text: String) {
 
 /// Listens where this option says.
 pub async fn listen(address: &str, option: &str) -> anyhow::Result<TcpListener> {
+    listen_or(address, option, "").await
+}
+
+/// Listens where this option says. `otherwise` ends the advice about an address that is taken.
+pub async fn listen_or(address: &str, option: &str, otherwise: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| {
         let refused = format!(
             "Cannot listen on {address}: {error}. Give {option} an address of this machine, such as 127.0.0.1:8080."
@@ -22,8 +27,7 @@ pub async fn listen(address: &str, option: &str) -> anyhow::Result<TcpListener> 
         match error.kind() {
             std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
                 "Another program listens on {address}; perhaps ODE is running already. Stop it, or choose another \
-                 address with {option}{}.",
-                if option == "--gateway" { ", or go without a gateway with --gateway off" } else { "" }
+                 address with {option}{otherwise}."
             ),
             std::io::ErrorKind::InvalidInput => WrongUse(refused).into(),
             _ => anyhow::anyhow!(refused),

@@ -27,6 +27,31 @@ fn every_relative_link_leads_to_a_file() {
 }
 
 #[test]
+fn every_path_of_a_crate_leads_somewhere() {
+    let mut missing = Vec::new();
+    let mut checked = 0;
+    for page in pages() {
+        // What was true once stays in the changelog as it was.
+        if page.ends_with("CHANGELOG.md") {
+            continue;
+        }
+        let text = read(&page);
+        let paths = text.split(|c: char| !(c.is_ascii_alphanumeric() || "/_.-{}*".contains(c)));
+        let paths = paths.filter(|path| {
+            path.starts_with("crates/") && !path.contains(['{', '*']) && !path.contains("NAME")
+        });
+        for path in paths.map(|path| path.trim_end_matches(['.', '-'])) {
+            checked += 1;
+            if !Path::new(ROOT).join(path).exists() {
+                missing.push(format!("{}: {path}", page.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "these are not there:\n{}", missing.join("\n"));
+    assert!(checked > 50, "only {checked} paths were found: has their form changed?");
+}
+
+#[test]
 fn every_test_that_vouches_for_a_guarantee_exists() {
     let text = read(&Path::new(ROOT).join("docs/guarantees.md"));
     let mut missing = Vec::new();

@@ -178,6 +178,7 @@ pub(crate) async fn worker(start: Start<'_>, args: &WorkerOnly) -> anyhow::Resul
     let watching = args.watched.start(Arc::new(watcher)).await?;
     let worker = worker.start(store, blobs).await?;
     announce(format!("Worker {} is running. Stop it with ctrl-C.", worker.worker.id()));
+    worker.announce_services();
     watching.iter().for_each(Watching::announce);
     signals.asked().await;
     signals.wait_for(worker.stop(), args.drain.grace()).await

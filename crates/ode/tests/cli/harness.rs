@@ -204,13 +204,8 @@ pub(crate) fn schema_newest() -> i64 {
 
 /// Makes the pipelines known to this process, which reads what the program wrote.
 fn declare() {
-    ode_store::declare(&[
-        &ode_xml::DECLARATION,
-        &ode_html::DECLARATION,
-        &ode_print::DECLARATION,
-        &ode_script::DECLARATION,
-    ])
-    .unwrap();
+    let declarations: Vec<_> = ode::PIPELINES.iter().map(|pipeline| pipeline.declaration()).collect();
+    ode_store::declare(&declarations).unwrap();
 }
 
 /// The file of the embedded database, with what was not written back to it yet, in place of what is there.

@@ -74,7 +74,7 @@ fn only_the_http_crate_pipelines_and_servers_to_try_things_on_use_axum() {
 fn names() -> BTreeSet<String> {
     let quoted = |name: &str| [format!("\"{name}\""), format!("'{name}'")];
     let mut names = BTreeSet::new();
-    for pipeline in PIPELINES {
+    for pipeline in PIPELINES.iter().copied() {
         names.insert(format!("ode_{pipeline}"));
         names.extend(quoted(pipeline.as_str()));
         names.extend(pipeline.lanes().flat_map(|lane| quoted(lane.as_str())));

@@ -6,13 +6,14 @@ mod layers;
 mod state_machine_page;
 
 use ode_job::Pipeline;
+use std::sync::LazyLock;
 
 /// The pipelines that come with ODE.
-pub(crate) const PIPELINES: [Pipeline; 4] =
-    [ode_xml::machine::XML, ode_html::machine::HTML, ode_print::machine::PRINT, ode_script::machine::SCRIPT];
+pub(crate) static PIPELINES: LazyLock<Vec<Pipeline>> =
+    LazyLock::new(|| ode::PIPELINES.iter().map(|pipeline| pipeline.declaration().pipeline).collect());
 
 #[test]
 fn the_machines_can_be_declared_together() {
-    let machines = PIPELINES.map(|pipeline| pipeline.machine());
+    let machines: Vec<_> = PIPELINES.iter().map(|pipeline| pipeline.machine()).collect();
     ode_job::machines::declare(&machines).unwrap();
 }

@@ -31,7 +31,7 @@ fn the_page_shows_the_machines_as_they_are() {
 /// Every block of the page, by name.
 fn blocks() -> Vec<(String, String)> {
     let mut blocks = vec![("phases".to_owned(), phases()), ("lanes".to_owned(), lanes())];
-    for pipeline in PIPELINES {
+    for pipeline in PIPELINES.iter().copied() {
         let machine = pipeline.machine();
         blocks.push((pipeline.to_string(), [diagram(pipeline), states(machine), steps(machine)].join("\n")));
     }
@@ -51,7 +51,7 @@ fn phases() -> String {
     let mut table = format!("| phase |{names}\n| --- |{}\n", " --- |".repeat(PIPELINES.len()));
     for phase in Phase::ALL {
         table += &format!("| `{phase}` |");
-        for pipeline in PIPELINES {
+        for pipeline in PIPELINES.iter().copied() {
             let standings = pipeline.machine().states.iter().filter(|standing| standing.phase == *phase);
             let states: Vec<_> = standings.map(|standing| code(standing.state)).collect();
             let shown = if states.is_empty() { "–".to_owned() } else { states.join(", ") };

@@ -7,7 +7,7 @@ use crate::{ClientLimits, GatewayClient, Gateways, LiveConverter, OcrArgs, Optio
 use anyhow::Context as _;
 use clap::Args;
 use ode_child::{PoolOptions, Sandbox};
-use ode_cli::process::listen;
+use ode_cli::process::listen_or;
 use ode_cli::{WrongUse, seconds};
 use ode_invoice::registry::Loaded;
 use ode_invoice::{ExtractError, Registry};
@@ -72,7 +72,10 @@ impl ServeArgs {
     pub(crate) async fn listen(&self) -> anyhow::Result<Option<TcpListener>> {
         match self.gateway.as_str() {
             "off" => Ok(None),
-            address => listen(address, "--gateway").await.map(Some),
+            address => {
+                let otherwise = ", or go without a gateway with --gateway off";
+                listen_or(address, "--gateway", otherwise).await.map(Some)
+            }
         }
     }
 }

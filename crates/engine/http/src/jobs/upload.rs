@@ -237,7 +237,11 @@ impl Upload {
             return Err(Problem::invalid("The form has no field named file, which holds a PDF."));
         }
         let mapping = mapping.filter(|mapping| !mapping.is_empty());
-        let mapping = mapping.unwrap_or_else(|| app.settings.mapping_default.clone());
+        let mapping = mapping.or_else(|| app.settings.mapping_default.clone()).ok_or_else(|| {
+            Problem::invalid(
+                "The form has no field named mapping, and no mapping is used without being named.",
+            )
+        })?;
         let output = output.filter(|output| !output.is_empty());
         check_mapping(&mapping)?;
         check_output(app, output.as_deref())?;

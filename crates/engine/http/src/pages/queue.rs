@@ -128,7 +128,11 @@ async fn read(app: &App, caller: &Caller, part: &Part, notices: Vec<Notice>) -> 
         paused,
         waits: jobs::notice(app, page.active_count).await?,
         limit: words::size(i64::try_from(app.settings.upload_bytes_max).unwrap_or(i64::MAX)),
-        choices: Choices::new(&app.kinds.intakes().collect::<Vec<_>>(), &app.settings.mapping_default, ""),
+        choices: Choices::new(
+            &app.kinds.intakes().collect::<Vec<_>>(),
+            app.settings.mapping_default.as_deref().unwrap_or_default(),
+            "",
+        ),
         active: page.active_count,
         filters: filters(show),
         rows,

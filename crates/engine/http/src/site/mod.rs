@@ -53,8 +53,8 @@ pub enum Dedupe {
 pub struct WebSettings {
     /// The largest file that is taken.
     pub upload_bytes_max: u64,
-    /// The mapping where none is named.
-    pub mapping_default: String,
+    /// The mapping where none is named. A pipeline may bring it ([`Routes::type_default`]).
+    pub mapping_default: Option<String>,
     /// When the disk is too full for uploads.
     pub watermark: WatermarkConfig,
     /// Whose twins of a document are looked for.
@@ -82,7 +82,7 @@ impl Default for WebSettings {
     fn default() -> Self {
         WebSettings {
             upload_bytes_max: 50_000_000,
-            mapping_default: "pt_simon_invoice_v1".into(),
+            mapping_default: None,
             watermark: WatermarkConfig::default(),
             dedupe: Dedupe::Owner,
             limits: WebLimits::default(),
@@ -154,7 +154,7 @@ impl Site {
         let redis_url = settings.redis_url.clone();
         let watcher = Arc::new(Watcher::new(store.clone(), blobs.clone(), disk.clone(), redis_url));
         if let Some(name) = added.iter().find_map(|routes| routes.type_default.clone()) {
-            settings.mapping_default = name;
+            settings.mapping_default = Some(name);
         }
         let kinds = Kinds::new(added.iter().filter_map(|routes| routes.kind.clone()));
         let app =

@@ -49,7 +49,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const BATCH: usize = 10;
 /// How long one question may take.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// A result is asked about this often before it is left alone.
+/// Each process asks about a result this often before it leaves it alone.
 const TRIES_MAX: u32 = 3;
 /// Results older than this are not asked about.
 const AGE_MAX: Duration = Duration::from_hours(24);
@@ -93,11 +93,15 @@ impl Chore for Opinions {
                 break;
             }
             let asked = tokio::select! {
-                asked = self.ask(turn.store(), id) => asked,
+                asked = self.ask(turn, id) => asked,
                 // It is asked again by whoever comes next, who need not wait for this answer.
                 () = turn.asked_to_end() => break,
             };
             if let Err(error) = asked {
+                if matches!(error.downcast_ref(), Some(ModelError::Away(_))) {
+                    // It says nothing about the result, which keeps its tries.
+                    return Err(ChoreError::new(format!("{error:#}")));
+                }
                 *self.tries().entry(id).or_default() += 1;
                 tracing::warn!(job.id = %id, "the model gave no opinion on job {id}: {error:#}");
             }
@@ -127,8 +131,8 @@ impl Opinions {
         Ok(waiting.iter().copied().filter(is_due).take(BATCH).collect())
     }
 
-    async fn ask(&self, store: &Store, id: JobId) -> anyhow::Result<()> {
-        let files = store.artifacts(id).await?;
+    async fn ask(&self, turn: &Turn<'_>, id: JobId) -> anyhow::Result<()> {
+        let files = turn.store().artifacts(id).await?;
         let of = |role: &str| files.iter().find(|file| file.role == role);
         let Some(result) = of("result") else { return Ok(()) };
         let xml = self.blobs.get(&result.path, &result.sha256).await?;
@@ -137,7 +141,11 @@ impl Opinions {
             None => String::new(),
         };
         let checks = self.model.check(&text, &String::from_utf8_lossy(&xml)).await?;
-        Ok(store.add_checks(id, &checks).await?)
+        // Answers take long: meanwhile the chore may have gone to another process, which asks again.
+        if turn.is_held().await? {
+            turn.store().add_checks(id, &checks).await?;
+        }
+        Ok(())
     }
 
     /// The document's own text, read in a child like everything else of it.

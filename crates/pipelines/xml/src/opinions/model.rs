@@ -52,6 +52,9 @@ pub enum ModelError {
     /// The settings do not name an endpoint.
     #[error("The model's address must look like http://127.0.0.1:11434/v1.")]
     Unusable,
+    /// Nobody listens there.
+    #[error("The model cannot be reached: {0}.")]
+    Away(String),
     /// No answer, or not in time.
     #[error("The model did not answer: {0}.")]
     Unreached(String),
@@ -184,7 +187,7 @@ fn unreached(error: &reqwest::Error) -> ModelError {
     let what = if error.is_timeout() {
         "not in time"
     } else if error.is_connect() {
-        "nobody is there"
+        return ModelError::Away("nobody is there".to_owned());
     } else {
         "the connection broke"
     };
@@ -294,7 +297,7 @@ mod tests {
         assert_eq!(slow, Err(ModelError::Unreached("not in time".into())));
         // Nobody listens on the lowest port; one that was just given back may be somebody else's by now.
         let absent = model("http://127.0.0.1:1/v1", PLENTY).check("", "</a>").await;
-        assert!(matches!(absent, Err(ModelError::Unreached(_))), "{absent:?}");
+        assert!(matches!(absent, Err(ModelError::Away(_))), "{absent:?}");
         let settings =
             ModelSettings { url: "file:///etc/passwd".into(), model: "a".into(), key: None, timeout: PLENTY };
         assert!(matches!(Model::new(settings), Err(ModelError::Unusable)));
