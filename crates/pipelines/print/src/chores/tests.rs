@@ -33,11 +33,20 @@ const SIZE_OF_FILE: i64 = 1;
 
 impl Placed {
     async fn open() -> Self {
-        Self::with_timeout(Duration::from_secs(10)).await
+        Self::with_faults(&[]).await
+    }
+
+    /// Where the order is placed in spite of these faults.
+    async fn with_faults(faults: &[&str]) -> Self {
+        Self::with(Duration::from_secs(10), faults).await
     }
 
     /// Where a call may take this long.
     async fn with_timeout(timeout: Duration) -> Self {
+        Self::with(timeout, &[]).await
+    }
+
+    async fn with(timeout: Duration, faults: &[&str]) -> Self {
         let trial = Trial::open(&crate::DECLARATION).await.unwrap();
         let options = Options {
             fetch_files: false,
@@ -54,6 +63,9 @@ impl Placed {
             store: None,
             timeout,
         };
+        for fault in faults {
+            sim.add_fault(fault.parse::<Fault>().unwrap());
+        }
         let pace = Pace { calls_a_minute: 1_000_000, ..Pace::default() };
         let provider = Arc::new(Provider::new(Printful::new(&settings).unwrap(), pace));
         let policy = OrderPolicy { provider_pause: Duration::from_millis(10), ..OrderPolicy::default() };
@@ -285,6 +297,18 @@ async fn confirmations_that_were_not_taken_do_not_count() {
             before + counted,
             "{outcome:?}"
         );
+    }
+}
+
+#[tokio::test]
+async fn first_confirmations_that_were_not_taken_do_not_count() {
+    for fault in ["429:confirm@0.1", "401:confirm"] {
+        let placed = Placed::with_faults(&[fault]).await;
+        let steps = sql::order_steps(placed.trial.store.sql(), placed.job).await.unwrap();
+        let steps = steps.iter().map(|step| step.step.as_str()).collect::<Vec<_>>().join(" ");
+        assert!(steps.contains("confirm_sent not_executed"), "{fault}: {steps}");
+        let standing = following::standing(placed.trial.store.sql(), placed.job).await.unwrap();
+        assert_eq!(standing.confirms, 1, "{fault}: only one was carried out");
     }
 }
 

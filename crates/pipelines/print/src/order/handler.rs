@@ -324,8 +324,14 @@ impl Placing<'_> {
         self.handler.provider.learn(&outcome);
         match outcome {
             Outcome::Done(after) => Ok(after),
-            Outcome::Refused(refusal) if refusal.is_unauthorised() => Err(self.refused(&refusal).await?),
-            Outcome::NotExecuted { after, why } => Err(self.away(after, &why)),
+            Outcome::Refused(refusal) if refusal.is_unauthorised() => {
+                self.record(OrderStep::NotExecuted { why: refusal.to_string() }).await?;
+                Err(self.refused(&refusal).await?)
+            }
+            Outcome::NotExecuted { after, why } => {
+                self.record(OrderStep::NotExecuted { why: why.clone() }).await?;
+                Err(self.away(after, &why))
+            }
             // That it cannot be confirmed may mean that it is: only a look says.
             Outcome::Refused(_) => match self.look_up().await? {
                 Some(after) => Ok(after),
