@@ -1,8 +1,8 @@
 //! Asks the provider how placed orders stand, and confirms those again that fell back to drafts.
 //!
 //! Confirming costs money, so it follows the rules of the handler that placed the order: the same comparison with what was
-//! asked for, an intent recorded before the call and what became of it after. Both are written under the right to this
-//! chore: a process that lost it, and does not know yet, sends nothing.
+//! asked for, an intent recorded before the call and what became of it after. Both, and how an order was found, are written
+//! under the right to this chore: a process that lost it, and does not know yet, sends and records nothing.
 
 use crate::machine::ORDERED;
 use crate::order::provider::{NoTurn, Provider};
@@ -150,7 +150,7 @@ impl Following<'_> {
             is_delivered: fate.is_delivered,
             ..self.seen(found.status_word.clone(), fate.attention)
         };
-        Ok(saw_order(self.turn.store(), order.job_id, &seen).await?)
+        self.saw(order, &seen).await
     }
 
     /// An order that was placed and is not found: right after it was placed, it may only not be shown.
@@ -160,7 +160,12 @@ impl Following<'_> {
         let message = "The provider does not find this order any more. Look for it in its dashboard.";
         let attention = (!is_fresh).then(|| (Attention::Missing, message.to_owned()));
         let seen = self.seen(order.provider_status.clone().unwrap_or_default(), attention);
-        Ok(saw_order(self.turn.store(), order.job_id, &seen).await?)
+        self.saw(order, &seen).await
+    }
+
+    async fn saw(&self, order: &OrderRecord, seen: &Seen) -> Result<(), Stopped> {
+        let Some(tx) = self.turn.begin().await? else { return Err(Stopped::Lost) };
+        Ok(saw_order(self.turn.store(), tx, order.job_id, seen).await?)
     }
 
     fn seen(&self, status: String, attention: Option<(Attention, String)>) -> Seen {
@@ -182,7 +187,7 @@ impl Following<'_> {
             Some(Obstacle::NotReady) => self.wait(order, found, &standing).await,
             Some(Obstacle::NeedsAttention(reason, message)) => {
                 let seen = self.seen(found.status_word.clone(), Some((reason, message)));
-                Ok(saw_order(self.turn.store(), order.job_id, &seen).await?)
+                self.saw(order, &seen).await
             }
         }
     }
@@ -199,7 +204,7 @@ impl Following<'_> {
         }
         let attention = order.attention.zip(order.attention_message.clone());
         let seen = Seen { look_again: SOON, ..self.seen(found.status_word.clone(), attention) };
-        Ok(saw_order(self.turn.store(), order.job_id, &seen).await?)
+        self.saw(order, &seen).await
     }
 
     /// What speaks against confirming an order again.

@@ -226,6 +226,18 @@ async fn whoever_lost_the_chore_confirms_nothing() {
 }
 
 #[tokio::test]
+async fn whoever_lost_the_chore_records_nothing_of_what_it_saw() {
+    let placed = Placed::open().await;
+    placed.act("ship").await;
+    let turn = placed.trial.take(&placed.chore).await.unwrap().unwrap();
+    let other = WorkerId(Uuid::new_v4());
+    let lost = "UPDATE chore SET holder = $1 WHERE name = 'orders'";
+    placed.trial.store.sql().write(lost, params![other]).await.unwrap();
+    assert!(placed.chore.run(&turn).await.is_err());
+    assert_eq!(placed.order().await.shipped_at, None, "what the other process found stands");
+}
+
+#[tokio::test]
 async fn a_refused_confirmation_is_recorded_and_left_to_a_person() {
     let placed = Placed::open().await;
     placed.act("draft").await;

@@ -6,7 +6,7 @@ use crate::machine::ORDERED;
 use crate::order::{Attention, OrderStep};
 use jiff::Timestamp;
 use ode_job::{JobId, State};
-use ode_store::sql::{Param, Row, Sql, micros, params};
+use ode_store::sql::{Param, Row, Sql, Tx, micros, params};
 use ode_store::{Error, Store};
 use ode_worker::Turn;
 use serde_json::json;
@@ -160,13 +160,14 @@ pub(crate) async fn record_outcome(turn: &Turn<'_>, job: JobId, outcome: &OrderS
     Ok(true)
 }
 
-/// Records how a placed order was found at the provider. One that arrived ends its job.
-pub async fn saw_order(store: &Store, job: JobId, seen: &Seen) -> Result<(), Error> {
+/// Records how a placed order was found at the provider, in a transaction of whoever may. One that arrived ends its job.
+pub async fn saw_order(store: &Store, mut tx: Tx, job: JobId, seen: &Seen) -> Result<(), Error> {
     let (reason, message) =
         seen.attention.as_ref().map(|(reason, message)| (reason.as_str(), message.as_str())).unzip();
     let shipped = i64::from(seen.is_shipped);
     let params = params![job, seen.status.as_str(), shipped, reason, message, micros(seen.look_again)];
-    store.sql().write(SAW, params).await?;
+    tx.run(SAW, params).await?;
+    tx.commit().await?;
     if !seen.is_delivered {
         return Ok(());
     }

@@ -202,6 +202,11 @@ async fn due(store: &Store) -> bool {
     sql::take_order_due(store.sql(), Duration::from_hours(1)).await.unwrap().is_some()
 }
 
+async fn saw_order(store: &Store, id: JobId, seen: &Seen) {
+    let tx = store.sql().begin().await.unwrap();
+    sql::saw_order(store, tx, id, seen).await.unwrap();
+}
+
 async fn a_job_is_fulfilled_only_when_its_order_was_delivered(store: Store) {
     let id = ordered(&store).await;
     let seen = |is_shipped, is_delivered| Seen {
@@ -212,12 +217,12 @@ async fn a_job_is_fulfilled_only_when_its_order_was_delivered(store: Store) {
         look_again: Duration::from_hours(1),
     };
     assert!(due(&store).await, "a placed order is looked at soon");
-    sql::saw_order(&store, id, &seen(true, false)).await.unwrap();
+    saw_order(&store, id, &seen(true, false)).await;
     assert_eq!(record(&store, id).await.state, ORDERED, "sent is not delivered");
     assert!(!due(&store).await);
-    sql::saw_order(&store, id, &seen(true, true)).await.unwrap();
+    saw_order(&store, id, &seen(true, true)).await;
     assert_eq!(record(&store, id).await.state, FULFILLED);
-    sql::saw_order(&store, id, &seen(true, true)).await.unwrap();
+    saw_order(&store, id, &seen(true, true)).await;
     let order = sql::order_of(store.sql(), id).await.unwrap().unwrap();
     assert!(order.delivered_at.is_some_and(|at| at <= Timestamp::now()));
 }
@@ -232,11 +237,11 @@ async fn an_event_is_heard_once_and_makes_its_order_due(store: Store) {
         look_again: Duration::from_hours(1),
     };
     assert!(due(&store).await);
-    sql::saw_order(&store, id, &later).await.unwrap();
+    saw_order(&store, id, &later).await;
     let (digest, external_id) = ("0".repeat(64), id.0.simple().to_string());
     assert!(sql::note_event(store.sql(), &digest, "shipment_sent", Some(&external_id)).await.unwrap());
     assert!(due(&store).await);
-    sql::saw_order(&store, id, &later).await.unwrap();
+    saw_order(&store, id, &later).await;
     assert!(
         !sql::note_event(store.sql(), &digest, "shipment_sent", Some(&external_id)).await.unwrap(),
         "told twice"
