@@ -3,7 +3,6 @@
 //!
 //! The conversion itself is `ode_pdf_html::convert_here`. Nobody calls it on a document from outside but the child.
 
-mod args;
 mod child;
 pub mod client;
 mod commands;
@@ -13,6 +12,7 @@ mod kind;
 pub mod machine;
 mod request;
 mod routes;
+mod setup;
 mod telemetry;
 mod view;
 
@@ -22,12 +22,12 @@ pub use handler::HtmlHandler;
 pub use request::PUBLISHER;
 pub use routes::Service;
 
-use args::{SiteArgs, WorkArgs};
 use async_trait::async_trait;
 use clap::Args as _;
 use ode_http::Routes;
 use ode_pipeline::{Child, Command, Pipeline, Scope, SiteSetup, Work, WorkSetup};
 use ode_store::{Declaration, Notified, Publisher};
+use setup::{SiteArgs, WorkArgs};
 
 /// What the pipeline brings to the database.
 pub static DECLARATION: Declaration = Declaration {

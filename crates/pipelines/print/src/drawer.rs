@@ -1,6 +1,6 @@
 //! Has maps checked, frozen and drawn, each by a child of its own.
 
-use super::drawing::{Answer, Appended, MADE, Made, Task};
+use super::child::{Answer, Appended, MADE, Made, Task};
 use bytes::{Bytes, BytesMut};
 use ode_child::{Excess, Limits, Notice, Pool, PoolOptions, Program, Subject, unexpected};
 use ode_job::{ErrorCode, Failure};
