@@ -28,7 +28,7 @@ fn what_is_applied_is_shown(ode: &Ode) {
     let ran = ode.run(["migrate", "status"]);
     assert_eq!(headings(&ran.stdout), ["VERSION", "NAME", "APPLIED"]);
     let lines: Vec<&str> = ran.stdout.lines().collect();
-    assert!(lines[1].starts_with("1        0001_engine") && lines[1].ends_with('Z'), "{ran:?}");
+    assert!(lines[1].starts_with("1        0001_kernel") && lines[1].ends_with('Z'), "{ran:?}");
     assert!(lines[2].starts_with("2        0001_xml") && lines[2].ends_with("no"), "{ran:?}");
     assert!(ran.stderr.contains("`ode migrate up` applies what is missing."), "{ran:?}");
     let status = ode.json(["migrate", "status"]);

@@ -47,7 +47,9 @@ macro_rules! migration {
 }
 
 /// The engine's own migrations, which come first.
-const KERNEL: &[Migration] = &[migration!("0001_engine")];
+const KERNEL: &[Migration] = &[migration!("0001_kernel")];
+/// Migrations of earlier development versions. From a database that has one of them no way leads to the schema of today.
+const ABANDONED: [&str; 2] = ["0001_engine", "0002_access"];
 
 /// Every migration of a program: the engine's, then those of the declared pipelines in their order.
 fn migrations(declared: &[&Declaration]) -> impl Iterator<Item = &'static Migration> {
@@ -108,14 +110,14 @@ pub(crate) async fn up(db: &Db, declared: &[&Declaration]) -> Result<Vec<i64>, E
 
 async fn try_up(db: &Db, declared: &[&Declaration]) -> Result<Vec<i64>, Error> {
     let status = status(db, declared).await?;
-    check_not_newer(&status)?;
+    check_known(&status)?;
     let has_tables = status.iter().any(|line| line.applied_at.is_some());
     if has_tables && !has_rules(db, declared).await? {
         machines::add_lanes(db, declared).await?;
     }
     let mut tx = lock(db).await?;
     let applied = applied(&mut tx, declared).await?;
-    check_not_newer(&applied)?;
+    check_known(&applied)?;
     let missing: Vec<_> = missing(declared, &applied).collect();
     let is_kernel = |(_, migration): &&(i64, &Migration)| number_in_kernel(migration).is_some();
     for (version, migration) in missing.iter().filter(is_kernel) {
@@ -160,7 +162,7 @@ pub(crate) async fn down(db: &Db, declared: &[&Declaration], target: i64) -> Res
 async fn try_down(db: &Db, declared: &[&Declaration], target: i64) -> Result<Taken, Error> {
     let mut tx = lock(db).await?;
     let applied = applied(&mut tx, declared).await?;
-    check_not_newer(&applied)?;
+    check_known(&applied)?;
     let members = members(&mut tx).await?;
     let mut versions = Vec::new();
     for line in applied.iter().rev().filter(|line| line.version > target) {
@@ -232,7 +234,7 @@ fn missing(declared: &[&Declaration], applied: &[Status]) -> impl Iterator<Item 
 /// Refuses a database that this program would misunderstand.
 pub(crate) async fn check(db: &Db, declared: &[&Declaration]) -> Result<(), Error> {
     let status = status(db, declared).await?;
-    check_not_newer(&status)?;
+    check_known(&status)?;
     let missing = status.into_iter().filter(|line| line.applied_at.is_none()).count();
     if missing > 0 {
         return Err(Error::Schema(format!(
@@ -251,7 +253,12 @@ async fn has_rules(db: &Db, declared: &[&Declaration]) -> Result<bool, Error> {
     Made::new(db.dialect(), declared).is_in(&db.read(machines::KNOWN, params![]).await?, declared)
 }
 
-fn check_not_newer(applied: &[Status]) -> Result<(), Error> {
+fn check_known(applied: &[Status]) -> Result<(), Error> {
+    if applied.iter().any(|line| ABANDONED.contains(&line.name.as_str())) {
+        let sentence = "The database was made by an earlier development version of ode, and cannot be brought up to date. Start \
+                        with a new database; nothing was changed.";
+        return Err(Error::Schema(sentence.to_owned()));
+    }
     applied.iter().rev().find(|line| !line.is_known).map_or(Ok(()), |line| Err(unknown(line)))
 }
 

@@ -23,6 +23,7 @@ on_both!(
     the_way_down_to_one_keeps_the_jobs,
     eight_that_start_at_once_migrate_once,
     a_newer_database_is_left_alone,
+    a_database_of_an_earlier_development_version_is_left_alone,
     a_database_that_takes_no_writes_is_read_and_says_so,
 );
 
@@ -45,7 +46,7 @@ async fn an_empty_database_is_brought_to_the_newest_version(database: Database) 
     store.check_schema().await.unwrap();
     assert_eq!(store.migrate_up().await.unwrap(), NOTHING, "there was nothing left to do");
     let names: Vec<_> = store.migrate_status().await.unwrap().into_iter().map(|line| line.name).collect();
-    assert_eq!(names[0], "0001_engine");
+    assert_eq!(names[0], "0001_kernel");
 }
 
 #[track_caller]
@@ -167,6 +168,30 @@ async fn a_newer_database_is_left_alone(mut database: Database) {
     let unknown: Vec<_> = status.iter().filter(|line| !line.is_known).map(|line| line.version).collect();
     assert_eq!(unknown, [999], "what is there can be looked at");
     assert_eq!(leftovers(&mut database.sql).await, before);
+}
+
+async fn a_database_of_an_earlier_development_version_is_left_alone(mut database: Database) {
+    let store = &database.store;
+    let (create, now) = match &database.sql {
+        Sql::Postgres(_) => {
+            ("CREATE TABLE ode_schema (version bigint, name text, applied_at timestamptz)", "now()")
+        }
+        Sql::Sqlite(_) => {
+            ("CREATE TABLE ode_schema (version INTEGER, name TEXT, applied_at INTEGER) STRICT", "1")
+        }
+    };
+    database.sql.run(create, &[]).await.unwrap();
+    for (version, name) in [(1, "0001_engine"), (2, "0002_access"), (9, "0009_jobs_by_id")] {
+        let applied = format!("INSERT INTO ode_schema VALUES ({version}, '{name}', {now})");
+        database.sql.run(&applied, &[]).await.unwrap();
+        let advice = "was made by an earlier development version of ode, and cannot be brought up to date. Start with a new \
+                      database; nothing was changed.";
+        assert_schema(store.check_schema().await, advice);
+        assert_schema(store.migrate_up().await, advice);
+        assert_schema(store.migrate_down(0).await, advice);
+    }
+    let status = store.migrate_status().await.unwrap();
+    assert_eq!(status.iter().filter(|line| !line.is_known).count(), 3, "{status:?}");
 }
 
 #[track_caller]
