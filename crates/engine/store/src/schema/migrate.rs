@@ -144,7 +144,11 @@ async fn apply(
 /// What follows from the machines, unless the database has it.
 async fn make_from_machines(tx: &mut Tx, declared: &[&Declaration]) -> Result<(), Error> {
     let made = Made::new(tx.dialect(), declared);
-    if made.is_in(&tx.run(machines::KNOWN, params![]).await?, declared)? {
+    let known = tx.run(machines::KNOWN, params![]).await?;
+    for pipeline in machines::undeclared(&known, declared)? {
+        machines::check_jobless(&pipeline, &tx.run(machines::JOB_OF, params![pipeline.as_str()]).await?)?;
+    }
+    if made.is_in(&known)? {
         return Ok(());
     }
     if tx.dialect() == Dialect::Sqlite {
@@ -248,9 +252,13 @@ pub(crate) async fn check(db: &Db, declared: &[&Declaration]) -> Result<(), Erro
     Ok(())
 }
 
-/// Whether a database that has the engine's tables has what follows from these machines.
+/// Whether a database that has the engine's tables has what follows from these machines. Refuses one with jobs of other pipelines.
 async fn has_rules(db: &Db, declared: &[&Declaration]) -> Result<bool, Error> {
-    Made::new(db.dialect(), declared).is_in(&db.read(machines::KNOWN, params![]).await?, declared)
+    let known = db.read(machines::KNOWN, params![]).await?;
+    for pipeline in machines::undeclared(&known, declared)? {
+        machines::check_jobless(&pipeline, &db.read(machines::JOB_OF, params![pipeline.as_str()]).await?)?;
+    }
+    Made::new(db.dialect(), declared).is_in(&known)
 }
 
 fn check_known(applied: &[Status]) -> Result<(), Error> {

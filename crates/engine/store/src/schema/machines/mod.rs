@@ -3,7 +3,7 @@
 //!
 //! `postgres.sql` and `sqlite.sql` are made after the engine's tables, and again whenever they or a machine have changed. On SQLite
 //! the rules of rows stand in the tables, whose text is then changed: rows are checked as they are written, at no cost beyond
-//! that, and no table is copied ([0028](../../../../../docs/decisions/0028-rules-from-the-machines.md)).
+//! that, and no table is copied ([0028](../../../../../../docs/decisions/0028-rules-from-the-machines.md)).
 
 #[cfg(test)]
 mod tests;
@@ -46,6 +46,9 @@ const MISSING_LANES: &str = "SELECT name FROM {rows $1: name text}
         SELECT 1 FROM pg_enum WHERE enumtypid = to_regtype('ode_lane') AND enumlabel = name)";
 /// What a database that has the engine's tables knows of the machines.
 pub(crate) const KNOWN: &str = "SELECT pipelines, sha256 FROM ode_machines";
+/// A job of this pipeline.
+pub(crate) const JOB_OF: &str = "SELECT 1 AS one FROM job_live WHERE pipeline = $1
+    UNION ALL SELECT 1 FROM job_past WHERE pipeline = $1 LIMIT 1";
 const FORGET: &str = "DELETE FROM ode_machines";
 const RECORD: &str = "INSERT INTO ode_machines (pipelines, sha256) VALUES ($1, $2)";
 /// Has everything made anew with the next migration.
@@ -68,6 +71,25 @@ pub(crate) async fn add_lanes(db: &Db, declared: &[&Declaration]) -> Result<(), 
     Ok(())
 }
 
+/// The pipelines that a database knows and this program does not.
+pub(crate) fn undeclared(rows: &[Row], declared: &[&Declaration]) -> Result<Vec<String>, Error> {
+    let Some(row) = rows.first() else { return Ok(Vec::new()) };
+    let is_declared = |name: &str| declared.iter().any(|declaration| declaration.pipeline.as_str() == name);
+    let known = row.text("pipelines")?;
+    Ok(known.split_terminator(", ").filter(|name| !is_declared(name)).map(str::to_owned).collect())
+}
+
+/// Refuses a database that holds jobs of a pipeline that this program does not know.
+pub(crate) fn check_jobless(pipeline: &str, jobs: &[Row]) -> Result<(), Error> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Schema(format!(
+        "The database has jobs of the pipeline \"{pipeline}\", which this program does not know. Run a program that has this \
+         pipeline; nothing was changed."
+    )))
+}
+
 /// What follows from the machines, and the digest by which a database knows that it has it.
 pub(crate) struct Made {
     pub(crate) sql: String,
@@ -83,18 +105,9 @@ impl Made {
         Made { sql, sha256 }
     }
 
-    /// Whether the database has it. Refuses one with a pipeline that is not declared.
-    pub(crate) fn is_in(&self, rows: &[Row], declared: &[&Declaration]) -> Result<bool, Error> {
-        let Some(row) = rows.first() else { return Ok(false) };
-        let is_declared =
-            |name: &&str| declared.iter().any(|declaration| declaration.pipeline.as_str() == *name);
-        if let Some(unknown) = row.text("pipelines")?.split_terminator(", ").find(|name| !is_declared(name)) {
-            return Err(Error::Schema(format!(
-                "The database has the pipeline \"{unknown}\", which this program does not know. Use a newer ode; nothing was \
-                 changed."
-            )));
-        }
-        Ok(row.text("sha256")? == self.sha256)
+    /// Whether the database has it.
+    pub(crate) fn is_in(&self, rows: &[Row]) -> Result<bool, Error> {
+        rows.first().map_or(Ok(false), |row| Ok(row.text("sha256")? == self.sha256))
     }
 
     /// Takes down that the database has it.

@@ -128,13 +128,35 @@ async fn a_pipeline_that_comes_later_is_known_from_then_on(store: Store) {
     );
     check(&store, "later", "made", "NULL", None).await;
     let others: &[&Declaration] = &[&FIRST, &OTHER];
-    assert_schema(migrate::up(db, others).await, "Use a newer ode; nothing was changed.");
+    assert_schema(
+        migrate::up(db, others).await,
+        "Run a program that has this pipeline; nothing was changed.",
+    );
     if store.dialect() == Dialect::Postgres {
         let lanes = "SELECT 1 AS one FROM pg_enum WHERE enumlabel = 'other'";
         assert!(db.read(lanes, params![]).await.unwrap().is_empty(), "a lane was left behind");
     }
     assert_eq!(migrate::up(db, both).await.unwrap(), [2]);
     assert_eq!(migrate::down(db, both, 0).await.unwrap().versions, [2, 1]);
+}
+
+/// A program that tries another pipeline on a database does not keep it for itself, unless jobs of it are there.
+async fn a_pipeline_without_jobs_is_forgotten_by_a_program_without_it(store: Store) {
+    let db = store.db();
+    let (before, both): (&[&Declaration], &[&Declaration]) = (&[&FIRST], &[&FIRST, &OTHER]);
+    assert_eq!(migrate::up(db, both).await.unwrap(), [1]);
+    assert_schema(migrate::check(db, before).await, "Run `ode migrate up`");
+    assert_eq!(migrate::up(db, before).await.unwrap(), [0; 0]);
+    migrate::check(db, before).await.unwrap();
+    check(&store, "first", "waiting", "'first'", None).await;
+    check(&store, "other", "waiting", "'other'", Some("job_live_state_of_pipeline")).await;
+
+    assert_eq!(migrate::up(db, both).await.unwrap(), [0; 0]);
+    check(&store, "other", "waiting", "'other'", None).await;
+    let advice = "jobs of the pipeline \"other\", which this program does not know. Run a program that has this pipeline";
+    assert_schema(migrate::check(db, before).await, advice);
+    assert_schema(migrate::up(db, before).await, advice);
+    migrate::check(db, both).await.unwrap();
 }
 
 /// A database that was made with the machines of before is brought up to date, without a version of its own.
@@ -173,6 +195,16 @@ async fn a_pipeline_that_comes_later_is_known_from_then_on_on_sqlite() {
 #[tokio::test]
 async fn a_pipeline_that_comes_later_is_known_from_then_on_on_postgres() {
     a_pipeline_that_comes_later_is_known_from_then_on(plans::empty_postgres().await).await;
+}
+
+#[tokio::test]
+async fn a_pipeline_without_jobs_is_forgotten_by_a_program_without_it_on_sqlite() {
+    a_pipeline_without_jobs_is_forgotten_by_a_program_without_it(sqlite().await).await;
+}
+
+#[tokio::test]
+async fn a_pipeline_without_jobs_is_forgotten_by_a_program_without_it_on_postgres() {
+    a_pipeline_without_jobs_is_forgotten_by_a_program_without_it(plans::empty_postgres().await).await;
 }
 
 #[tokio::test]
