@@ -36,7 +36,7 @@ pub use database::health::Finding;
 pub use error::Error;
 pub use feed::Told;
 pub use feed::webhooks::{Delivery, Endpoint, Sent};
-pub use files::blobs::{Blobs, BlobsConfig, Stored};
+pub use files::blobs::{Blobs, BlobsConfig, Stored, sha256_hex};
 pub use files::disk;
 pub use files::incoming::Incoming;
 pub use files::leftovers::{LEFTOVERS, Publisher, Withdrawn};

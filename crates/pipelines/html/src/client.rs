@@ -5,7 +5,6 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
 /// What went wrong, for whoever called.
@@ -187,7 +186,7 @@ impl Client {
         // A link may lead to an origin of its own, to which the key is not sent.
         let url = self.base.join(&asset.url).map_err(|error| Error::Strange(error.to_string()))?;
         let content = self.bytes(self.http.get(url)).await?;
-        let digest = hex::encode(Sha256::digest(&content));
+        let digest = ode_store::sha256_hex(&content);
         if digest == asset.content_hash { Ok(content) } else { Err(Error::Damaged(asset.path.clone())) }
     }
 

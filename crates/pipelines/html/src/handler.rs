@@ -11,7 +11,6 @@ use ode_job::{Claimed, ErrorCode, Failure, LogLevel, Progress, RetryPolicy};
 use ode_pdf_html::{AssetKind, Manifest};
 use ode_worker::{Context, Handler, Limits};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
 /// Fetching, converting, storing and publishing together; each has a limit of its own well below it.
@@ -50,7 +49,7 @@ impl HtmlHandler {
         if input
             .input_sha256
             .as_deref()
-            .is_some_and(|expected| !expected.eq_ignore_ascii_case(&sha256_hex(&document)))
+            .is_some_and(|expected| !expected.eq_ignore_ascii_case(&ode_store::sha256_hex(&document)))
         {
             let message =
                 "The document is not the one that input_sha256 names. Store it again, or correct the digest";
@@ -149,8 +148,4 @@ fn content_type(kind: AssetKind, path: &str) -> &'static str {
         (AssetKind::Image, "webp") => "image/webp",
         (AssetKind::Image, _) => "image/png",
     }
-}
-
-fn sha256_hex(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
 }

@@ -294,7 +294,7 @@ fn path(job: JobId, fence: i64, number: usize) -> String {
 }
 
 /// The digest of bytes as people and tables hold it.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 

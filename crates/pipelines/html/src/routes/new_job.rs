@@ -10,7 +10,6 @@ use ode_job::{Artifact, ErrorCode, Failure, JobRecord, NewJob, SourceDocument};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 /// Kept to the last byte. A configuration that is larger is data, and belongs beside the document.
@@ -141,7 +140,7 @@ impl NewHtmlJob {
             priority,
             webhook_url
         ]);
-        hex::encode(Sha256::digest(text.to_string().as_bytes()))
+        ode_store::sha256_hex(text.to_string())
     }
 }
 

@@ -18,7 +18,7 @@ use ode_http::problem::{Problem, ProblemDocument, Reading, Sending};
 use ode_job::{ErrorCode, JobId, JobRecord, Owner, State as JobState};
 use serde::Serialize;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
+use sha2::Sha256;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -197,7 +197,7 @@ fn digest(event: &Value) -> String {
     let data = &event["data"];
     let parts = [&event["type"], &event["occurred_at"], &data["order"]["id"], &data["shipment"]["id"]];
     let about: Vec<String> = parts.iter().map(|part| part.to_string()).collect();
-    hex::encode(Sha256::digest(about.join("\n")))
+    ode_store::sha256_hex(about.join("\n"))
 }
 
 #[cfg(test)]

@@ -28,7 +28,6 @@ use ode_job::{ErrorCode, JobId, JobRecord, JobRef, Phase, State as JobState};
 use ode_store::{Enqueued, ListFilter};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -164,7 +163,7 @@ pub(crate) async fn preview(
 ) -> Result<Response, Problem> {
     let width = PreviewQuery::read(&uri)?;
     let Draft { frozen, .. } = draft(&app, &site, &caller, body).await?;
-    let sha256 = hex::encode(Sha256::digest(frozen.text.as_bytes()));
+    let sha256 = ode_store::sha256_hex(&frozen.text);
     let png = site.preview(&sha256, frozen.text, width).await?;
     Ok(([(header::CONTENT_TYPE, "image/png")], png).into_response())
 }

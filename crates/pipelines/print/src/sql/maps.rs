@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use ode_job::Owner;
 use ode_store::Error;
 use ode_store::sql::{LIST_MAX, Param, Row, Sql, Tx, owner_columns, params, without_nul};
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 /// What keeps a map from being read, changed or printed.
@@ -276,13 +275,9 @@ impl PrintableMap {
 /// The specification of a row, which must be the one that was frozen.
 pub(super) fn frozen_text(row: &Row) -> Result<String, Error> {
     let data = row.text("data")?;
-    if sha256_hex(&data) == row.text("sha256")? {
+    if ode_store::sha256_hex(&data) == row.text("sha256")? {
         Ok(data)
     } else {
         Err(Error::Corrupt("a printable map that is not the one that was frozen".into()))
     }
-}
-
-pub(super) fn sha256_hex(text: &str) -> String {
-    hex::encode(Sha256::digest(text))
 }

@@ -12,7 +12,6 @@ use ode_store::sql::{Held, Row, Sql, Tx, micros, params};
 use ode_store::{Error, Store};
 use serde::Serialize;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::time::Duration;
 use uuid::Uuid;
@@ -351,7 +350,7 @@ pub(super) async fn write_step(
 }
 
 fn digest(request: &Value) -> String {
-    hex::encode(Sha256::digest(request.to_string()))
+    ode_store::sha256_hex(request.to_string())
 }
 
 /// What the history of an order says beside a step's name; never an address.

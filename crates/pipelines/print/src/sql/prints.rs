@@ -1,7 +1,7 @@
 //! Jobs that print maps: freezing a map with its job, printing it again, and exported pictures.
 
 use super::caps::check_first_order;
-use super::maps::{MapError, frozen_text, printable_map, sha256_hex};
+use super::maps::{MapError, frozen_text, printable_map};
 use super::orders::{OrderRecord, grant, orders_of};
 use crate::machine::PRINT;
 use crate::order::product::page_of;
@@ -77,7 +77,7 @@ impl FrozenMap {
     /// A specification in canonical form, and the map it was made of.
     #[must_use]
     pub fn new(data: String, made_of: Option<(Uuid, i64)>) -> Self {
-        FrozenMap { id: Uuid::now_v7(), sha256: sha256_hex(&data), data, made_of }
+        FrozenMap { id: Uuid::now_v7(), sha256: ode_store::sha256_hex(&data), data, made_of }
     }
 
     /// The paper that it is drawn for.

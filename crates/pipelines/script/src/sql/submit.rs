@@ -8,7 +8,6 @@ use ode_job::{JobId, NewJob, Owner, State};
 use ode_store::sql::{Sql, Tx, params};
 use ode_store::{EnqueuedTogether, Error, NewJobs, Store, fingerprint};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -118,7 +117,7 @@ impl NewScripts {
     fn fingerprint(&self) -> String {
         let each = |script: &NewScript| json!([fingerprint(&script.job), script.turn, script.needs]);
         let text = json!([self.batch.is_some(), self.scripts.iter().map(each).collect::<Vec<_>>()]);
-        hex::encode(Sha256::digest(text.to_string()))
+        ode_store::sha256_hex(text.to_string())
     }
 }
 
