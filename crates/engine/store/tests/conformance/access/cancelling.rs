@@ -64,6 +64,23 @@ async fn what_runs_has_ended_or_is_anothers_cannot_be_called_off_in_sql() {
 }
 
 #[tokio::test]
+async fn a_document_that_is_not_in_line_yet_is_called_off_in_sql() {
+    let mut database = postgres_database().await;
+    let ours = organisation();
+    let id = database.store.enqueue(job(pipeline::XML).owned_by(ours)).await.unwrap().id();
+    let back = format!("UPDATE job_live SET state = 'uploaded', lane = NULL WHERE id = '{}'", id.0);
+    database.sql.run(&back, &[]).await.unwrap();
+    assert_eq!(record(&database.store, id).await.state, state::UPLOADED);
+    let guest = Guest::new(&mut database, 1).await;
+    let mut tx = guest.of(id_of(ours)).await;
+    assert_eq!(cancel(&mut tx, id).await, Ok(true));
+    tx.commit().await.unwrap();
+    let called_off = record(&database.store, id).await;
+    assert_eq!((called_off.state, called_off.error_code.as_deref()), (state::FAILED, Some("CANCELLED")));
+    guest.leave(&mut database).await;
+}
+
+#[tokio::test]
 async fn taking_the_name_off_does_not_make_a_job_disappear() {
     let mut database = postgres_database().await;
     let ours = organisation();
