@@ -175,7 +175,7 @@ impl Printful {
 
     /// Asks for a draft.
     pub async fn create(&self, request: &Value) -> Outcome<RemoteOrder> {
-        let call = self.request(Method::POST, &["orders"]).json_body(request);
+        let call = with_json(self.request(Method::POST, &["orders"]), request);
         order(send(call).await)
     }
 
@@ -191,7 +191,7 @@ impl Printful {
 
     /// What an order would cost, in hundredths.
     pub async fn estimate(&self, request: &Value) -> Outcome<Money> {
-        let call = self.request(Method::POST, &["orders", "estimate-costs"]).json_body(request);
+        let call = with_json(self.request(Method::POST, &["orders", "estimate-costs"]), request);
         let total = |answer: &Value| super::remote::amount(&answer["costs"]["total"]);
         send(call).await.and(|answer| total(answer).ok_or("the estimate has no total"))
     }
@@ -213,7 +213,7 @@ impl Printful {
     /// A page of all orders, newest first, and how many there are.
     pub async fn list(&self, offset: usize) -> Outcome<Vec<RemoteOrder>> {
         let page = [("offset", offset.to_string()), ("limit", PAGE.to_string())];
-        let call = self.request(Method::GET, &["orders"]).query_pairs(&page);
+        let call = with_query(self.request(Method::GET, &["orders"]), &page);
         send(call).await.and(|answer| {
             let orders = answer.as_array().ok_or("the list is none")?;
             orders.iter().map(|order| RemoteOrder::read(order).ok_or("the list holds no orders")).collect()
@@ -232,7 +232,7 @@ impl Printful {
     /// Has events told to an address; answers the key under which they are signed, which is shown this once.
     pub async fn set_webhook(&self, url: &str) -> Outcome<String> {
         let body = json!({ "default_url": url, "events": EVENTS });
-        let call = self.request(Method::POST, &["v2", "webhooks"]).json_body(&body);
+        let call = with_json(self.request(Method::POST, &["v2", "webhooks"]), &body);
         let key = |answer: &Value| answer["secret_key"].as_str().map(str::to_owned);
         send(call).await.and(|answer| key(answer).ok_or("no key was given"))
     }
@@ -261,27 +261,20 @@ const EVENTS: [&str; 10] = [
     "shipment_canceled",
 ];
 
-/// The two things that this crate's small `reqwest` leaves to its users.
-trait Parts: Sized {
-    fn json_body(self, body: &Value) -> Self;
-    fn query_pairs(self, pairs: &[(&str, String)]) -> Self;
+/// Adds a body. The features of `reqwest` that would do this and the next bring more along.
+fn with_json(request: RequestBuilder, body: &Value) -> RequestBuilder {
+    request.header(CONTENT_TYPE, "application/json").body(body.to_string())
 }
 
-impl Parts for RequestBuilder {
-    fn json_body(self, body: &Value) -> Self {
-        self.header(CONTENT_TYPE, "application/json").body(body.to_string())
-    }
-
-    fn query_pairs(self, pairs: &[(&str, String)]) -> Self {
-        let (client, request) = self.build_split();
-        match request {
-            Ok(mut request) => {
-                request.url_mut().query_pairs_mut().extend_pairs(pairs);
-                RequestBuilder::from_parts(client, request)
-            }
-            // It fails again, with the same reason, when it is sent.
-            Err(_) => client.request(Method::GET, ""),
+fn with_query(request: RequestBuilder, pairs: &[(&str, String)]) -> RequestBuilder {
+    let (client, request) = request.build_split();
+    match request {
+        Ok(mut request) => {
+            request.url_mut().query_pairs_mut().extend_pairs(pairs);
+            RequestBuilder::from_parts(client, request)
         }
+        // It fails again, with the same reason, when it is sent.
+        Err(_) => client.request(Method::GET, ""),
     }
 }
 
