@@ -42,7 +42,8 @@ async fn serve(lists_kept_for: Duration) -> Here {
     let blobs = Blobs::open(&BlobsConfig::Local(files.path().to_owned())).unwrap();
     let limits = WebLimits { uploads_a_minute: 1000, polls_a_minute: 1_000_000 };
     let settings = WebSettings { lists_kept_for, limits, ..WebSettings::default() };
-    let routes = Routes { kind: Some(documents()), ..Routes::default() };
+    let type_default = Some("documents".to_owned());
+    let routes = Routes { kind: Some(documents()), type_default, ..Routes::default() };
     let site = Site::open(store.clone(), blobs, settings, vec![routes]).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
