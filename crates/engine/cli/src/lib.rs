@@ -1,4 +1,4 @@
-//! What commands share: settings, tables, dates, colours where they help, errors that say what to do next, JSON documents, and
+//! Shared by commands: settings, tables, dates, colours where they help, errors that say what to do next, JSON documents, and
 //! how a process listens and stops. Data goes to standard output, messages to standard error.
 
 mod bar;

@@ -44,7 +44,7 @@ pub fn raise_descriptors() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(DESCRIPTORS, |maximum| maximum.min(DESCRIPTORS));
     if current.is_some_and(|current| current < wanted) {
-        // Where it is refused, it stays as it was.
+        // A refusal leaves the old limit in force.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
     }
 }
@@ -101,6 +101,6 @@ impl Signals {
 
 fn cut_short() -> ExitCode {
     tell("Stopped at once. What was running is given to another worker, or tried again at the next start.");
-    // What shells report for a process that ctrl-C ended.
+    // The code that shells report for a process ended by ctrl-C.
     ExitCode::from(130)
 }

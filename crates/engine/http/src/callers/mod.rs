@@ -1,4 +1,4 @@
-//! Who calls: sessions of browsers, API keys, signing in.
+//! Callers: sessions of browsers, API keys, signing in.
 
 pub mod caller;
 pub mod session;
